@@ -1,0 +1,16 @@
+"""Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
+
+from ._mixture import DPMixtureVB
+from .observation import BernoulliObservation, GaussianObservation
+from .proposals import Birth, Delete, Merge
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BernoulliObservation",
+    "Birth",
+    "DPMixtureVB",
+    "Delete",
+    "GaussianObservation",
+    "Merge",
+]

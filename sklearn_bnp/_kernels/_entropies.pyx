@@ -1,0 +1,60 @@
+"""Entropies of unions of components, which merge proposals need exactly.
+
+Entropy is the one statistic of a union that is not the sum of its members' (Hughes 2016, (4.3)).
+"""
+from cython.parallel cimport prange
+from libc.math cimport log
+from libc.stdlib cimport calloc, free
+
+from cython cimport floating
+
+cdef Py_ssize_t CHUNK_ROWS = 512        # rows whose responsibilities stay in cache for all unions
+
+
+cdef void _chunk(const floating* resp, const double* weight, Py_ssize_t n, Py_ssize_t K,
+                 const Py_ssize_t* indptr, const Py_ssize_t* members, Py_ssize_t M,
+                 double* out) noexcept nogil:
+    cdef Py_ssize_t u, i, j
+    cdef double w, total
+    cdef const floating* row
+    for u in range(M):
+        total = 0
+        for i in range(n):
+            row = resp + i * K
+            w = 0
+            for j in range(indptr[u], indptr[u + 1]):
+                w += row[members[j]]
+            if 0 < w < 1:
+                total -= w * log(w) * (1.0 if weight == NULL else weight[i])
+        out[u] = total
+
+
+def union_entropies(
+    const floating[:, ::1] resp,        # IN  (n, K)
+    const double[::1] weight,           # IN  (n,) or None
+    const Py_ssize_t[::1] indptr,       # IN  (M + 1,)
+    const Py_ssize_t[::1] members,      # IN  union u holds members[indptr[u]:indptr[u + 1]]
+    double[::1] out,                    # OUT (M,)
+    int n_threads,
+):
+    """``out[u] = -sum_n weight_n w log w`` with ``w = resp[n, union u].sum()``.
+
+    Chunks of rows are summed in order, so the number of threads does not change a bit.
+    """
+    cdef Py_ssize_t n = resp.shape[0], K = resp.shape[1], M = out.shape[0], c, u, lo
+    cdef Py_ssize_t n_chunks = (n + CHUNK_ROWS - 1) // CHUNK_ROWS
+    out[:] = 0
+    if n == 0 or M == 0:
+        return
+    cdef const double* weight_p = NULL if weight is None else &weight[0]
+    cdef double* parts = <double*>calloc(n_chunks * M, sizeof(double))
+    if parts == NULL:
+        raise MemoryError("no memory for the entropies of unions")
+    for c in prange(n_chunks, nogil=True, schedule="static", chunksize=1, num_threads=n_threads):
+        lo = c * CHUNK_ROWS
+        _chunk(&resp[lo, 0], weight_p + lo if weight_p != NULL else NULL, min(CHUNK_ROWS, n - lo), K,
+               &indptr[0], &members[0], M, parts + c * M)
+    for c in range(n_chunks):
+        for u in range(M):
+            out[u] += parts[c * M + u]
+    free(parts)

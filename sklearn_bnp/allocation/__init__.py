@@ -1,0 +1,7 @@
+"""How observations are shared out among components."""
+
+from .mixture import DirichletMixture, DPMixture
+
+ALLOCATIONS = {"dp": DPMixture, "dirichlet": DirichletMixture}
+
+__all__ = ["ALLOCATIONS", "DPMixture", "DirichletMixture"]

@@ -1,0 +1,1 @@
+"""The engine: statistics, memo, batches, model, scheduler and the lap loop."""

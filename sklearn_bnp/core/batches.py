@@ -1,0 +1,151 @@
+"""Rows of data in batches, and batches in blocks that fit in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+
+from ..observation.base import Moments
+
+# Rows that go through the kernels at a time. More would only add memory.
+BLOCK_ROWS = 4096
+
+
+class Block(NamedTuple):
+    """Prepared rows with what the local step found for them.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+    weight : ndarray, shape (n,) or None
+        Sample weights.
+    resp : ndarray, shape (n, K)
+    uids : ndarray, shape (K,)
+        Components that the columns of ``resp`` stand for.
+    """
+
+    z: np.ndarray
+    weight: np.ndarray | None
+    resp: np.ndarray
+    uids: np.ndarray
+
+
+class Batch(NamedTuple):
+    """Some rows of data under a name.
+
+    ``x`` may be a slice of a memory map; only a block of it is ever copied.
+    """
+
+    batch_id: object
+    x: np.ndarray
+    weight: np.ndarray | None = None
+    resp: np.ndarray | None = None
+
+    @property
+    def total_weight(self):
+        """Sum of the rows' weights."""
+        return float(len(self.x) if self.weight is None else self.weight.sum())
+
+    def content_hash(self):
+        """Identity of the batch by its content."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(f"{self.x.shape} {self.x.dtype}".encode())
+        for rows in self.slices():
+            digest.update(np.ascontiguousarray(self.x[rows]))
+        if self.weight is not None:
+            digest.update(self.weight)
+        return digest.hexdigest()
+
+    def slices(self):
+        """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
+        n_blocks = max(1, -(-len(self.x) // BLOCK_ROWS))
+        edges = np.linspace(0, len(self.x), n_blocks + 1).astype(int)
+        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+class ArraySource:
+    """Consecutive slices of an array, visited in random order."""
+
+    def __init__(self, x, weight, batch_size, resp=None):
+        self.x, self.weight, self.resp = x, weight, resp
+        n_batches = max(1, -(-len(x) // batch_size))
+        self.edges = np.linspace(0, len(x), n_batches + 1).astype(int)
+
+    def __len__(self):
+        return len(self.edges) - 1
+
+    @property
+    def n_rows(self):
+        return len(self.x)
+
+    @property
+    def total_weight(self):
+        return float(len(self.x) if self.weight is None else self.weight.sum())
+
+    def batch(self, i):
+        rows = slice(self.edges[i], self.edges[i + 1])
+        return Batch(
+            i,
+            self.x[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.resp is None else self.resp[rows],
+        )
+
+    def batches(self, rng=None):
+        """All batches, in random order if an rng is given."""
+        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
+        return (self.batch(i) for i in order)
+
+    def without_responsibilities(self):
+        """The same batches, to be given responsibilities by local steps."""
+        if self.resp is None:
+            return self
+        source = copy(self)
+        source.resp = None
+        return source
+
+    def rows(self, rows):
+        """Rows of any batches, as a batch of their own."""
+        return Batch(None, self.x[rows], None if self.weight is None else self.weight[rows])
+
+    def sample(self, n_rows, rng):
+        """Up to ``n_rows`` rows without replacement, with their weights."""
+        rows = np.arange(self.n_rows)
+        if n_rows < self.n_rows:
+            rows = np.sort(rng.choice(self.n_rows, n_rows, replace=False))
+        return self.x[rows], None if self.weight is None else self.weight[rows]
+
+
+def column_moments(batches, *, covariance):
+    """`Moments` of the rows of ``batches`` (a list, gone through twice), weighted."""
+    n_rows, magnitude, precision = 0, 0.0, np.finfo(np.float64).eps
+    for batch in batches:
+        for rows in batch.slices():
+            x = np.asarray(batch.x[rows])
+            n_rows += len(x)
+            if len(x):
+                magnitude = np.maximum(
+                    magnitude, np.maximum(x.max(axis=0), -x.min(axis=0).astype(float))
+                )
+            if x.dtype in (np.float32, np.float16):
+                precision = np.finfo(x.dtype).eps
+    magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
+    shift = None
+    mass, first, second = 0.0, 0.0, 0.0
+    for batch in batches:
+        for rows in batch.slices():
+            z = np.asarray(batch.x[rows]) / magnitude
+            w = np.ones(len(z)) if batch.weight is None else batch.weight[rows]
+            if shift is None:
+                shift = np.average(z, axis=0, weights=w) if w.sum() > 0 else z.mean(axis=0)
+            z -= shift
+            mass += w.sum()
+            weighted = z * w[:, np.newaxis]
+            first = first + weighted.sum(axis=0)
+            second = second + (weighted.T @ z if covariance else np.einsum("nd,nd->d", weighted, z))
+    offset = first / mass
+    second = second / mass - (np.multiply.outer(offset, offset) if covariance else offset**2)
+    return Moments(n_rows, magnitude, shift + offset, second, precision)

@@ -1,0 +1,117 @@
+"""Rows collected during a lap, for proposals to look at when it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..proposals.base import Sample
+
+# A row belongs to a component's sample if the component has this share of it (4.2.1).
+_LEAST_SHARE = 0.1
+# Of rows drawn uniformly, for entropies of unions.
+_UNIFORM_ROWS = 2000
+
+
+class Collector:
+    """Sample of the rows of chosen components, over all batches, in one pass.
+
+    Each row of component k is kept with a probability that makes about as many rows as k's budget, so
+    that no batch is favoured and nothing has to be thrown away later.
+
+    Parameters
+    ----------
+    wanted : dict
+        Uid -> expected number of rows to keep.
+    totals : StatBag
+        Counts from which the probabilities are found.
+    rng : numpy.random.RandomState
+    """
+
+    def __init__(self, wanted, totals, rng):
+        where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
+        self.uids = [uid for uid in wanted if uid in where]
+        self._columns = np.array([where[uid] for uid in self.uids], dtype=np.intp)
+        budget = np.array([wanted[uid] for uid in self.uids], dtype=float)
+        n = totals.n[self._columns] if len(self.uids) else np.empty(0)
+        self._rate = np.minimum(1.0, budget / np.maximum(n, 1e-12))
+        self._uniform_rate = min(1.0, _UNIFORM_ROWS / max(totals.n.sum(), 1e-12))
+        self._rng = rng
+        self._parts, self._uniform = [], []
+
+    def observe(self, block):
+        rows = np.flatnonzero(self._rng.random_sample(len(block.z)) < self._uniform_rate)
+        self._uniform.append((block.z[rows], block.resp[rows]))
+        if not self.uids:
+            return
+        share = block.resp[:, self._columns]
+        rows, column = np.nonzero(share > _LEAST_SHARE)
+        kept = self._rng.random_sample(len(rows)) < self._rate[column]
+        rows, column = rows[kept], column[kept]
+        weight = None if block.weight is None else block.weight[rows]
+        self._parts.append((block.z[rows], share[rows, column], weight, column))
+
+    def close(self, batch_id, bag):
+        """Batches make no difference to a sample."""
+
+    def samples(self):
+        """Uid -> `Sample`."""
+        if not self._parts:
+            return {}
+        z, mass, weight, column = (
+            None if part[0] is None else np.concatenate(part)
+            for part in zip(*self._parts, strict=True)
+        )
+        order = np.argsort(column, kind="stable")
+        edges = np.searchsorted(column[order], np.arange(len(self.uids) + 1))
+        out = {}
+        for k, uid in enumerate(self.uids):
+            rows = order[edges[k] : edges[k + 1]]
+            if len(rows):
+                out[uid] = Sample(
+                    np.ascontiguousarray(z[rows]), mass[rows].astype(np.float64),
+                    None if weight is None else weight[rows],
+                )  # fmt: skip
+        return out
+
+    def uniform(self):
+        """Rows drawn uniformly and their responsibilities."""
+        z, resp = (np.concatenate(part) for part in zip(*self._uniform, strict=True))
+        return z, resp
+
+
+def samples_after(trial, samples):
+    """The samples once an accepted trial has replaced components; children inherit rows."""
+    parents = [samples.pop(uid) for uid in trial.removed if uid in samples]
+    if not parents:
+        return
+    sample = Sample(
+        np.concatenate([p.z for p in parents]), np.concatenate([p.mass for p in parents]),
+        None if parents[0].weight is None else np.concatenate([p.weight for p in parents]),
+    )  # fmt: skip
+    coef = getattr(trial, "coef", None)
+    if coef is None:
+        samples[trial.created[0]] = sample
+        return
+    share = trial.likelihood.local_step(coef, sample.z, None, None, None, None)
+    for j, uid in enumerate(trial.created):
+        mass = sample.mass * share[:, j]
+        rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
+        if len(rows):
+            samples[uid] = Sample(
+                np.ascontiguousarray(sample.z[rows]), mass[rows],
+                None if sample.weight is None else sample.weight[rows],
+            )  # fmt: skip
+
+
+def uniform_after(trial, uniform, uids, uids_after):
+    """Responsibilities of the uniform rows, as ``uids_after``, once a trial was accepted."""
+    z, resp = uniform
+    removed = np.isin(uids, trial.removed)
+    mass = resp[:, removed].sum(axis=1, keepdims=True)
+    coef = getattr(trial, "coef", None)
+    if coef is not None:
+        mass = mass * trial.likelihood.local_step(coef, z, None, None, None, None)
+    everything = np.concatenate([resp[:, ~removed], mass], axis=1)
+    names = np.concatenate([uids[~removed], trial.created]).tolist()
+    order = [names.index(uid) for uid in uids_after.tolist()]
+    return z, np.ascontiguousarray(everything[:, order])

@@ -1,0 +1,49 @@
+"""First statistics of components, from which the first local step finds its parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels._responsibilities import summarise
+from ..proposals.creation import lloyd
+
+# Rows that seeds are chosen among, and a component.
+_SEED_ROWS = 10_000
+_SEED_ROWS_A_COMPONENT = 100
+
+
+def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
+    """Statistics (K, P) of a sample of rows, each given to the nearest of K seeds.
+
+    Parameters
+    ----------
+    means : ndarray, shape (K, D), or None
+        Seeds in the data's units; otherwise rows are chosen.
+    spread : bool
+        Choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2), else uniformly.
+    """
+    n_rows = max(_SEED_ROWS, _SEED_ROWS_A_COMPONENT * n_components)
+    x, weight = source.sample(n_rows, rng)
+    z = likelihood.prepare(np.asarray(x))
+    mass = np.ones(len(z)) if weight is None else np.asarray(weight, dtype=float)
+    if n_components == 1:
+        return _summary(likelihood, z, mass[:, np.newaxis])
+    everything = _summary(likelihood, z, mass[:, np.newaxis])[0]
+    if means is not None:
+        points, seeds = z, likelihood.prepare(np.asarray(means))
+    else:
+        points = likelihood.seeding_points(likelihood.prior, everything, z)
+        seeds = None
+    if means is None and not spread:
+        p = mass / mass.sum()
+        rows = rng.choice(len(z), min(n_components, np.count_nonzero(p)), replace=False, p=p)
+        seeds = points[rows]
+    resp = lloyd(points, mass, n_components, rng, n_steps=0, centers=seeds)
+    return _summary(likelihood, z, resp * mass[:, np.newaxis])
+
+
+def _summary(likelihood, z, shares):
+    s = np.empty((shares.shape[1], likelihood.n_statistics))
+    shares = np.ascontiguousarray(shares, dtype=z.dtype)
+    summarise(z, shares, likelihood.quadratic, likelihood.linear, s, True)
+    return s

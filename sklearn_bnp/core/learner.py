@@ -1,0 +1,206 @@
+"""The lap loop of memoized variational inference (Hughes 2016, Alg. 3.3) with proposals (Ch. 4)."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from ..proposals.base import Context
+from .local import local_pass
+from .memo import Memo
+from .scheduler import Scheduler
+from .stats import StatBag
+
+# Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
+# move (in log) before failures that were noted under the old one are forgotten.
+_FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
+_PRIOR_MOVED = 0.7
+# Mass under which a component counts as empty: less than a sum over the data can resolve.
+_EMPTY = 1e-8
+# Name of what batches left behind that will not be seen again.
+_PAST = "batches that are gone"
+
+
+class Lap(NamedTuple):
+    """What one lap did: an entry of ``history_``."""
+
+    lap: int
+    n_components: int
+    lower_bound: float
+    seconds: float
+    proposal_seconds: float
+    tried: dict
+    accepted: dict
+
+
+class Learner:
+    """State of a fit: model, totals, memo, and proposals under way.
+
+    Parameters
+    ----------
+    model : Model
+    proposals : list of Proposal
+        Not shared with anybody: they keep memories.
+    rng : numpy.random.RandomState
+    max_components : float
+        Births do not lead beyond.
+    n_nonzero : int or None
+        L of L-sparse responsibilities.
+    n_threads : int
+    """
+
+    def __init__(
+        self, model, proposals, rng, *, max_components=np.inf, n_nonzero=None, n_threads=1
+    ):
+        self.model, self.rng = model, rng
+        self.n_nonzero, self.n_threads = n_nonzero, n_threads
+        self._next_uid = 0
+        self.scheduler = Scheduler(proposals, self.new_uids, max_components, rng, n_threads)
+        self.memo = Memo()
+        self.totals = None
+        self.coef = None
+        self.history = []
+        self.converged = False
+        self.n_steps, self.mass_seen = 0, 0.0  # of the stochastic method
+        self._observers, self._seen, self._seconds = [], set(), 0.0
+
+    @property
+    def lower_bound(self):
+        """The objective as things stand, in nats."""
+        return self.model.elbo(self.totals)
+
+    def new_uids(self, n):
+        """Names for n components, never used before."""
+        self._next_uid += n
+        return tuple(range(self._next_uid - n, self._next_uid))
+
+    def start(self, s):
+        """Begin from statistics ``s`` (K, P), which only serve to find first parameters."""
+        uids = np.array(self.new_uids(len(s)), dtype=np.int64)
+        self.coef = self.model.coefficients(StatBag(uids, s, np.zeros(len(s))))
+        self.totals = StatBag.zeros(uids, s.shape[1])
+
+    # ------------------------------------------------------------------ one lap
+
+    def begin_lap(self, expected_mass=None):
+        """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet."""
+        totals = self.totals
+        if expected_mass is not None:
+            s = totals.s.copy()
+            s[:, -1] = expected_mass / len(s)
+            totals = totals._replace(s=s)
+        self._observers = self.scheduler.observers(totals)
+        self._seen, self._seconds = set(), 0.0
+
+    def visit(self, batch, *, update=True):
+        """Local and summary step of one batch, increment of the totals, and a global step."""
+        start = time.perf_counter()
+        bag = local_pass(
+            batch, self.model.likelihood, self.coef, self.totals.uids, self._observers,
+            n_nonzero=self.n_nonzero, n_threads=self.n_threads,
+        )  # fmt: skip
+        for observer in self._observers:
+            observer.close(batch.batch_id, bag)
+        old = self.memo.get(batch.batch_id, self.totals.uids)
+        self.totals = self.totals.add(bag) if old is None else self.totals.add(bag).add(old, -1.0)
+        self.memo.put(batch.batch_id, bag)
+        self._seen.add(batch.batch_id)
+        if update:
+            self.coef = self.model.coefficients(self.totals)
+        self._seconds += time.perf_counter() - start
+
+    @property
+    def lap_under_way(self):
+        """Whether a lap has begun and not ended."""
+        return bool(self._seen)
+
+    @property
+    def lap_is_complete(self):
+        """Whether every batch in memory was visited since the lap began."""
+        return self._seen.issuperset(self.memo.batch_ids)
+
+    def end_lap(self, *, propose=True, first=False):
+        """Verdict on the proposals that watched, empirical Bayes, and new plans.
+
+        Returns
+        -------
+        Lap
+        """
+        start = time.perf_counter()
+        uids = self.totals.uids
+        verdict = self.scheduler.judge(self.model, self.totals, self.memo)
+        for trial in verdict.accepted:
+            self.memo.record(trial.edit())
+        self.model, self.totals = verdict.model, verdict.totals
+        if verdict.partial:  # batches unseen by a trial know their own bounds, and better ones
+            self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        judged = time.perf_counter()
+        self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
+        self._tidy()
+        adapted = time.perf_counter()
+        if propose:
+            self.scheduler.plan(self._context, uids, verdict.accepted)
+        end = time.perf_counter()
+        self.coef = self.model.coefficients(self.totals)
+        lap = Lap(
+            len(self.history) + 1, len(self.totals.uids), self.lower_bound,
+            self._seconds + time.perf_counter() - start, end - adapted + judged - start,
+            dict(verdict.tried), dict(verdict.n_accepted),
+        )  # fmt: skip
+        self.history.append(lap)
+        self._observers, self._seen = [], set()
+        return lap
+
+    def run_lap(self, source, *, propose=True):
+        """One pass over the batches of a source that holds all the data."""
+        first = len(self.memo) == 0
+        self.begin_lap(source.total_weight if first else None)
+        for batch in source.batches(self.rng):
+            # parameters stay until every batch has been seen once (Sec. 3.5.4)
+            self.visit(batch, update=not first)
+        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        return self.end_lap(propose=propose, first=first)
+
+    def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
+        """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""
+        n = source.total_weight
+        self.converged = False
+        for i in range(max(1, max_iter)):
+            lap = self.run_lap(source, propose=i + 1 < max_iter)
+            source = source.without_responsibilities()
+            on_lap(lap)
+            if i == 0:
+                continue
+            gain = lap.lower_bound - self.history[-2].lower_bound
+            if gain < tol * n and not lap.accepted and not self.scheduler.trials:
+                self.converged = True
+                break
+
+    def forget_batches(self):
+        """Keep the totals alone: no batch seen so far will be visited again."""
+        self.memo = Memo()
+        self.memo.put(_PAST, self.totals)
+        self.scheduler.drop_trials()
+
+    # ------------------------------------------------------------------ helpers
+
+    def _adapt_prior(self, n_steps):
+        old = self.model.prior
+        self.model = self.model.with_adapted_prior(self.totals, n_steps)
+        if self.model.likelihood.prior_distance(old, self.model.prior) > _PRIOR_MOVED:
+            self.scheduler.prior_changed()
+
+    def _tidy(self):
+        """Largest components first; empty ones go, unless the number of components is fixed."""
+        order = np.argsort(-self.totals.n, kind="stable")
+        if self.scheduler.proposals:
+            order = order[self.totals.n[order] > _EMPTY]
+        self.totals = self.totals.take(order)
+
+    def _context(self, samples, uniform):
+        return Context(
+            self.model, self.totals, samples, uniform, self.rng, self.new_uids,
+            self.scheduler.max_components,
+        )  # fmt: skip

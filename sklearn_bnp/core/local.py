@@ -1,0 +1,62 @@
+"""Local and summary steps of a batch, block by block."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from .._kernels._responsibilities import summarise
+from .batches import Block
+from .stats import StatBag
+
+
+@cache
+def _controller():
+    return ThreadpoolController()
+
+
+@contextmanager
+def blas_on_one_thread():
+    """Hold BLAS at one thread: the kernels thread over rows, and nested threads only fight."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n_threads=1):
+    """`StatBag` of a batch after its local step; ``observers`` see every block on the way.
+
+    Parameters
+    ----------
+    batch : Batch
+        With ``resp`` given, these responsibilities are summarised and no local step is made.
+    coef : ndarray, shape (K, P)
+        From `Model.coefficients`.
+    uids : ndarray, shape (K,)
+    observers : iterable of objects with ``observe(block)``
+    n_nonzero : int or None
+        L of L-sparse responsibilities; dense if None.
+    """
+    total = StatBag.zeros(uids, likelihood.n_statistics)
+    s, entropy = np.empty_like(total.s), np.empty_like(total.entropy)
+    coef = np.ascontiguousarray(coef)
+    for rows in batch.slices():
+        z = likelihood.prepare(np.asarray(batch.x[rows]))
+        weight = None if batch.weight is None else batch.weight[rows]
+        if batch.resp is None:
+            resp = likelihood.local_step(
+                coef, z, None, weight, s, entropy, n_nonzero=n_nonzero, n_threads=n_threads
+            )
+        else:
+            resp = np.ascontiguousarray(batch.resp[rows], dtype=z.dtype)
+            w = resp if weight is None else resp * weight[:, np.newaxis].astype(z.dtype)
+            summarise(z, np.ascontiguousarray(w), likelihood.quadratic, likelihood.linear, s, False)
+            entropy = np.sum(-w * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
+        total.s[...] += s
+        total.entropy[...] += entropy
+        block = Block(z, weight, resp, uids)
+        for observer in observers:
+            observer.observe(block)
+    return total

@@ -1,0 +1,73 @@
+"""The memory of memoized inference: what each batch left behind when it was last visited."""
+
+from __future__ import annotations
+
+from .stats import StatBag
+
+
+class Memo:
+    """Batch id -> `StatBag`, with accepted proposals replayed when a bag is next looked at.
+
+    Replaying lazily means that an accepted proposal costs nothing for batches not in hand (Hughes
+    2016, Sec. 4.2.3), and that several proposals cost one rewrite.
+    """
+
+    def __init__(self):
+        self._bags = {}
+        self._versions = {}
+        self._edits = []
+        self._forgotten = 0  # edits that every bag has seen are dropped from the front
+
+    def __len__(self):
+        return len(self._bags)
+
+    def __contains__(self, batch_id):
+        return batch_id in self._bags
+
+    @property
+    def batch_ids(self):
+        return tuple(self._bags)
+
+    def put(self, batch_id, bag):
+        self._bags[batch_id] = bag
+        self._versions[batch_id] = self._forgotten + len(self._edits)
+
+    def get(self, batch_id, uids):
+        """Bag of a batch, up to date and listed as ``uids``; ``None`` for a new batch."""
+        if batch_id not in self._bags:
+            return None
+        bag = self._current(batch_id).aligned(uids)
+        self.put(batch_id, bag)
+        return bag
+
+    def _current(self, batch_id):
+        """Bag with all edits replayed, listing its components as they come."""
+        bag = self._bags[batch_id]
+        for edit in self._edits[self._versions[batch_id] - self._forgotten :]:
+            bag = edit.replay(bag, batch_id)
+        return bag
+
+    def rest(self, batch_ids, uids):
+        """Sum of the rows of components ``uids`` over the batches that are not ``batch_ids``."""
+        out = StatBag.zeros(uids, next(iter(self._bags.values())).s.shape[1])
+        for batch_id in self._bags:
+            if batch_id not in batch_ids:
+                bag = self._current(batch_id).aligned(uids)
+                out.s[...] += bag.s
+                out.entropy[...] += bag.entropy
+        return out
+
+    def record(self, edit):
+        """Note an accepted proposal; bags take it in when they are next looked at."""
+        self._edits.append(edit)
+
+    def total(self, uids, n_statistics):
+        """Sum over all batches: the statistics of everything seen. Drops the edits it has replayed."""
+        out = StatBag.zeros(uids, n_statistics)
+        for batch_id in self._bags:
+            bag = self.get(batch_id, uids)
+            out.s[...] += bag.s
+            out.entropy[...] += bag.entropy
+        self._forgotten += len(self._edits)
+        self._edits.clear()
+        return out

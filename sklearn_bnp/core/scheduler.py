@@ -1,0 +1,263 @@
+"""Plans trials, judges them by the exact objective of the whole data, and accepts the best.
+
+Knows no kind of proposal: a trial is a set of components and the statistics of their successors.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from ..proposals.base import UnionObserver, UnionTrial
+from .collector import Collector, samples_after, uniform_after
+
+# Rows that all samples of a lap hold together.
+_SAMPLE_ROWS = 40_000
+# With this many components or fewer, a trial that fails is judged again under the prior that
+# suits it: with few components the prior depends on each of them.
+_ADAPT_BELOW = 12
+_ADAPT_STEPS = 10
+
+
+class Verdict(NamedTuple):
+    """What a lap's trials came to.
+
+    Attributes
+    ----------
+    model : Model
+        With the prior under which the last trial was accepted.
+    totals : StatBag
+    accepted : list
+        Trials, in the order of acceptance.
+    tried, n_accepted : Counter
+        By kind.
+    partial : bool
+        Whether an accepted trial had not observed every batch.
+    """
+
+    model: object
+    totals: object
+    accepted: list
+    tried: Counter
+    n_accepted: Counter
+    partial: bool
+
+
+class Scheduler:
+    """Runs proposals on behalf of a learner.
+
+    Parameters
+    ----------
+    proposals : list of Proposal
+        Not shared with anybody: they keep memories.
+    new_uids : callable
+    max_components : float
+    rng : numpy.random.RandomState
+    n_threads : int
+    """
+
+    def __init__(self, proposals, new_uids, max_components, rng, n_threads=1):
+        self.proposals = proposals
+        self.new_uids, self.max_components, self.rng = new_uids, max_components, rng
+        self.n_threads = n_threads
+        self.trials = []
+        self.collector = None
+        for proposal in proposals:
+            proposal.reset()
+
+    def observers(self, totals):
+        """What looks at every block of the coming lap."""
+        unions = [t for t in self.trials if isinstance(t, UnionTrial)]
+        splits = [t for t in self.trials if not isinstance(t, UnionTrial)]
+        wanted = {}
+        for proposal in self.proposals:
+            uids = proposal.wants(totals)
+            for uid in uids:
+                wanted[uid] = max(
+                    wanted.get(uid, 0),
+                    min(getattr(proposal, "max_rows", 2000), _SAMPLE_ROWS // len(uids)),
+                )
+        self.collector = Collector(wanted, totals, self.rng) if self.proposals else None
+        observers = [*splits]
+        if unions:
+            observers.append(UnionObserver(unions, self.n_threads))
+        if self.collector is not None:
+            observers.append(self.collector)
+        return observers
+
+    def judge(self, model, totals, memo):
+        """Accept every trial, best first, that raises the objective; each component changes once."""
+        trials, self.trials = [_Judged.of(trial, totals, memo) for trial in self.trials], []
+        accepted = []
+        tried = Counter(trial.kind for trial in trials)
+        state = _State(model, totals)
+        fixed = state.fixed_gains(trials)
+        pending = list(range(len(trials)))
+        used = set()
+        while pending:
+            pending = [i for i in pending if used.isdisjoint(trials[i].removed)]
+            gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
+            if len(pending) == 0 or not np.max(gains) > 0:
+                break
+            best = pending.pop(int(np.argmax(gains)))
+            state.accept(trials[best])
+            accepted.append(best)
+            used.update(trials[best].removed)
+        if len(state.totals.uids) <= _ADAPT_BELOW and model.likelihood.adapts_prior:
+            for i in pending:
+                if used.isdisjoint(trials[i].removed) and state.accept_adapted(trials[i]):
+                    accepted.append(i)
+                    used.update(trials[i].removed)
+        self._remember(trials, set(accepted), totals)
+        chosen = [trials[i] for i in accepted]
+        return Verdict(
+            state.model, state.totals, [c.trial for c in chosen], tried,
+            Counter(c.kind for c in chosen), any(c.partial for c in chosen),
+        )  # fmt: skip
+
+    def _remember(self, trials, accepted, totals):
+        by_kind = {proposal.kind: proposal for proposal in self.proposals}
+        for i, trial in enumerate(trials):
+            mass = totals.n[np.isin(totals.uids, trial.removed)]
+            first = totals.n[totals.positions(trial.removed[:1])[0]]
+            by_kind[trial.kind].judged(
+                trial.trial,
+                i in accepted,
+                mass.sum() if isinstance(trial.trial, UnionTrial) else first,
+            )
+
+    def drop_trials(self):
+        """Forget what is under way; memories of failures stay."""
+        self.trials = []
+        self.collector = None
+
+    def new_data(self):
+        for proposal in self.proposals:
+            proposal.new_data()
+
+    def plan(self, context_of, uids_before, accepted):
+        """Trials for the next lap.
+
+        Parameters
+        ----------
+        context_of : callable
+            ``context_of(samples, uniform)`` -> `Context` of the model as it now stands.
+        uids_before : ndarray
+            Components during the lap that was just finished.
+        accepted : list
+            Trials accepted at its end.
+        """
+        if self.collector is None:
+            return
+        samples, uniform, uids = self.collector.samples(), self.collector.uniform(), uids_before
+        for trial in accepted:
+            samples_after(trial, samples)
+            after = np.concatenate([uids[~np.isin(uids, trial.removed)], trial.created]).astype(
+                np.int64
+            )
+            uniform, uids = uniform_after(trial, uniform, uids, after), after
+        context = context_of(samples, uniform)
+        context = context._replace(
+            uniform=(uniform[0], _columns(uniform[1], uids, context.totals.uids))
+        )
+        self.trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
+
+    def prior_changed(self):
+        for proposal in self.proposals:
+            proposal.prior_changed()
+
+
+def _columns(resp, uids, wanted):
+    """Columns of ``resp`` for the components ``wanted``, zero for those it does not know."""
+    where = {uid: k for k, uid in enumerate(uids.tolist())}
+    out = np.zeros((len(resp), len(wanted)), dtype=resp.dtype)
+    for k, uid in enumerate(wanted.tolist()):
+        if uid in where:
+            out[:, k] = resp[:, where[uid]]
+    return out
+
+
+class _Judged(NamedTuple):
+    """A trial with the statistics it would bring about, or None if it cannot be carried out."""
+
+    trial: object
+    successors: object
+    partial: bool
+
+    @property
+    def kind(self):
+        return self.trial.kind
+
+    @property
+    def removed(self):
+        return self.trial.removed
+
+    @classmethod
+    def of(cls, trial, totals, memo):
+        partial = len(trial.seen) < len(memo)
+        rest = memo.rest(trial.seen, np.asarray(trial.removed)) if partial else None
+        return cls(trial, trial.successors(totals, rest) if trial.seen else None, partial)
+
+
+class _State:
+    """The model and totals while trials are accepted one after the other."""
+
+    def __init__(self, model, totals):
+        self.model, self.totals = model, totals
+
+    def fixed_gains(self, trials):
+        """Changes of the data and entropy terms: no other trial accepted in the lap can alter them."""
+        live = [t for t in trials if t.successors is not None]
+        if not live:
+            return np.full(len(trials), -np.inf)
+        evidence = self.model.likelihood.evidence
+        own = evidence(self.model.prior, self.totals.s) + self.totals.entropy
+        new = evidence(self.model.prior, np.concatenate([t.successors.s for t in live]))
+        out, start = [], 0
+        for trial in trials:
+            if trial.successors is None:
+                out.append(-np.inf)
+                continue
+            end = start + len(trial.successors.s)
+            old = self.totals.positions(trial.removed)
+            out.append(new[start:end].sum() + trial.successors.entropy.sum() - own[old].sum())
+            start = end
+        return np.array(out)
+
+    def gains(self, trials, fixed):
+        """Exact gains: ``fixed`` plus the change of the allocation term as things stand."""
+        if not trials:
+            return np.empty(0)
+        width = len(self.totals.n) + max(
+            0 if t.successors is None else len(t.successors.n) for t in trials
+        )
+        n = np.full((len(trials), width), np.nan)
+        n[:, : len(self.totals.n)] = self.totals.n
+        for row, trial in zip(n, trials, strict=True):
+            if trial.successors is not None:
+                row[self.totals.positions(trial.removed)] = np.nan
+                row[len(self.totals.n) : len(self.totals.n) + len(trial.successors.n)] = (
+                    trial.successors.n
+                )
+        return (
+            np.asarray(fixed)
+            + self.model.allocation.elbo(n)
+            - self.model.allocation.elbo(self.totals.n)
+        )
+
+    def accept(self, trial):
+        self.totals = self.totals.replaced(trial.removed, trial.successors)
+
+    def accept_adapted(self, trial):
+        """Accept if the objective rises when the prior adapts, with and without the trial."""
+        if trial.successors is None:
+            return False
+        totals = self.totals.replaced(trial.removed, trial.successors)
+        model = self.model.with_adapted_prior(totals, _ADAPT_STEPS)
+        here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
+        if not model.elbo(totals) > max(here.elbo(self.totals), self.model.elbo(self.totals)):
+            return False
+        self.model, self.totals = model, totals
+        return True

@@ -1,0 +1,133 @@
+"""Additive statistics of the components of a model, named by uid.
+
+A `StatBag` is everything that a set of observations leaves behind under given responsibilities. Bags
+of disjoint sets add up to the bag of their union; that is all that memoized inference rests on
+(Hughes 2016, Sec. 3.5.1). A leaf module: every layer may import it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class StatBag(NamedTuple):
+    """Statistics of K components.
+
+    Attributes
+    ----------
+    uids : ndarray of int, shape (K,)
+        Names of the components, unique for the life of a model and never used again.
+    s : ndarray, shape (K, P)
+        ``sum_n w_n r_nk s(x_n)``; the last column is the count N_k.
+    entropy : ndarray, shape (K,)
+        ``-sum_n w_n r_nk log r_nk`` (3.51).
+    """
+
+    uids: np.ndarray
+    s: np.ndarray
+    entropy: np.ndarray
+
+    @classmethod
+    def zeros(cls, uids, n_statistics):
+        uids = np.asarray(uids, dtype=np.int64)
+        return cls(uids, np.zeros((len(uids), n_statistics)), np.zeros(len(uids)))
+
+    @property
+    def n(self):
+        """Counts N_k, shape (K,)."""
+        return self.s[:, -1]
+
+    def positions(self, uids):
+        """Rows at which ``uids`` stand."""
+        where = {uid: i for i, uid in enumerate(self.uids.tolist())}
+        return np.array([where[int(uid)] for uid in uids], dtype=np.intp)
+
+    def take(self, rows):
+        return StatBag(self.uids[rows], self.s[rows], self.entropy[rows])
+
+    def add(self, other, sign=1.0):
+        """``self + sign * other``; both must list the same components in the same order."""
+        return StatBag(self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy)
+
+    def aligned(self, uids):
+        """The same statistics listed as ``uids``, with zeros for components not in the bag (4.21)."""
+        if len(uids) == len(self.uids) and np.array_equal(uids, self.uids):
+            return self
+        where = {uid: i for i, uid in enumerate(self.uids.tolist())}
+        old = np.array([where.get(uid, -1) for uid in np.asarray(uids).tolist()], dtype=np.intp)
+        out = StatBag.zeros(uids, self.s.shape[1])
+        known = old >= 0
+        out.s[known] = self.s[old[known]]
+        out.entropy[known] = self.entropy[old[known]]
+        return out
+
+    def concatenated(self, other):
+        """Both bags' components, this one's first."""
+        return self.replaced((), other)
+
+    def replaced(self, removed, rows):
+        """The bag with the components ``removed`` gone and the bag ``rows`` appended."""
+        keep = ~np.isin(self.uids, removed)
+        return StatBag(
+            np.concatenate([self.uids[keep], rows.uids]),
+            np.concatenate([self.s[keep], rows.s]),
+            np.concatenate([self.entropy[keep], rows.entropy]),
+        )
+
+
+class SplitEdit(NamedTuple):
+    """Accepted: components ``removed`` were replaced by ``created`` on the batches that were seen.
+
+    Attributes
+    ----------
+    removed, created : tuple of int
+        Uids.
+    rows : dict
+        Batch id -> `StatBag` of the created components. A batch that is missing was not seen by
+        the proposal and keeps its components.
+    """
+
+    removed: tuple
+    created: tuple
+    rows: dict
+
+    def replay(self, bag, batch_id):
+        """The bag of one batch after the edit."""
+        rows = self.rows.get(batch_id)
+        return bag if rows is None else bag.replaced(self.removed, rows)
+
+
+class UnionEdit(NamedTuple):
+    """Accepted: components ``removed`` became one, ``created[0]``.
+
+    Attributes
+    ----------
+    removed, created : tuple of int
+    entropies : dict
+        Batch id -> exact entropy of the union.
+    """
+
+    removed: tuple
+    created: tuple
+    entropies: dict
+
+    def replay(self, bag, batch_id):
+        """The bag of one batch after the edit; the bound stands in for an entropy never seen."""
+        return bag.replaced(
+            self.removed, union_row(bag, self.removed, self.created, self.entropies.get(batch_id))
+        )
+
+
+def union_row(bag, removed, created, entropy=None):
+    """Statistics of the union of ``removed`` as one component.
+
+    Without its ``entropy``, the lower bound ``max(0, sum_k H_k - N log(number of parts))``, which
+    keeps the objective a lower bound where the rows are gone.
+    """
+    parts = np.isin(bag.uids, removed)
+    s = bag.s[parts].sum(axis=0, keepdims=True)
+    if entropy is None:
+        entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(max(1, len(removed))))
+    return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]))

@@ -1,0 +1,66 @@
+"""Stochastic variational inference (Hughes 2016, Alg. 3.2), for a fixed number of components."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from .learner import Lap
+from .local import local_pass
+
+
+def stochastic_step(learner, batch, total, decay, offset):
+    """One natural-gradient step on the global parameters; (3.52), which is linear in statistics.
+
+    Parameters
+    ----------
+    total : float or None
+        Mass of the population; what has been seen so far if None.
+    decay, offset : float
+        The learning rate is ``(offset + t) ** -decay`` at step t.
+    """
+    learner.n_steps += 1
+    learner.mass_seen += batch.total_weight
+    total = learner.mass_seen if total is None else float(total)
+    bag = local_pass(
+        batch, learner.model.likelihood, learner.coef, learner.totals.uids,
+        n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
+    )  # fmt: skip
+    rate = (offset + learner.n_steps) ** -decay
+    before = learner.totals.n.sum()
+    if before > 0:
+        keep = (1.0 - rate) * total / before
+    else:
+        rate, keep = 1.0, 0.0
+    scale = rate * total / batch.total_weight
+    learner.totals = learner.totals._replace(
+        s=keep * learner.totals.s + scale * bag.s,
+        entropy=keep * learner.totals.entropy + scale * bag.entropy,
+    )
+    learner.model = learner.model.with_adapted_prior(learner.totals, 1)
+    learner.coef = learner.model.coefficients(learner.totals)
+
+
+def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
+    """Laps of steps on batches drawn without replacement, then one exact step on everything.
+
+    The last lap makes statistics and objective those of the whole data.
+    """
+    for _ in range(max_iter):
+        start = time.perf_counter()
+        order = learner.rng.permutation(source.n_rows)
+        for rows in np.array_split(order, len(source)):
+            batch = source.rows(np.sort(rows))
+            if batch.total_weight > 0:
+                stochastic_step(learner, batch, source.total_weight, decay, offset)
+        lap = Lap(
+            len(learner.history) + 1, len(learner.totals.uids), learner.lower_bound,
+            time.perf_counter() - start, 0.0, {}, {},
+        )  # fmt: skip
+        learner.history.append(lap)
+        on_lap(lap)
+    learner.totals = learner.totals._replace(
+        s=np.zeros_like(learner.totals.s), entropy=np.zeros_like(learner.totals.entropy)
+    )
+    on_lap(learner.run_lap(source, propose=False))

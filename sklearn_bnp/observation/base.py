@@ -1,0 +1,179 @@
+"""The seam between the learner and a likelihood.
+
+Design note
+-----------
+(a) An `ObservationModel` holds what a user sets and is a scikit-learn estimator so that its parameters
+    can be searched over. Bound to the moments of the data it gives a `Likelihood`.
+(b) A `Likelihood` is a conjugate exponential family in the data's own units: rows are prepared once
+    (centred, scaled), and everything else happens on statistics. Its methods are pure
+    functions of (prior, statistics), so that a candidate model costs no more than its statistics.
+(c) ``E[log p(x | k)]`` must be linear in s(x), and s(x) one of the layouts of
+    `_kernels._responsibilities`: then both steps are matrix products whatever the family.
+(d) A prior is a value of its own, because empirical Bayes changes it while the family stays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._kernels._responsibilities import Quadratic, local_step, n_statistics
+
+
+class Moments(NamedTuple):
+    """First and second moments of the columns, as families need them to find their units.
+
+    Attributes
+    ----------
+    n_rows : int
+    magnitude : ndarray, shape (D,)
+        Largest absolute value of each column, 1 where that is 0; the other fields are of
+        ``x / magnitude``, so that values up to 1e150 can be squared.
+    mean : ndarray, shape (D,)
+    covariance : ndarray, shape (D, D) or (D,)
+        About the mean; its diagonal alone if the family asks for no more.
+    precision : float
+        Rounding unit of the data's type.
+    """
+
+    n_rows: int
+    magnitude: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    precision: float
+
+    @property
+    def variance(self):
+        return self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)
+
+
+class ObservationModel(BaseEstimator, ABC):
+    """What a user says of a likelihood and its prior."""
+
+    @property
+    @abstractmethod
+    def needs_covariance(self):
+        """Whether `bind` wants the covariances of the columns or their variances alone."""
+
+    @abstractmethod
+    def bind(self, moments, *, streaming=False):
+        """The `Likelihood` for data with these moments.
+
+        Parameters
+        ----------
+        moments : Moments
+        streaming : bool
+            The moments are of a first batch, and later ones may differ: nothing may be taken for
+            constant because it was so in few rows.
+
+        Raises
+        ------
+        ValueError
+            If a parameter does not fit the data; the message names it, its value and the remedy.
+        """
+
+
+class Likelihood(ABC):
+    """A conjugate family in the data's units.
+
+    Attributes
+    ----------
+    quadratic, linear : Quadratic, bool
+        Layout of s(x), see `_kernels._responsibilities`.
+    n_features : int
+        Columns of prepared rows.
+    prior : object
+        The prior before any empirical Bayes; an immutable value.
+    adapts_prior : bool
+        Whether `update_prior` may change anything.
+    """
+
+    quadratic = Quadratic.NONE
+    linear = True
+    n_features: int
+    prior: object
+    adapts_prior = False
+
+    @property
+    def n_statistics(self):
+        """Length P of s(x)."""
+        return n_statistics(self.n_features, self.quadratic, self.linear)
+
+    @abstractmethod
+    def prepare(self, x):
+        """Rows (n, D) of data in internal units: C-contiguous float32 or float64."""
+
+    @abstractmethod
+    def evidence(self, prior, s):
+        """Log marginal likelihood of each component's data, the data term of the objective.
+
+        ``c(tau + s, nu + n) - c(tau, nu) + n h`` for statistics ``s`` (..., P); shape (...); (2.95)
+        with the sign of the errata.
+        """
+
+    @abstractmethod
+    def coefficients(self, prior, s):
+        """``E_q[log p(x | k)] = coefficients[k] @ s(x)`` under the posterior given ``s`` (K, P)."""
+
+    @abstractmethod
+    def log_predictive(self, prior, s, z):
+        """Log posterior predictive density (n, K) of prepared rows, in the data's units."""
+
+    @abstractmethod
+    def seeding_points(self, prior, s, z):
+        """Points (n, m) whose squared distances stand for the family's divergence.
+
+        Seeds of new components are drawn and refined among these by k-means++ and Lloyd steps, for
+        the rows ``z`` of one component with statistics ``s`` (P,).
+        """
+
+    @abstractmethod
+    def attributes(self, prior, s):
+        """Fitted attributes in the data's units: a dict of arrays with K rows each."""
+
+    @abstractmethod
+    def sample(self, attributes, labels, rng):
+        """Rows drawn from the components ``labels``, in the data's units."""
+
+    def local_step(
+        self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
+    ):
+        """Share rows among components; returns the shares (n, K) and fills ``s`` and ``entropy``.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (K, P)
+            Log posterior weights are ``coef[k] @ s(x)``.
+        z : ndarray, shape (n, D')
+            Prepared rows.
+        mass : ndarray, shape (n,), or None
+            What of each row is shared out: 1, or in a restricted step the responsibility of the
+            components that are replaced (4.12).
+        weight : ndarray, shape (n,), or None
+            Sample weights.
+        s, entropy : ndarray, shape (K, P) and (K,), or None
+            Written to.
+        n_nonzero : int or None
+            The L of L-sparse shares (Alg. 7.2); dense if None.
+        """
+        resp = np.empty((len(z), len(coef)), dtype=z.dtype)
+        local_step(
+            z, np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic, self.linear, mass, weight,
+            resp, s, entropy, log_norm, len(coef) if n_nonzero is None else n_nonzero, n_threads,
+        )  # fmt: skip
+        return resp
+
+    def update_prior(self, prior, s, n_iter):
+        """The prior after ``n_iter`` steps of empirical Bayes on statistics ``s`` (K, P)."""
+        return prior
+
+    def prior_distance(self, old, new):
+        """How far a prior has moved, on a log scale; remembered failures lapse beyond 0.7."""
+        return 0.0
+
+    def log_base(self, x):
+        """Log density of each row's part that no component explains; shape (n,)."""
+        return np.zeros(len(x))

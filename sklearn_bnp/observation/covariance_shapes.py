@@ -1,0 +1,303 @@
+"""Full, diagonal and spherical inverse scale matrices: what a Gaussian family does with each.
+
+All arrays have a leading axis over components. ``b`` is a posterior inverse scale: (K, D, D) of which
+only the upper triangle is valid, (K, D) or (K,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from .._kernels._gaussian import (
+    quadratic_coefficients,
+    scale_matrices,
+    spd_inverse,
+    spd_logdet,
+)
+from .._kernels._responsibilities import Quadratic, statistics
+
+_LOG_2 = np.log(2.0)
+
+
+class FullShape:
+    """Dense matrices, Wishart precisions."""
+
+    quadratic = Quadratic.FULL
+    rows_a_point = 1
+
+    def __init__(self, D):
+        self.D = D
+        self.least_nu, self.default_nu = D - 1, D + 2
+        self.log_two = D * _LOG_2
+        self._halves = 0.5 * (1.0 - np.arange(1, D + 1))
+
+    def mean_factor(self, nu):
+        """Inverse scale of the prior whose expected covariance is 1."""
+        return max(nu - self.D - 1.0, 1.0)
+
+    def constant(self, diagonal):
+        return np.diag(np.broadcast_to(diagonal, self.D).astype(float))
+
+    def from_user(self, value, units):
+        value = np.asarray(value, dtype=float)
+        size = len(units.shift)
+        if value.shape != (size, size):
+            raise ValueError(
+                f"covariance_prior must have shape ({size}, {size}) for full covariances; got {value.shape}."
+            )
+        b = value / np.multiply.outer(units.scale, units.scale)
+        if units.basis is not None:
+            b = units.basis.T @ b @ units.basis
+        if not np.isfinite(b).all() or not np.allclose(b, b.T) or np.linalg.eigvalsh(b)[0] <= 0:
+            raise ValueError("covariance_prior must be symmetric and positive definite.")
+        return np.ascontiguousarray(0.5 * (b + b.T))
+
+    def own(self, b):
+        return b[np.newaxis].copy()
+
+    def log_gamma(self, nu):
+        return gammaln(0.5 * nu[:, np.newaxis] + self._halves).sum(axis=1)
+
+    def digamma_sum(self, nu):
+        """``E[log |Lambda|] + log |B|``."""
+        return digamma(0.5 * nu[:, np.newaxis] + self._halves).sum(axis=1) + self.log_two
+
+    def expand(self, log_det):
+        return log_det
+
+    def scatter(self, prior, s, ridge):
+        b = np.empty((len(s), self.D, self.D))
+        mean = None if prior.m is None else np.empty((len(s), self.D))
+        kappa = 0.0 if prior.m is None else prior.kappa
+        scale_matrices(s, prior.b, ridge, prior.m, kappa, b, mean)
+        return b, mean
+
+    def log_det(self, b):
+        out = np.empty(len(b))
+        spd_logdet(b, out)
+        return out
+
+    def invert(self, b):
+        log_det = np.empty(len(b))
+        spd_inverse(b, log_det)
+        return b, log_det
+
+    def times(self, nu, inverse):
+        inverse *= nu[:, np.newaxis, np.newaxis]
+        return inverse
+
+    def diagonal(self, precision):
+        return np.diagonal(precision, axis1=1, axis2=2)
+
+    def fill_coefficients(self, out, precision, mean, ridge):
+        quadratic_coefficients(precision, mean, ridge, out)
+
+    def whiten(self, z, precision):
+        return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
+
+    def log_student(self, z, b, mean, shrink, nu):
+        inverse, log_det = self.invert(b)
+        coef = np.zeros(
+            (len(inverse), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1)
+        )
+        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        features = np.empty((len(z), coef.shape[1]))
+        statistics(z, Quadratic.FULL, mean is not None, features)
+        delta = np.maximum(-2.0 * (features @ coef.T), 0.0) * shrink
+        dof = nu - self.D + 1.0
+        constant = (
+            gammaln(0.5 * (nu + 1.0))
+            - gammaln(0.5 * dof)
+            - 0.5 * self.D * np.log(np.pi)
+            - 0.5 * (log_det - self.D * np.log(shrink))
+        )
+        return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
+
+    def attributes(self, precision, units):
+        precisions = units.matrices_back(precision, inverse=True)
+        covariances = units.matrices_back(np.linalg.inv(precision))
+        # the convention of scikit-learn: upper triangular U with precision = U U'
+        flipped = np.linalg.cholesky(precisions[:, ::-1, ::-1])
+        return covariances, precisions, np.ascontiguousarray(flipped[:, ::-1, ::-1])
+
+    def colour(self, noise, covariances, labels):
+        root = np.linalg.cholesky(covariances)
+        return np.einsum("nij,nj->ni", root[labels], noise)
+
+
+class DiagShape:
+    """Independent columns, each with a Gamma precision of shape nu / 2 and rate b / 2."""
+
+    quadratic = Quadratic.DIAG
+    rows_a_point = 1
+    least_nu, default_nu = 0, 3
+
+    def __init__(self, D):
+        self.D = D
+        self.log_two = D * _LOG_2
+
+    def mean_factor(self, nu):
+        return max(nu - 2.0, 1.0)
+
+    def constant(self, diagonal):
+        return np.broadcast_to(diagonal, self.D).astype(float)
+
+    def from_user(self, value, units):
+        value = np.asarray(value, dtype=float)
+        if (
+            value.shape != units.shift.shape
+            or not np.all(value > 0)
+            or not np.isfinite(value).all()
+        ):
+            raise ValueError(
+                f"covariance_prior must be {len(units.shift)} positive numbers for diagonal covariances; "
+                f"got {value!r}."
+            )
+        b = value / units.scale**2
+        return b if units.basis is None else units.basis.T @ b
+
+    def own(self, b):
+        return b[np.newaxis]
+
+    def log_gamma(self, nu):
+        return self.D * gammaln(0.5 * nu)
+
+    def digamma_sum(self, nu):
+        return self.D * (digamma(0.5 * nu) + _LOG_2)
+
+    def expand(self, log_det):
+        return log_det
+
+    def scatter(self, prior, s, ridge):
+        n = s[:, -1:]
+        b = prior.b + s[:, : self.D] + n * ridge
+        if prior.m is None:
+            return b, None
+        total = n + prior.kappa
+        mean = (prior.kappa * prior.m + s[:, self.D : 2 * self.D]) / total
+        return b + prior.kappa * prior.m**2 - total * mean**2, mean
+
+    def log_det(self, b):
+        return np.log(b).sum(axis=1)
+
+    def invert(self, b):
+        return 1.0 / b, self.log_det(b)
+
+    def times(self, nu, inverse):
+        return inverse * nu[:, np.newaxis]
+
+    def diagonal(self, precision):
+        return precision
+
+    def fill_coefficients(self, out, precision, mean, ridge):
+        out[:, : self.D] = -0.5 * precision
+        out[:, -1] -= 0.5 * (precision @ ridge)
+        if mean is not None:
+            out[:, self.D : 2 * self.D] = precision * mean
+            out[:, -1] -= 0.5 * np.einsum("kd,kd->k", precision, mean**2)
+
+    def whiten(self, z, precision):
+        return np.ascontiguousarray(z * np.sqrt(precision).astype(z.dtype))
+
+    def log_student(self, z, b, mean, shrink, nu):
+        """Each column has a Student density of its own, given the component."""
+        out = np.empty((len(z), len(b)))
+        constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi / shrink)
+        for k in range(len(b)):
+            delta = (z if mean is None else z - mean[k]) ** 2 * (shrink[k] / b[k])
+            out[:, k] = (
+                self.D * constant[k]
+                - 0.5 * np.log(b[k]).sum()
+                - 0.5 * (nu[k] + 1.0) * np.log1p(delta).sum(axis=1)
+            )
+        return out
+
+    def attributes(self, precision, units):
+        full = np.full((len(precision), len(units.shift)), 1.0 / units.floor)
+        if units.basis is None:
+            full[...] = precision
+        else:
+            full[:, units.basis.any(axis=1)] = precision
+        precisions = full / units.scale**2
+        return 1.0 / precisions, precisions, np.sqrt(precisions)
+
+    def colour(self, noise, covariances, labels):
+        return noise * np.sqrt(covariances)[labels]
+
+
+class SphericalShape(DiagShape):
+    """One Gamma precision for all columns of a component: each row counts D times."""
+
+    quadratic = Quadratic.SPHERICAL
+
+    def __init__(self, D):
+        self.D = D
+        self.rows_a_point = D
+        self.log_two = _LOG_2
+
+    def constant(self, diagonal):
+        return np.asarray(np.mean(diagonal), dtype=float)
+
+    def from_user(self, value, units):
+        if np.ndim(value) != 0 or not value > 0 or not np.isfinite(value):
+            raise ValueError(
+                f"covariance_prior must be a positive number for spherical covariances; got {value!r}."
+            )
+        return np.asarray(value / units.scale[0] ** 2)
+
+    def log_gamma(self, nu):
+        return gammaln(0.5 * nu)
+
+    def digamma_sum(self, nu):
+        return self.D * (digamma(0.5 * nu) + _LOG_2)
+
+    def expand(self, log_det):
+        return self.D * log_det
+
+    def scatter(self, prior, s, ridge):
+        n = s[:, -1]
+        b = prior.b + s[:, 0] + n * ridge.sum()
+        if prior.m is None:
+            return b, None
+        total = n + prior.kappa
+        mean = (prior.kappa * prior.m + s[:, 1 : 1 + self.D]) / total[:, np.newaxis]
+        square = np.einsum("kd,kd->k", mean, mean)
+        return b + prior.kappa * (prior.m @ prior.m) - total * square, mean
+
+    def log_det(self, b):
+        return np.log(b)
+
+    def times(self, nu, inverse):
+        return inverse * nu
+
+    def fill_coefficients(self, out, precision, mean, ridge):
+        out[:, 0] = -0.5 * precision
+        out[:, -1] -= 0.5 * precision * ridge.sum()
+        if mean is not None:
+            out[:, 1 : 1 + self.D] = precision[:, np.newaxis] * mean
+            out[:, -1] -= 0.5 * precision * np.einsum("kd,kd->k", mean, mean)
+
+    def log_student(self, z, b, mean, shrink, nu):
+        center = np.zeros((len(b), self.D)) if mean is None else mean
+        square = (
+            np.einsum("nd,nd->n", z, z)[:, np.newaxis]
+            - 2.0 * z @ center.T
+            + np.einsum("kd,kd->k", center, center)
+        )
+        constant = (
+            gammaln(0.5 * (nu + self.D))
+            - gammaln(0.5 * nu)
+            - 0.5 * self.D * np.log(np.pi * b / shrink)
+        )
+        return constant - 0.5 * (nu + self.D) * np.log1p(np.maximum(square, 0.0) * (shrink / b))
+
+    def attributes(self, precision, units):
+        precisions = precision / units.scale[0] ** 2
+        return 1.0 / precisions, precisions, np.sqrt(precisions)
+
+    def colour(self, noise, covariances, labels):
+        return noise * np.sqrt(covariances)[labels, np.newaxis]
+
+
+SHAPES = {"diag": DiagShape, "full": FullShape, "spherical": SphericalShape}

@@ -1,0 +1,292 @@
+"""Gaussian likelihoods with Normal-Wishart, Normal-Gamma and Wishart priors.
+
+Design note
+-----------
+(a) Full, diagonal and spherical covariances, with a mean or with the mean tied to zero, are one family:
+    posterior ``(nu, m, kappa, B)`` with ``nu = nu0 + (observations)``, ``B = B0 + scatter``. What differs
+    is the shape of B, and lives in one small class each.
+(b) A ridge R (``reg_covar``) is added to the scatter once an observation, and ``tr(E[Lambda] R) / 2``
+    taken off the expected log likelihood. This is the likelihood of an observation blurred
+    by noise of covariance R; it is below the unblurred one, so the objective stays a lower
+    bound, and stays monotone, while constant and duplicate columns and repeated rows do no harm.
+(c) B0 is diagonal and set by empirical Bayes unless the user gives it: maximising the objective over
+    B0 gives the fixed point ``b_d = K nu0 / sum_k E[Lambda_k]_dd``.
+
+Symbols are those of ``doc/formulas.rst``. Sources: Hughes (2016), Sec. 2.2; Hughes and Sudderth (2013),
+supplement Sec. 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .base import Likelihood, ObservationModel
+from .covariance_shapes import SHAPES
+from .units import find_units
+
+_DEFAULT_KAPPA = 0.01
+_DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
+_SCALE_RANGE = (1e-4, 1e2)
+
+
+class NormalWishartPrior(NamedTuple):
+    """Prior in internal units: mean ``m`` (D,), pseudo-counts ``kappa`` and ``nu``, inverse scale ``b``."""
+
+    m: np.ndarray | None
+    kappa: float
+    nu: float
+    b: np.ndarray
+
+
+class GaussianObservation(ObservationModel):
+    """Gaussian observations with a conjugate prior.
+
+    Parameters
+    ----------
+    covariance_type : {"full", "diag", "spherical"}, default="full"
+        Shape of each component's covariance.
+    zero_mean : bool, default=False
+        Whether all means are 0, in the data's own units; then the prior is of Wishart (Gamma) form.
+    mean_prior : array-like of shape (n_features,), default=None
+        Prior of the means, in the data's units; the mean of the data if None.
+    mean_precision_prior : float, default=None
+        How many observations the prior of a mean is worth; 0.01 if None.
+    degrees_of_freedom_prior : float, default=None
+        Prior degrees of freedom of a precision matrix, above ``n_features - 1`` for full
+        covariances, above 0 for the others; ``n_features + 2`` and 3 if None.
+    covariance_prior : array-like, default=None
+        Inverse scale matrix of the Wishart prior, in squared units of the data: (n_features,
+        n_features), (n_features,) or a float for full, diagonal and spherical covariances. The
+        prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None it is
+        diagonal and maximises the objective (empirical Bayes).
+    reg_covar : float, default=1e-6
+        Variance, as a share of each column's, by which every observation is blurred.
+
+    References
+    ----------
+    Hughes (2016), Sec. 2.2; Hughes and Sudderth (2013), supplement Sec. 1.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, GaussianObservation
+    >>> model = DPMixtureVB(observation=GaussianObservation(covariance_type="diag"))
+    """
+
+    def __init__(
+        self,
+        covariance_type="full",
+        *,
+        zero_mean=False,
+        mean_prior=None,
+        mean_precision_prior=None,
+        degrees_of_freedom_prior=None,
+        covariance_prior=None,
+        reg_covar=1e-6,
+    ):
+        self.covariance_type = covariance_type
+        self.zero_mean = zero_mean
+        self.mean_prior = mean_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.reg_covar = reg_covar
+
+    @property
+    def needs_covariance(self):
+        """Whether the covariances of the columns are wanted, or their variances alone."""
+        return self.covariance_type == "full"
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        if self.covariance_type not in SHAPES:
+            raise ValueError(
+                f"covariance_type={self.covariance_type!r} is not known; use one of {sorted(SHAPES)}."
+            )
+        if not 0 < self.reg_covar < 1:
+            raise ValueError(
+                f"reg_covar={self.reg_covar!r} must lie in (0, 1); the default is 1e-6."
+            )
+        units = find_units(
+            moments,
+            zero_mean=self.zero_mean,
+            common_scale=self.covariance_type == "spherical",
+            rotate=self.covariance_type == "full",
+            floor=self.reg_covar,
+            streaming=streaming,
+        )
+        shape = SHAPES[self.covariance_type](units.n_features)
+        return GaussianLikelihood(
+            units,
+            shape,
+            not self.zero_mean,
+            self._prior(units, shape),
+            self.covariance_prior is None,
+        )
+
+    def _prior(self, units, shape):
+        nu = (
+            shape.default_nu
+            if self.degrees_of_freedom_prior is None
+            else self.degrees_of_freedom_prior
+        )
+        if not nu > shape.least_nu:
+            raise ValueError(
+                f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu} for "
+                f"{self.covariance_type} covariances; the default is {shape.default_nu}."
+            )
+        kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
+        if not kappa > 0:
+            raise ValueError(
+                f"mean_precision_prior={kappa!r} must be positive; the default is 0.01."
+            )
+        m = np.zeros(units.n_features)
+        if self.mean_prior is not None and not self.zero_mean:
+            m = units.apply(
+                _as_vector(self.mean_prior, "mean_prior", len(units.shift))[np.newaxis]
+            )[0]
+        if self.covariance_prior is None:
+            b = shape.constant(_DEFAULT_SCALE * shape.mean_factor(nu))
+        else:
+            b = shape.from_user(self.covariance_prior, units)
+        return NormalWishartPrior(None if self.zero_mean else m, float(kappa), float(nu), b)
+
+
+def _as_vector(value, name, size):
+    value = np.asarray(value, dtype=float)
+    if value.shape != (size,) or not np.isfinite(value).all():
+        raise ValueError(
+            f"{name} must be {size} finite numbers, one a column; got shape {value.shape}."
+        )
+    return value
+
+
+class GaussianLikelihood(Likelihood):
+    """Gaussian family in standardised units; see the module's note."""
+
+    def __init__(self, units, shape, linear, prior, adapts_prior):
+        self.units = units
+        self.shape = shape
+        self.linear = linear
+        self.quadratic = shape.quadratic
+        self.n_features = units.n_features
+        self.prior = prior
+        self.adapts_prior = adapts_prior
+        self.ridge = np.full(self.n_features, units.floor / (1.0 + units.floor))
+        self._last = (None, None)
+        self.row_constant = units.log_density_constant - 0.5 * self.n_features * np.log(2 * np.pi)
+
+    def prepare(self, x):
+        return self.units.apply(x)
+
+    def log_base(self, x):
+        return self.units.log_null_density(x)
+
+    def _scatter(self, prior, s):
+        """Posterior inverse scales B and means of statistics (K, P)."""
+        return self.shape.scatter(prior, s, self.ridge)
+
+    def _log_norm(self, nu, kappa, log_det):
+        """Log normaliser of the Normal-Wishart, but for terms that depend on D alone."""
+        out = self.shape.log_gamma(nu) + 0.5 * nu * self.shape.log_two - 0.5 * nu * log_det
+        if self.linear:
+            out = out - 0.5 * self.n_features * np.log(kappa)
+        return out
+
+    def evidence(self, prior, s):
+        rows = np.ascontiguousarray(np.atleast_2d(s))
+        n = rows[:, -1]
+        log_det = self.shape.log_det(self._scatter(prior, rows)[0])
+        out = self._log_norm(prior.nu + self.shape.rows_a_point * n, prior.kappa + n, log_det)
+        out += n * self.row_constant - self._prior_norm(prior)
+        return out if np.ndim(s) == 2 else out[0]
+
+    def _prior_norm(self, prior):
+        """Log normaliser of the prior, kept for the last prior asked about."""
+        if self._last[0] is not prior:
+            log_det = self.shape.log_det(self.shape.own(prior.b))
+            norm = self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
+            self._last = (prior, norm)
+        return self._last[1]
+
+    def _precision(self, prior, s):
+        """``E[Lambda]``, posterior means and log determinants of B."""
+        b, mean = self._scatter(prior, s)
+        inverse, log_det = self.shape.invert(b)
+        nu = prior.nu + self.shape.rows_a_point * s[:, -1]
+        return self.shape.times(nu, inverse), mean, log_det, nu
+
+    def coefficients(self, prior, s):
+        precision, mean, log_det, nu = self._precision(prior, s)
+        out = np.zeros((len(s), self.n_statistics))
+        out[:, -1] = self.row_constant + 0.5 * (
+            self.shape.digamma_sum(nu) - self.shape.expand(log_det)
+        )
+        if self.linear:
+            out[:, -1] -= 0.5 * self.n_features / (prior.kappa + s[:, -1])
+        self.shape.fill_coefficients(out, precision, mean, self.ridge)
+        return out
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior or len(s) == 0:
+            return prior
+        for _ in range(n_iter):
+            precision = self.shape.diagonal(self._precision(prior, s)[0])
+            b = len(s) * prior.nu / precision.sum(axis=0)
+            least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
+            prior = prior._replace(b=self.shape.constant(np.clip(b, least, most)))
+        return prior
+
+    def prior_distance(self, old, new):
+        a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))
+        return abs(np.log(a / b))
+
+    def seeding_points(self, prior, s, z):
+        precision, mean, _, _ = self._precision(prior, s[np.newaxis])
+        y = self.shape.whiten(z if mean is None else z - mean[0].astype(z.dtype), precision[0])
+        return y if self.linear else _directions(y)
+
+    def log_predictive(self, prior, s, z):
+        b, mean = self._scatter(prior, s)
+        kappa = prior.kappa + s[:, -1]
+        shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
+        nu = prior.nu + self.shape.rows_a_point * s[:, -1]
+        z = z.astype(np.float64, copy=False)
+        return self.shape.log_student(z, b, mean, shrink, nu) + self.units.log_density_constant
+
+    def attributes(self, prior, s):
+        precision, mean, _, _ = self._precision(prior, s)
+        covariances, precisions, cholesky = self.shape.attributes(precision, self.units)
+        means = (
+            np.zeros((len(s), len(self.units.shift)))
+            if mean is None
+            else self.units.points_back(mean)
+        )
+        return {
+            "means_": means,
+            "covariances_": covariances,
+            "precisions_": precisions,
+            "precisions_cholesky_": cholesky,
+        }
+
+    def sample(self, attributes, labels, rng):
+        noise = rng.standard_normal((len(labels), len(self.units.shift)))
+        return attributes["means_"][labels] + self.shape.colour(
+            noise, attributes["covariances_"], labels
+        )
+
+
+def _directions(y):
+    """Embedding of rows by their outer products: y and -y are one point, as to a zero-mean Gaussian.
+
+    Packed ``u u'`` of the direction u, and the log length in units of its spread.
+    """
+    D = y.shape[1]
+    square = np.einsum("ij,ij->i", y, y)
+    u = y / np.sqrt(np.maximum(square, np.finfo(y.dtype).tiny))[:, np.newaxis]
+    i, j = np.triu_indices(D)
+    outer = u[:, i] * u[:, j]
+    outer[:, i != j] *= y.dtype.type(np.sqrt(2.0))
+    length = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
+    return np.ascontiguousarray(np.column_stack([outer, length.astype(y.dtype)]))

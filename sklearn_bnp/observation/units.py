@@ -1,0 +1,140 @@
+"""Affine units in which real-valued data are modelled.
+
+Every column is centred and divided by its standard deviation, so that one default prior fits all
+data. Constant columns, and directions in which the standardised columns do not vary at all, carry no
+information about components but would poison the prior of the others: they are left out of the
+model and given a fixed narrow density that all components share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# A stream's first batch may only rule a direction out if it has this many rows a column.
+_STREAM_ROWS_A_COLUMN = 10
+
+
+class Units(NamedTuple):
+    """``z = ((x - shift) / scale) @ basis``.
+
+    Attributes
+    ----------
+    shift, scale : ndarray, shape (D,)
+    basis : ndarray, shape (D, D') or None
+        Orthonormal columns; ``None`` is the identity.
+    floor : float
+        Variance of the directions left out, in standardised units.
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+    basis: np.ndarray | None
+    floor: float
+
+    @property
+    def n_features(self):
+        return len(self.shift) if self.basis is None else self.basis.shape[1]
+
+    @property
+    def log_density_constant(self):
+        """What standardising and the directions left out add to each row's log density, in nats."""
+        n_null = len(self.shift) - self.n_features
+        return -np.sum(np.log(self.scale)) - 0.5 * n_null * np.log(2 * np.pi * self.floor)
+
+    def standardise(self, x):
+        dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
+        z = np.subtract(x, self.shift, dtype=dtype, casting="unsafe")
+        z /= self.scale.astype(dtype)
+        return z
+
+    def apply(self, x):
+        z = self.standardise(x)
+        if self.basis is not None:
+            z = z @ self.basis.astype(z.dtype)
+        return np.ascontiguousarray(z)
+
+    def log_null_density(self, x):
+        """Exponent of the density of the directions left out, per row; 0 within the data's span."""
+        if self.basis is None:
+            return np.zeros(len(x))
+        z = self.standardise(x).astype(np.float64)
+        inside = z @ self.basis
+        square = np.einsum("ij,ij->i", z, z) - np.einsum("ij,ij->i", inside, inside)
+        return -0.5 * np.maximum(square, 0.0) / self.floor
+
+    def points_back(self, z):
+        """Points (..., D') in the data's units."""
+        if self.basis is not None:
+            z = z @ self.basis.T
+        return z * self.scale + self.shift
+
+    def matrices_back(self, c, *, inverse=False):
+        """Covariances (K, D', D') in the data's units, with the floor in the directions left out.
+
+        With ``inverse``, precisions instead.
+        """
+        if self.basis is not None:
+            null = np.eye(len(self.shift)) - self.basis @ self.basis.T
+            floor = 1.0 / self.floor if inverse else self.floor
+            c = self.basis @ c @ self.basis.T + floor * null
+        scale = 1.0 / self.scale if inverse else self.scale
+        return c * np.multiply.outer(scale, scale)
+
+
+def find_units(moments, *, zero_mean, common_scale, rotate, floor, streaming):
+    """Units of data with given `Moments`.
+
+    Parameters
+    ----------
+    zero_mean : bool
+        Scale about the origin and do not shift.
+    common_scale : bool
+        One scale for all columns, for families that are not closed under scaling a column.
+    rotate : bool
+        Leave out null directions of the standardised columns, not only constant columns.
+    floor : float
+        Share of the variance (of the largest, or of a standardised column's) under which a direction
+        counts as null.
+    streaming : bool
+        See `ObservationModel.bind`.
+    """
+    mean = np.zeros_like(moments.mean) if zero_mean else moments.mean
+    square = moments.variance + (moments.mean**2 if zero_mean else 0.0)
+    rounding = (8 * moments.precision * np.maximum(np.abs(moments.mean), 1e-3)) ** 2
+    constant = square <= rounding
+    magnitude = moments.magnitude
+    log_sd = np.log(np.where(constant, 1.0, square)) / 2 + np.log(magnitude)
+    largest = np.exp(log_sd[~constant].max()) if np.any(~constant) else 1.0
+    scale = np.where(constant, largest, np.exp(log_sd)) * np.sqrt(1.0 + floor)
+    if common_scale:
+        kept = scale[~constant] if np.any(~constant) else scale
+        scale = np.full_like(scale, np.exp(np.mean(np.log(kept / largest))) * largest)
+        constant = constant & constant.all()
+    units = Units(mean * magnitude, scale, None, floor)
+    if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
+        rotate, constant = False, np.zeros_like(constant)
+    basis = _informative_basis(moments, units, constant, zero_mean) if rotate else None
+    if basis is None and np.any(constant):
+        keep = ~constant if np.any(~constant) else np.arange(len(constant)) == 0
+        basis = np.eye(len(constant))[:, keep]
+    return units._replace(basis=basis)
+
+
+def _informative_basis(moments, units, constant, zero_mean):
+    """Basis of the directions in which the standardised columns vary; ``None`` if all do."""
+    keep = np.flatnonzero(~constant)
+    if len(keep) == 0:
+        return None
+    second = moments.covariance + (
+        np.multiply.outer(moments.mean, moments.mean) if zero_mean else 0.0
+    )
+    ratio = (moments.magnitude / units.scale)[keep]
+    values, vectors = np.linalg.eigh(second[np.ix_(keep, keep)] * np.multiply.outer(ratio, ratio))
+    informative = values > units.floor
+    if informative.all():
+        return None
+    basis = np.zeros((len(constant), max(1, np.count_nonzero(informative))))
+    basis[keep] = vectors[:, informative] if informative.any() else vectors[:, -1:]
+    return basis

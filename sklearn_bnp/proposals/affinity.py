@@ -1,0 +1,29 @@
+"""How near components are to each other, from statistics alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def reassignment_loss(model, totals):
+    """Expected loss a row when component i's rows are explained by j instead, shape (K, K).
+
+    ``s_i . (theta_i - theta_j) / N_i`` with the coefficients theta of ``E[log p(x | k)]``: one matrix
+    product, whatever the family. Zero on the diagonal; an upper bound of what a merge of i into j
+    costs the data term.
+    """
+    theta = model.likelihood.coefficients(model.prior, totals.s)
+    cross = totals.s @ theta.T
+    return (np.diagonal(cross)[:, np.newaxis] - cross) / np.maximum(totals.n, 1e-12)[:, np.newaxis]
+
+
+def nearest(loss, n_neighbours):
+    """Boolean (K, K): j is among the nearest ``n_neighbours`` of i, or i of j."""
+    K = len(loss)
+    cost = np.minimum(loss, loss.T)
+    np.fill_diagonal(cost, np.inf)
+    near = np.zeros((K, K), dtype=bool)
+    if K > 1:
+        first = np.argsort(cost, axis=1, kind="stable")[:, : min(n_neighbours, K - 1)]
+        np.put_along_axis(near, first, True, axis=1)
+    return near | near.T

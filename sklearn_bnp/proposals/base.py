@@ -1,0 +1,258 @@
+"""What every proposal is: a set of components replaced by others, judged on the whole data.
+
+Design note
+-----------
+A proposal plans *trials* before a lap. A trial observes every block of every batch in that lap
+and so learns, exactly, which statistics the data would leave behind if its components were
+replaced. The scheduler then compares objectives. A birth replaces 1 by J, a merge n by 1, a delete
+1 + absorbers by the absorbers; there are therefore only two sorts of trial, with one successor
+(sums are known, only the entropy is to be found) and with several (a restricted local step).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from .._kernels._entropies import union_entropies
+from ..core.stats import SplitEdit, StatBag, UnionEdit, union_row
+
+# Rows with less of the target than this go to the largest successor without a local step (4.2.1).
+_LEAST_MASS = 1e-6
+
+
+class Sample(NamedTuple):
+    """Rows on which a component has some responsibility.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+    mass : ndarray, shape (n,)
+        The component's responsibility for each row.
+    weight : ndarray, shape (n,), or None
+        Sample weights.
+    """
+
+    z: np.ndarray
+    mass: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def total(self):
+        """Effective number of rows."""
+        return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
+
+
+class Context(NamedTuple):
+    """What a proposal may look at when it plans.
+
+    Attributes
+    ----------
+    model : Model
+    totals : StatBag
+        Statistics of the whole data.
+    samples : dict
+        Uid -> `Sample` of its rows.
+    uniform : tuple of ndarray
+        Prepared rows (m, D') drawn uniformly and their responsibilities (m, K), as ``totals.uids``.
+    rng : numpy.random.RandomState
+    new_uids : callable
+        ``new_uids(n)`` names n new components.
+    max_components : float
+        Births may not lead beyond this.
+    """
+
+    model: Any
+    totals: StatBag
+    samples: dict
+    uniform: tuple
+    rng: np.random.RandomState
+    new_uids: Callable
+    max_components: float
+
+
+class SplitTrial:
+    """Replace ``removed`` by several components with local-step coefficients ``coef`` (J, P)."""
+
+    def __init__(self, kind, removed, created, coef, likelihood):
+        self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
+        self.coef, self.likelihood = coef, likelihood
+        self.rows = {}
+        self._start()
+
+    def _start(self):
+        J = len(self.created)
+        self._s, self._entropy = np.zeros((J, self.likelihood.n_statistics)), np.zeros(J)
+        self._rest = 0.0
+
+    def observe(self, block):
+        """One block's share: restricted local step on the rows that the removed ones explain."""
+        columns = np.isin(block.uids, self.removed)
+        mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
+        rows = np.flatnonzero(mass > _LEAST_MASS)
+        small = mass[mass <= _LEAST_MASS]
+        weight = None if block.weight is None else block.weight[rows]
+        if len(small) and small.any():
+            w = 1.0 if block.weight is None else block.weight[mass <= _LEAST_MASS]
+            self._rest -= np.sum(w * small * np.log(np.where(small > 0, small, 1.0)))
+        if len(rows) == 0:
+            return
+        s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
+        self.likelihood.local_step(
+            self.coef,
+            np.ascontiguousarray(block.z[rows]),
+            np.minimum(mass[rows], 1.0),
+            weight,
+            s,
+            entropy,
+        )
+        self._s += s
+        self._entropy += entropy
+
+    def close(self, batch_id, bag):
+        """End of a batch with statistics ``bag``: what the small masses left goes to the largest."""
+        largest = int(np.argmax(self._s[:, -1]))
+        self._s[largest] += bag.s[np.isin(bag.uids, self.removed)].sum(axis=0) - self._s.sum(axis=0)
+        self._entropy[largest] += self._rest
+        self.rows[batch_id] = StatBag(
+            np.asarray(self.created, dtype=np.int64), self._s, self._entropy
+        )
+        self._start()
+
+    @property
+    def seen(self):
+        """Batches observed."""
+        return self.rows.keys()
+
+    def successors(self, totals, rest=None):
+        """Statistics of what takes the place of the removed, over all batches.
+
+        ``rest`` is what batches hold of the removed components that were not observed. A single
+        removed component stays alive for these; several cannot be redistributed, and None says so.
+        """
+        bags = list(self.rows.values())
+        out = StatBag(bags[0].uids, sum(b.s for b in bags), sum(b.entropy for b in bags))
+        if rest is None or not rest.n.sum() > 0:
+            return out
+        return out.concatenated(rest) if len(self.removed) == 1 else None
+
+    def edit(self):
+        return SplitEdit(self.removed, self.created, self.rows)
+
+
+class UnionTrial:
+    """Replace ``removed`` by their union; its entropies come from a `UnionObserver`."""
+
+    def __init__(self, kind, removed, created):
+        self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
+        self.entropies = {}
+
+    @property
+    def seen(self):
+        """Batches observed."""
+        return self.entropies.keys()
+
+    def successors(self, totals, rest=None):
+        """Statistics of the union over all batches; of batches not observed, the entropy's bound."""
+        entropy = sum(self.entropies.values())
+        if rest is not None:
+            entropy += union_row(rest, self.removed, self.created).entropy[0]
+        return union_row(totals, self.removed, self.created, entropy)
+
+    def edit(self):
+        return UnionEdit(self.removed, self.created, self.entropies)
+
+
+class UnionObserver:
+    """Entropies of many unions at once, in one sweep over the responsibilities."""
+
+    def __init__(self, trials, n_threads=1):
+        self.trials, self.n_threads = trials, n_threads
+        self._entropy = np.zeros(len(trials))
+        self._members = None
+
+    def observe(self, block):
+        if self._members is None:
+            where = {uid: i for i, uid in enumerate(block.uids.tolist())}
+            sets = [[where[uid] for uid in trial.removed] for trial in self.trials]
+            self._members = np.array([i for members in sets for i in members], dtype=np.intp)
+            self._indptr = np.cumsum([0] + [len(members) for members in sets], dtype=np.intp)
+        out = np.empty(len(self.trials))
+        union_entropies(block.resp, block.weight, self._indptr, self._members, out, self.n_threads)
+        self._entropy += out
+
+    def close(self, batch_id, bag):
+        for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=True):
+            trial.entropies[batch_id] = entropy
+        self._entropy[:] = 0.0
+
+
+class Failures:
+    """Memory of failed attempts: skip what failed until its mass has changed.
+
+    Parameters
+    ----------
+    change : float
+        Relative change of mass after which a failure is forgotten.
+    patience : int
+        How many failures it takes to be skipped.
+    """
+
+    def __init__(self, change, patience=1):
+        self.change, self.patience = change, patience
+        self._memory = {}
+
+    def count(self, key, mass):
+        """Failures of ``key`` that still count for a component of this mass."""
+        n, then = self._memory.get(key, (0, mass))
+        return n if abs(mass - then) <= self.change * then else 0
+
+    def blocked(self, key, mass):
+        return self.count(key, mass) >= self.patience
+
+    def note(self, key, mass):
+        self._memory[key] = (self.count(key, mass) + 1, mass)
+
+    def clear(self):
+        self._memory.clear()
+
+
+class Proposal(BaseEstimator, ABC):
+    """A kind of proposal with its settings.
+
+    A learner works on a clone, which may keep memories of failures in private attributes; they are
+    made by `reset`.
+    """
+
+    kind: str
+
+    @abstractmethod
+    def reset(self):
+        """Forget everything: the start of a fit."""
+
+    @abstractmethod
+    def plan(self, context):
+        """Trials for the next lap, a list.
+
+        Parameters
+        ----------
+        context : Context
+        """
+
+    def wants(self, totals):
+        """Uids whose rows this proposal would like to see a `Sample` of when it next plans."""
+        return []
+
+    def judged(self, trial, accepted, mass):
+        """The scheduler's verdict on a trial whose components had ``mass`` in all."""
+
+    def new_data(self):
+        """A batch has come that was never seen before."""
+
+    def prior_changed(self):
+        """Empirical Bayes has moved the prior far: remembered failures mean little."""
+        self.reset()

@@ -1,0 +1,112 @@
+"""Merges of two components, and of several at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels._entropies import union_entropies
+from .affinity import nearest, reassignment_loss
+from .agglomeration import agglomerate
+from .base import Failures, Proposal, UnionTrial
+
+
+class Merge(Proposal):
+    """Join components whose union explains the data as well.
+
+    Parameters
+    ----------
+    max_members : int or None, default=None
+        Components that one merge may join; 2 are the pairs of the thesis, None is any number.
+    pairs_per_component : int, default=3
+        Budget of pairs a lap, a multiple of the number of components.
+    n_neighbours : int, default=8
+        Pairs are looked for among each component's nearest, when there are many.
+
+    References
+    ----------
+    Hughes (2016), Sec. 4.1; merges of several are this package's own.
+    """
+
+    kind = "merge"
+
+    def __init__(self, max_members=None, pairs_per_component=3, n_neighbours=8):
+        self.max_members = max_members
+        self.pairs_per_component = pairs_per_component
+        self.n_neighbours = n_neighbours
+
+    def reset(self):
+        """Forget all failures."""
+        self._failures = Failures(change=0.01)
+
+    def plan(self, context):
+        """Union trials for the best pairs, and for the nodes of an agglomeration."""
+        totals = context.totals
+        K = len(totals.uids)
+        if K < 2:
+            return []
+        near = None
+        if 4 * self.n_neighbours < K:
+            near = nearest(reassignment_loss(context.model, totals), self.n_neighbours)
+        groups = self._pairs(context, near)
+        if K > 2 and (self.max_members is None or self.max_members > 2):
+            groups += self._several(context, near)
+        trials = []
+        for members in groups:
+            removed = tuple(sorted(totals.uids[list(members)].tolist()))
+            if not self._failures.blocked(removed, totals.n[list(members)].sum()):
+                trials.append(UnionTrial(self.kind, removed, context.new_uids(1)))
+        return trials
+
+    def _pairs(self, context, near):
+        """Pairs with the best gain but for entropy, which can only fall: an upper bound (4.10)."""
+        model, totals = context.model, context.totals
+        K = len(totals.uids)
+        i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
+        gain = self._data_gain(model, totals, i, j) + self._allocation_gain(model, totals, i, j)
+        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
+        return [(int(i[p]), int(j[p])) for p in best if gain[p] > 0]
+
+    @staticmethod
+    def _data_gain(model, totals, i, j):
+        own = model.likelihood.evidence(model.prior, totals.s)
+        return model.likelihood.evidence(model.prior, totals.s[i] + totals.s[j]) - own[i] - own[j]
+
+    @staticmethod
+    def _allocation_gain(model, totals, i, j):
+        n = np.tile(totals.n, (len(i), 1))
+        rows = np.arange(len(i))
+        n[rows, i] += n[rows, j]
+        n[rows, j] = np.nan
+        return model.allocation.elbo(n) - model.allocation.elbo(totals.n)
+
+    def _several(self, context, near):
+        """Nodes of more than two members that a uniform sample does not clearly speak against."""
+        model, totals = context.model, context.totals
+        _, resp = context.uniform
+        if len(resp) == 0:
+            return []
+        scale = totals.n.sum() / len(resp)
+
+        def union_entropy(unions):
+            indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
+            members = np.array([k for u in unions for k in u], dtype=np.intp)
+            out = np.empty(len(unions))
+            union_entropies(resp, None, indptr, members, out, 1)
+            return scale * out
+
+        tree = agglomerate(
+            totals.s, union_entropy([(k,) for k in range(len(totals.n))]), union_entropy,
+            lambda s: model.likelihood.evidence(model.prior, s), model.allocation.elbo, near,
+        )  # fmt: skip
+        most = len(totals.n) if self.max_members is None else self.max_members
+        return [
+            node.members
+            for node in tree.nodes
+            if 2 < len(node.members) <= most
+            and node.gain > -0.01 * totals.n[list(node.members)].sum()
+        ]
+
+    def judged(self, trial, accepted, mass):
+        """Remember failures."""
+        if not accepted:
+            self._failures.note(trial.removed, mass)

@@ -1,0 +1,89 @@
+"""What is public is documented: numpydoc's checks, and examples that run.
+
+The checks, and the few that are left out with the reason of each, are in pyproject.toml under
+``tool.numpydoc_validation``.
+"""
+
+import doctest
+import inspect
+import tomllib
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import ERROR_MSGS, validate
+
+import sklearn_bnp
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = sklearn_bnp.__name__
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def checks():
+    """Codes of the checks that count; ``all`` means every one that is not named after it."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        listed = set(tomllib.load(file)["tool"]["numpydoc_validation"]["checks"])
+    return set(ERROR_MSGS) - listed if "all" in listed else listed
+
+
+def is_ours(value):
+    """True for what is defined in this package, and not inherited from scikit-learn."""
+    return getattr(value, "__module__", "").partition(".")[0] == PACKAGE
+
+
+def public_members(cls):
+    """Names of the public methods and properties that a class has from this package."""
+    for name, value in inspect.getmembers(cls):
+        function = value.fget if isinstance(value, property) else value
+        # scikit-learn adds the set_..._request methods to each class, and documents them.
+        if not name.startswith("_") and callable(function) and is_ours(function):
+            yield name
+
+
+def exported(module):
+    """What a module exports, by its full name; of the modules among it, what they export."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.ismodule(value):
+            yield from exported(value)
+        elif callable(value):
+            yield f"{module.__name__}.{name}", value
+
+
+def public_names():
+    """Full names of all public classes, functions, methods and properties."""
+    for name, value in exported(sklearn_bnp):
+        yield name
+        if inspect.isclass(value):
+            yield from (f"{name}.{member}" for member in public_members(value))
+
+
+@pytest.mark.parametrize("name", list(public_names()))
+def test_docstring_follows_numpydoc(name):
+    errors = validate(name)["errors"]
+    assert [f"{code}: {message}" for code, message in errors if code in checks()] == []
+
+
+@pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))
+def test_examples_run(name, value):
+    # No globals: what a user would have to import, the example has to import.
+    found = doctest.DocTestFinder().find(value, name, globs={})
+    tests = [test for test in found if test.examples]
+    assert tests, f"{name} has no example"
+    results = [doctest.DocTestRunner(optionflags=FLAGS).run(test) for test in tests]
+    assert sum(result.failed for result in results) == 0
+
+
+def test_example_of_the_readme_runs():
+    readme = str(ROOT / "README.rst")
+    result = doctest.testfile(readme, module_relative=False, optionflags=FLAGS, encoding="utf-8")
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_a_bad_docstring_is_found():
+    codes = {code for code, _ in validate(f"{__name__}.undocumented")["errors"]}
+    assert codes & checks() == {"GL08"}
+
+
+def undocumented(): ...

@@ -141,7 +141,7 @@ class Learner:
         self._tidy()
         adapted = time.perf_counter()
         if propose:
-            self.scheduler.plan(self._context, uids, verdict.accepted)
+            self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
         end = time.perf_counter()
         self.coef = self.model.coefficients(self.totals)
         lap = Lap(

@@ -1,4 +1,4 @@
-"""One live line a lap: through tqdm where it is installed, as plain text where not."""
+"""One line a lap as it is done, above a live count of them where tqdm is installed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import sys
 
 try:
     from tqdm.auto import tqdm
-except ImportError:  # an optional dependency: the text below says the same
+except ImportError:  # an optional dependency: the lines say the same
     tqdm = None
 
 
 class Progress:
-    """Shows laps as they are done; silent unless ``verbose``."""
+    """Reports laps on standard error; silent unless ``verbose``."""
 
-    def __init__(self, verbose, max_iter, label):
+    def __init__(self, verbose, label):
+        self._verbose, self._label = bool(verbose), label
         self._bar = None
-        self._plain = bool(verbose) and tqdm is None
-        self._label = label
         if verbose and tqdm is not None:
-            self._bar = tqdm(total=max_iter, desc=label, unit="lap", file=sys.stderr)
+            self._bar = tqdm(desc=label, unit=" laps", leave=False, file=sys.stderr)
 
     def __enter__(self):
         return self
@@ -29,16 +28,20 @@ class Progress:
 
     def show(self, lap):
         """Report one `Lap`."""
-        moves = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in lap.accepted.items())
-        if self._bar is not None:
-            self._bar.set_postfix_str(
-                f"K={lap.n_components} ELBO={lap.lower_bound:.6g} {moves or 'no moves'}",
-                refresh=False,
-            )
+        if not self._verbose:
+            return
+        line = line_of(lap, self._label)
+        if self._bar is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bar.write(line, file=sys.stderr)
             self._bar.update()
-        elif self._plain:
-            print(
-                f"{self._label}: lap {lap.lap:3d}  K={lap.n_components:<4d} ELBO={lap.lower_bound:<14.8g} "
-                f"{lap.seconds:6.2f} s  {moves or 'no moves'}",
-                file=sys.stderr,
-            )
+
+
+def line_of(lap, label):
+    """What a lap did, in a line of text."""
+    moves = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in lap.accepted.items() if n)
+    return (
+        f"{label}: lap {lap.lap:3d}  K={lap.n_components:<4d} ELBO={lap.lower_bound:<14.8g} "
+        f"{lap.seconds:6.2f} s  {moves or 'no moves'}"
+    )

@@ -14,7 +14,7 @@ from ..proposals.base import UnionObserver, UnionTrial
 from .collector import Collector, samples_after, uniform_after
 
 # Rows that all samples of a lap hold together.
-_SAMPLE_ROWS = 40_000
+_SAMPLE_ROWS = 160_000
 # With this many components or fewer, a trial that fails is judged again under the prior that
 # suits it: with few components the prior depends on each of them.
 _ADAPT_BELOW = 12
@@ -137,7 +137,7 @@ class Scheduler:
         for proposal in self.proposals:
             proposal.new_data()
 
-    def plan(self, context_of, uids_before, accepted):
+    def plan(self, context_of, uids_before, accepted, *, first=False):
         """Trials for the next lap.
 
         Parameters
@@ -148,19 +148,24 @@ class Scheduler:
             Components during the lap that was just finished.
         accepted : list
             Trials accepted at its end.
+        first : bool
+            The lap was the first one.
         """
         if self.collector is None:
             return
         samples, uniform, uids = self.collector.samples(), self.collector.uniform(), uids_before
+        born = 0
         for trial in accepted:
+            born += len(trial.created) - len(trial.removed)
             samples_after(trial, samples)
-            after = np.concatenate([uids[~np.isin(uids, trial.removed)], trial.created]).astype(
-                np.int64
-            )
+            after = np.concatenate([uids[~np.isin(uids, trial.removed)], trial.created])
+            after = after.astype(np.int64)
             uniform, uids = uniform_after(trial, uniform, uids, after), after
         context = context_of(samples, uniform)
+        z, resp = uniform
         context = context._replace(
-            uniform=(uniform[0], _columns(uniform[1], uids, context.totals.uids))
+            uniform=(z, _columns(resp, uids, context.totals.uids)),
+            settling=born < 0 or (first and len(uids) > 1),
         )
         self.trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
 

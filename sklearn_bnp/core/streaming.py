@@ -25,10 +25,16 @@ def stream_batch(learner, batch, *, memoize=True):
     memoize : bool
         Keep the batch's statistics so that a later visit can replace them.
     """
-    if batch.batch_id in learner.memo:
-        _revisit(learner, batch)
-    else:
-        _new(learner, batch)
+    try:
+        if batch.batch_id in learner.memo:
+            _revisit(learner, batch)
+        else:
+            _new(learner, batch)
+    except BaseException:
+        # totals change only when a batch was seen to its end, but trials have watched a part of it
+        learner.scheduler.drop_trials()
+        learner.begin_lap()
+        raise
     if not memoize:
         learner.forget_batches()
         del learner.history[:-_KEPT_LAPS]
@@ -41,6 +47,7 @@ def _revisit(learner, batch):
     learner.visit(batch)
     if learner.lap_is_complete:
         learner.end_lap()
+        learner.scheduler.collector = None  # a model at rest holds no rows
 
 
 def _new(learner, batch):
@@ -56,3 +63,4 @@ def _new(learner, batch):
         lap = learner.end_lap(propose=not last, first=first and i == 0)
         if last or (i > 0 and not lap.accepted and not learner.scheduler.trials):
             break
+    learner.scheduler.drop_trials()  # there are none, but for the rows collected for them

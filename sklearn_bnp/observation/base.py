@@ -123,11 +123,12 @@ class Likelihood(ABC):
         """Log posterior predictive density (n, K) of prepared rows, in the data's units."""
 
     @abstractmethod
-    def seeding_points(self, prior, s, z):
+    def seeding_points(self, prior, s, z, *, whiten=True):
         """Points (n, m) whose squared distances stand for the family's divergence.
 
         Seeds of new components are drawn and refined among these by k-means++ and Lloyd steps, for
-        the rows ``z`` of one component with statistics ``s`` (P,).
+        the rows ``z`` of one component with statistics ``s`` (P,). With ``whiten`` false, columns are
+        compared one by one: another geometry, which finds other seeds.
         """
 
     @abstractmethod

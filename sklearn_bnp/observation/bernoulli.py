@@ -88,7 +88,7 @@ class BernoulliLikelihood(Likelihood):
         on, off = np.log(a / (a + b)), np.log(b / (a + b))
         return z @ (on - off).T + off.sum(axis=1)
 
-    def seeding_points(self, prior, s, z):
+    def seeding_points(self, prior, s, z, *, whiten=True):
         a, b = self._counts(prior, s)
         p = a / (a + b)
         return np.ascontiguousarray((z - p) / np.sqrt(p * (1.0 - p)), dtype=z.dtype)

@@ -93,8 +93,11 @@ class FullShape:
     def fill_coefficients(self, out, precision, mean, ridge):
         quadratic_coefficients(precision, mean, ridge, out)
 
-    def whiten(self, z, precision):
-        return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
+    def whiten(self, z, precision, *, whole=True):
+        if whole:
+            return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
+        deviation = np.sqrt(np.diagonal(np.linalg.inv(precision)))
+        return np.ascontiguousarray(z / deviation.astype(z.dtype))
 
     def log_student(self, z, b, mean, shrink, nu):
         inverse, log_det = self.invert(b)
@@ -197,7 +200,7 @@ class DiagShape:
             out[:, self.D : 2 * self.D] = precision * mean
             out[:, -1] -= 0.5 * np.einsum("kd,kd->k", precision, mean**2)
 
-    def whiten(self, z, precision):
+    def whiten(self, z, precision, *, whole=True):
         return np.ascontiguousarray(z * np.sqrt(precision).astype(z.dtype))
 
     def log_student(self, z, b, mean, shrink, nu):

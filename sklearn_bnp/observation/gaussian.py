@@ -242,9 +242,10 @@ class GaussianLikelihood(Likelihood):
         a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))
         return abs(np.log(a / b))
 
-    def seeding_points(self, prior, s, z):
+    def seeding_points(self, prior, s, z, *, whiten=True):
         precision, mean, _, _ = self._precision(prior, s[np.newaxis])
-        y = self.shape.whiten(z if mean is None else z - mean[0].astype(z.dtype), precision[0])
+        centred = z if mean is None else z - mean[0].astype(z.dtype)
+        y = self.shape.whiten(centred, precision[0], whole=whiten)
         return y if self.linear else _directions(y)
 
     def log_predictive(self, prior, s, z):

@@ -12,6 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 
+_LEAST_MASS = 1e-9
+
+
 class Node(NamedTuple):
     """A union met on the way.
 
@@ -71,42 +74,38 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
     near = np.ones((K, K), dtype=bool) if neighbours is None else neighbours | neighbours.T
     near = near & ~np.eye(K, dtype=bool)
     members = [(k,) for k in range(K)]
-    alive = np.ones(K, dtype=bool)
-    joined = np.full((K, K), -np.inf)  # value of the union of i and j, i < j
+    alive = list(range(K))
+    joined = np.full((K, K), -np.inf)  # value of the union of i and j, in both triangles
 
-    def score(pairs):
-        i, j = pairs.T
-        unions = evidence(s[i] + s[j]) + union_entropy([members[a] + members[b] for a, b in pairs])
-        joined[i, j] = unions
+    def score(i, j):
+        unions = [members[a] + members[b] for a, b in zip(i.tolist(), j.tolist(), strict=True)]
+        joined[i, j] = joined[j, i] = evidence(s[i] + s[j]) + union_entropy(unions)
 
-    start = np.argwhere(np.triu(near))
-    if len(start):
-        score(start)
-    nodes, best, total, base = [], None, value.sum(), None
-    while True:
-        groups = np.flatnonzero(alive)
-        objective = total + allocation_elbo(s[groups, -1])
-        base = objective if base is None else base
-        if best is None or objective > best[0]:
-            best = (objective, [members[k] for k in groups])
-        open_pairs = np.argwhere(np.isfinite(joined))
-        if len(open_pairs) == 0:
+    i, j = np.nonzero(np.triu(near))
+    if len(i):
+        score(i, j)
+    total = value.sum()
+    base = total + allocation_elbo(s[:, -1])
+    best, cut, nodes = base, list(members), []
+    for _ in range(K - 1):
+        smaller = np.maximum(np.minimum.outer(s[:, -1], s[:, -1]), _LEAST_MASS)
+        a, b = divmod(int(np.argmax((joined - np.add.outer(value, value)) / smaller)), K)
+        if joined[a, b] == -np.inf:
             break
-        i, j = open_pairs.T
-        loss = joined[i, j] - value[i] - value[j]
-        per_row = loss / np.maximum(np.minimum(s[i, -1], s[j, -1]), 1e-9)
-        a, b = open_pairs[np.argmax(per_row)]
         total += joined[a, b] - value[a] - value[b]
         value[a], own[a] = joined[a, b], own[a] + own[b]
         s[a] += s[b]
         members[a] += members[b]
         near[a] |= near[b]
         near[:, a] |= near[:, b]
-        alive[b] = near[a, a] = False
-        near[b] = near[:, b] = False
+        near[b] = near[:, b] = near[a, a] = False
         joined[b] = joined[:, b] = joined[a] = joined[:, a] = -np.inf
+        alive.remove(b)
         nodes.append(Node(members[a], float(value[a] - own[a])))
-        others = np.flatnonzero(near[a] & alive)
+        others = np.flatnonzero(near[a])
         if len(others):
-            score(np.sort(np.column_stack([np.full(len(others), a), others]), axis=1))
-    return Agglomeration(nodes, best[1], float(best[0] - base))
+            score(np.full(len(others), a), others)
+        objective = total + allocation_elbo(s[alive, -1])
+        if objective > best:
+            best, cut = objective, [members[k] for k in alive]
+    return Agglomeration(nodes, cut, float(best - base))

@@ -64,6 +64,8 @@ class Context(NamedTuple):
         ``new_uids(n)`` names n new components.
     max_components : float
         Births may not lead beyond this.
+    settling : bool
+        The model is still shedding components, or has just been started with several.
     """
 
     model: Any
@@ -73,6 +75,7 @@ class Context(NamedTuple):
     rng: np.random.RandomState
     new_uids: Callable
     max_components: float
+    settling: bool = False
 
 
 class SplitTrial:
@@ -214,8 +217,8 @@ class Failures:
     def blocked(self, key, mass):
         return self.count(key, mass) >= self.patience
 
-    def note(self, key, mass):
-        self._memory[key] = (self.count(key, mass) + 1, mass)
+    def note(self, key, mass, times=1):
+        self._memory[key] = (self.count(key, mass) + times, mass)
 
     def clear(self):
         self._memory.clear()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from .base import Failures, Proposal, SplitTrial
-from .creation import create
+from .creation import create, tries_all_ways
+
+# With this many components or fewer, the prior depends on each of them.
+_ADAPT_BELOW = 12
 
 
 class Birth(Proposal):
@@ -15,7 +18,7 @@ class Birth(Proposal):
     ----------
     n_seeds : int, default=10
         How many components a target is first broken into; agglomeration then finds how many stay.
-    max_rows : int, default=10000
+    max_rows : int, default=3000
         Rows of a target's sample, at the most.
     max_targets : int or None, default=None
         Targets a lap; all eligible components if None.
@@ -31,7 +34,7 @@ class Birth(Proposal):
 
     kind = "birth"
 
-    def __init__(self, n_seeds=10, max_rows=10000, max_targets=None, patience=2, min_rows=4):
+    def __init__(self, n_seeds=10, max_rows=3000, max_targets=None, patience=2, min_rows=4):
         self.n_seeds = n_seeds
         self.max_rows = max_rows
         self.max_targets = max_targets
@@ -52,8 +55,13 @@ class Birth(Proposal):
         return [uid for _, _, uid in keyed][: self.max_targets]
 
     def plan(self, context):
-        """Split trials whose estimate, on the sample, is a gain; the others count as failures."""
+        """Split trials whose estimate, on the sample, is a gain; the others count as failures.
+
+        None while the model settles: what a merge is about to remove need not be split.
+        """
         totals, trials = context.totals, []
+        if context.settling:
+            return trials
         n = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         room = context.max_components - len(totals.uids)
         for uid in self.wants(totals):
@@ -62,11 +70,13 @@ class Birth(Proposal):
                 continue
             k = int(totals.positions([uid])[0])
             creation = create(
-                context.model, sample, totals.s[k], np.delete(totals.n, k),
-                int(min(self.n_seeds, room + 1)), context.rng,
+                context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
+                int(min(self.n_seeds, room + 1)), self._failures.count(uid, n[uid]), context.rng,
+                adapt=len(totals.uids) <= _ADAPT_BELOW,
             )  # fmt: skip
             if creation is None or creation.gain <= 0:
-                self._failures.note(uid, n[uid])
+                every_way = tries_all_ways(sample, totals.s.shape[1])
+                self._failures.note(uid, n[uid], self.patience if every_way else 1)
                 continue
             room -= len(creation.coef) - 1
             trials.append(

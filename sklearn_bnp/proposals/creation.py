@@ -2,7 +2,8 @@
 
 Seeds by k-means++ in the family's own geometry, a few Lloyd steps, variational steps restricted to
 the target's rows, then agglomeration: too many seeds and a principled way back find structure more
-reliably than the right number of seeds.
+reliably than the right number of seeds. Where rows are few, several ways of seeding are tried
+and the best is kept; where they are many, one of them does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ from .agglomeration import agglomerate
 
 _LLOYD_STEPS = 3
 _ROUNDS = 4
+_STEPS, _STEPS_AFTER_CUT = 8, 4
+# Seeds are sought among this many rows, at the most.
+_SEED_ROWS = 2000
+# Numbers in the sample's statistics (rows x P) up to which every way of seeding is tried.
+_SMALL = 100_000
 
 
 class Creation(NamedTuple):
@@ -24,15 +30,12 @@ class Creation(NamedTuple):
 
     Attributes
     ----------
-    s : ndarray, shape (J, P)
-        Their statistics on the sample.
     coef : ndarray, shape (J, P)
         Coefficients of the restricted local step.
     gain : float
         Estimated change of the objective, on the sample alone, in nats.
     """
 
-    s: np.ndarray
     coef: np.ndarray
     gain: float
 
@@ -51,70 +54,81 @@ def kmeans_plusplus(points, mass, n_seeds, rng):
 
 
 def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
-    """One-hot shares (n, J) of points after k-means++ (unless given ``centers``) and some Lloyd steps."""
+    """One-hot shares (n, J) of points after k-means++ (unless given ``centers``) and Lloyd steps."""
     if centers is None:
         centers = points[kmeans_plusplus(points, mass, n_seeds, rng)]
     resp = np.empty((len(points), len(centers)), dtype=points.dtype)
     s = np.empty((len(centers), points.shape[1] + 2))
     for _ in range(n_steps + 1):
-        coef = np.column_stack(
-            [np.full(len(centers), -0.5), centers, -0.5 * np.einsum("kd,kd->k", centers, centers)]
-        )
+        half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
+        coef = np.column_stack([np.full(len(centers), -0.5), centers, -half_square])
         local_step(
             points, np.ascontiguousarray(coef, dtype=points.dtype), Quadratic.SPHERICAL, True, mass, None,
             resp, s, None, None, 1, 1,
         )  # fmt: skip
-        filled = s[:, -1] > 0
-        centers = np.where(
-            filled[:, None], s[:, 1:-1] / np.where(filled, s[:, -1], 1.0)[:, None], centers
-        )
+        n = s[:, -1:]
+        centers = np.where(n > 0, s[:, 1:-1] / np.where(n > 0, n, 1.0), centers)
     return resp
 
 
-class _Restricted:
-    """A small mixture on one target's sample."""
+def summaries(likelihood, z, shares):
+    """Statistics (J, P) of rows under given shares (n, J)."""
+    s = np.empty((shares.shape[1], likelihood.n_statistics))
+    shares = np.ascontiguousarray(shares, dtype=z.dtype)
+    summarise(z, shares, likelihood.quadratic, likelihood.linear, s, True)
+    return s
 
-    def __init__(self, model, sample, other_counts):
-        self.model, self.sample = model, sample
-        self.likelihood = model.likelihood
-        self.others = other_counts
+
+class _Restricted:
+    """A small mixture on one target's sample, the other components standing by."""
+
+    def __init__(self, model, sample, others, adapt):
+        self.model, self.sample, self.others = model, sample, others
+        self.prior = model.prior
+        self.adapts = adapt and model.likelihood.adapts_prior
 
     def evidence(self, s):
-        return self.likelihood.evidence(self.model.prior, s)
+        return self.model.likelihood.evidence(self.prior, s)
 
     def allocation(self, n):
-        return float(self.model.allocation.elbo(np.concatenate([self.others, n])))
+        return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
+
+    def adapt(self, s, n_steps):
+        """Empirical Bayes on the other components and these."""
+        if self.adapts:
+            everything = np.concatenate([self.others, s])
+            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
 
     def coefficients(self, s):
-        coef = self.likelihood.coefficients(self.model.prior, s)
+        coef = self.model.likelihood.coefficients(self.prior, s)
         coef[:, -1] += np.log(np.maximum(s[:, -1], 1e-12) / s[:, -1].sum())  # (4.11)
         return coef
 
     def step(self, s):
-        """Restricted local and summary step from statistics to statistics; also shares, entropies."""
-        coef = self.coefficients(s)
-        s, entropy = np.empty_like(s), np.empty(len(s))
-        resp = self.likelihood.local_step(
-            coef, self.sample.z, self.sample.mass, self.sample.weight, s, entropy
-        )
-        return s, entropy, resp
+        """Restricted local and summary step: statistics, entropies, shares."""
+        out, entropy = np.empty_like(s), np.empty(len(s))
+        z, mass, weight = self.sample
+        resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
+        return out, entropy, resp
 
     def iterate(self, s, n_steps, tol):
         """Up to ``n_steps`` steps; components under one row are dropped on the way."""
-        last, moved = -np.inf, s
-        for _ in range(n_steps):
-            moved, entropy, resp = self.step(s)
+        last = -np.inf
+        for i in range(n_steps):
+            moved, entropy, _ = self.step(s)
             keep = moved[:, -1] >= 1.0
             if not keep.all() and keep.any():
-                s = moved[keep]
+                s, last = moved[keep], -np.inf
                 continue
             s = moved
+            if i % 3 == 2:
+                self.adapt(s, 2)
             objective = self.evidence(s).sum() + entropy.sum()
             if objective - last < tol:
                 break
             last = objective
-        moved, entropy, resp = self.step(s)
-        return moved, entropy, resp
+        self.adapt(s, 5)
+        return self.step(s)
 
     def union_entropy(self, resp):
         """Function from lists of members to the entropies of their unions, on the sample."""
@@ -122,7 +136,8 @@ class _Restricted:
         weight = self.sample.weight
 
         def of(unions):
-            indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
+            indptr = np.zeros(len(unions) + 1, dtype=np.intp)
+            indptr[1:] = np.cumsum([len(u) for u in unions])
             members = np.array([k for u in unions for k in u], dtype=np.intp)
             out = np.empty(len(unions))
             union_entropies(shares, weight, indptr, members, out, 1)
@@ -130,8 +145,40 @@ class _Restricted:
 
         return of
 
+    def refine(self, s):
+        """Variational steps and agglomeration in turn; statistics and entropies, or None."""
+        tol = 1e-4 * self.sample.total
+        s, entropy, resp = self.iterate(s, _STEPS, tol)
+        for _ in range(_ROUNDS):
+            tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
+            if len(tree.cut) == len(s):
+                break
+            s = np.array([s[list(group)].sum(axis=0) for group in tree.cut])
+            if len(s) > 1:
+                s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
+        return (s, entropy) if len(s) > 1 else (None, None)
 
-def create(model, sample, target, other_counts, n_seeds, rng, *, n_steps=20):
+    def gain(self, s, entropy, before):
+        """Objective with successors ``s`` minus the one with their sum, under the prior ``before``."""
+        likelihood, (_, mass, weight) = self.model.likelihood, self.sample
+        whole = s.sum(axis=0, keepdims=True)
+        own = mass * np.log(np.where(mass > 0, mass, 1.0))
+        gain = (
+            self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
+            + entropy.sum() + (own.sum() if weight is None else own @ weight)
+            + self.allocation(s[:, -1]) - self.allocation(whole[:, -1])
+        )  # fmt: skip
+        if self.prior is not before and len(self.others):
+            gain += self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
+        return float(gain)
+
+
+def tries_all_ways(sample, n_statistics):
+    """Whether one attempt at a sample of this size tries every way of seeding."""
+    return len(sample.z) * n_statistics <= _SMALL
+
+
+def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False):
     """Successors of a target component.
 
     Parameters
@@ -140,57 +187,48 @@ def create(model, sample, target, other_counts, n_seeds, rng, *, n_steps=20):
     sample : Sample
     target : ndarray, shape (P,)
         Statistics of the target on the whole data.
-    other_counts : ndarray
-        Counts of the components that stay.
+    others : ndarray, shape (K - 1, P)
+        Statistics of the components that stay.
     n_seeds : int
+        Seeds to start from; 2 are tried as well.
+    attempt : int
+        Which way of seeding to try where rows are many, counted from 0.
     rng : numpy.random.RandomState
+    adapt : bool
+        Let the prior adapt to the successors: worth its cost where components are few.
 
     Returns
     -------
     Creation or None
-        None if no split into two or more looks better than none.
+        None if no split into two or more was found.
     """
-    small = _Restricted(model, sample, other_counts)
-    likelihood = model.likelihood
     mass = sample.mass if sample.weight is None else sample.mass * sample.weight
-    points = likelihood.seeding_points(model.prior, target, sample.z)
-    resp = lloyd(points, mass, n_seeds, rng)
-    s = summaries(likelihood, sample.z, resp * mass[:, np.newaxis])
-    s = s[s[:, -1] >= 1.0]
-    if len(s) < 2:
-        return None
-    tol = 1e-4 * mass.sum()
-    s, entropy, resp = small.iterate(s, n_steps, tol)
-    for _ in range(_ROUNDS):
-        tree = agglomerate(s, entropy, small.union_entropy(resp), small.evidence, small.allocation)
-        if len(tree.cut) == len(s):
-            break
-        if len(tree.cut) < 2:
-            return None
-        s = np.array([s[list(group)].sum(axis=0) for group in tree.cut])
-        s, entropy, resp = small.iterate(s, 6, tol)
-    if len(s) < 2:
-        return None
-    whole = s.sum(axis=0, keepdims=True)
-    w = sample.mass
-    log_mass = -np.sum(mass * np.log(np.where(w > 0, w, 1.0)))
-    gain = (
-        small.evidence(s).sum() - small.evidence(whole)[0]
-        + entropy.sum() - log_mass
-        + small.allocation(s[:, -1]) - small.allocation(whole[:, -1])
-    )  # fmt: skip
-    return Creation(s, small.coefficients(s), float(gain))
+    ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
+    if not tries_all_ways(sample, len(target)):
+        ways = [ways[attempt % len(ways)]]
+    elif model.likelihood.n_features == 1:
+        ways = ways[::2]
+    best = None
+    for n, whiten in dict.fromkeys(ways):
+        small = _Restricted(model, sample, others, adapt)
+        s = _seeded(model, sample.z, mass, target, n, whiten, rng)
+        if len(s) < 2:
+            continue
+        s, entropy = small.refine(s)
+        if s is None:
+            continue
+        gain = small.gain(s, entropy, model.prior)
+        if best is None or gain > best.gain:
+            best = Creation(small.coefficients(s), gain)
+    return best
 
 
-def summaries(likelihood, z, shares):
-    """Statistics (J, P) of rows under given shares (n, J)."""
-    s = np.empty((shares.shape[1], likelihood.n_statistics))
-    summarise(
-        z,
-        np.ascontiguousarray(shares, dtype=z.dtype),
-        likelihood.quadratic,
-        likelihood.linear,
-        s,
-        True,
-    )
-    return s
+def _seeded(model, z, mass, target, n_seeds, whiten, rng):
+    """Statistics of seeds with at least one row."""
+    rows = slice(None)
+    if len(z) > _SEED_ROWS:
+        rows = rng.choice(len(z), _SEED_ROWS, replace=False)
+    points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
+    resp = lloyd(points, mass[rows], n_seeds, rng)
+    s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
+    return s[s[:, -1] >= 1.0]

@@ -61,7 +61,7 @@ class Delete(Proposal):
             if sample is None or len(sample.z) == 0:
                 continue
             k = int(totals.positions([uid])[0])
-            absorbers = np.argsort(loss[k], kind="stable")[: self.n_absorbers]
+            absorbers = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             coef, gain = self._absorb(model, totals, k, absorbers, sample)
             if gain < -0.1 * totals.n[k]:
                 self._failures.note(uid, totals.n[k])

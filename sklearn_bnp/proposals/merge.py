@@ -9,6 +9,11 @@ from .affinity import nearest, reassignment_loss
 from .agglomeration import agglomerate
 from .base import Failures, Proposal, UnionTrial
 
+# Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
+_LEAST_GAIN = -0.01
+# Relative change of a component's mass after which groups are looked for again.
+_MOVED = 0.03
+
 
 class Merge(Proposal):
     """Join components whose union explains the data as well.
@@ -37,6 +42,7 @@ class Merge(Proposal):
     def reset(self):
         """Forget all failures."""
         self._failures = Failures(change=0.01)
+        self._barren = {}  # counts for which an agglomeration last led to nothing new
 
     def plan(self, context):
         """Union trials for the best pairs, and for the nodes of an agglomeration."""
@@ -48,8 +54,11 @@ class Merge(Proposal):
         if 4 * self.n_neighbours < K:
             near = nearest(reassignment_loss(context.model, totals), self.n_neighbours)
         groups = self._pairs(context, near)
-        if K > 2 and (self.max_members is None or self.max_members > 2):
-            groups += self._several(context, near)
+        if K > 2 and (self.max_members is None or self.max_members > 2) and self._has_moved(totals):
+            several = self._several(context, near)
+            groups += several
+            if not several:
+                self._barren = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         trials = []
         for members in groups:
             removed = tuple(sorted(totals.uids[list(members)].tolist()))
@@ -57,14 +66,20 @@ class Merge(Proposal):
                 trials.append(UnionTrial(self.kind, removed, context.new_uids(1)))
         return trials
 
+    def _has_moved(self, totals):
+        """Whether a component is new or changed since an agglomeration led to nothing."""
+        counts = zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
+        return any(abs(n - self._barren.get(uid, -n)) > _MOVED * n for uid, n in counts)
+
     def _pairs(self, context, near):
         """Pairs with the best gain but for entropy, which can only fall: an upper bound (4.10)."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
-        gain = self._data_gain(model, totals, i, j) + self._allocation_gain(model, totals, i, j)
+        pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+        gain = self._data_gain(model, totals, i, j) + self._allocation_gain(model, totals, pairs)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
-        return [(int(i[p]), int(j[p])) for p in best if gain[p] > 0]
+        return [pairs[p] for p in best if gain[p] > 0]
 
     @staticmethod
     def _data_gain(model, totals, i, j):
@@ -72,11 +87,13 @@ class Merge(Proposal):
         return model.likelihood.evidence(model.prior, totals.s[i] + totals.s[j]) - own[i] - own[j]
 
     @staticmethod
-    def _allocation_gain(model, totals, i, j):
-        n = np.tile(totals.n, (len(i), 1))
-        rows = np.arange(len(i))
-        n[rows, i] += n[rows, j]
-        n[rows, j] = np.nan
+    def _allocation_gain(model, totals, groups):
+        """Change of the allocation term for each group joined."""
+        n = np.tile(totals.n, (len(groups), 1))
+        for row, group in zip(n, groups, strict=True):
+            mass = row[list(group)].sum()
+            row[list(group)] = np.nan
+            row[group[0]] = mass
         return model.allocation.elbo(n) - model.allocation.elbo(totals.n)
 
     def _several(self, context, near):
@@ -99,11 +116,13 @@ class Merge(Proposal):
             lambda s: model.likelihood.evidence(model.prior, s), model.allocation.elbo, near,
         )  # fmt: skip
         most = len(totals.n) if self.max_members is None else self.max_members
+        nodes = [node for node in tree.nodes if 2 < len(node.members) <= most]
+        groups = [node.members for node in nodes]
+        gains = [node.gain for node in nodes] + self._allocation_gain(model, totals, groups)
         return [
-            node.members
-            for node in tree.nodes
-            if 2 < len(node.members) <= most
-            and node.gain > -0.01 * totals.n[list(node.members)].sum()
+            group
+            for group, gain in zip(groups, gains, strict=True)
+            if gain > _LEAST_GAIN * totals.n[list(group)].sum()
         ]
 
     def judged(self, trial, accepted, mass):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,15 @@ class Lap(NamedTuple):
     accepted: dict
 
 
+class _Snapshot(NamedTuple):
+    """State to go back to if a lap with adopted components lowers the objective."""
+
+    totals: StatBag
+    memo: Memo
+    model: object
+    lower_bound: float
+
+
 class Learner:
     """State of a fit: model, totals, memo, and proposals under way.
 
@@ -65,6 +75,7 @@ class Learner:
         self.converged = False
         self.n_steps, self.mass_seen = 0, 0.0  # of the stochastic method
         self._observers, self._seen, self._seconds = [], set(), 0.0
+        self._before = None
 
     @property
     def lower_bound(self):
@@ -93,6 +104,12 @@ class Learner:
             totals = totals._replace(s=s)
         self._observers = self.scheduler.observers(totals)
         self._seen, self._seconds = set(), 0.0
+        self._before = None
+        for trial in self.scheduler.adoptions:
+            if self._before is None:
+                self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
+            self.totals = self.totals.concatenated(trial.seeds)
+            self.coef = self.model.coefficients(self.totals)
 
     def visit(self, batch, *, update=True):
         """Local and summary step of one batch, increment of the totals, and a global step."""
@@ -121,14 +138,26 @@ class Learner:
         """Whether every batch in memory was visited since the lap began."""
         return self._seen.issuperset(self.memo.batch_ids)
 
-    def end_lap(self, *, propose=True, first=False):
+    def end_lap(self, *, propose=True, first=False, resum=False):
         """Verdict on the proposals that watched, empirical Bayes, and new plans.
+
+        Parameters
+        ----------
+        propose : bool
+            Plan trials for another lap.
+        first : bool
+            This was the first lap.
+        resum : bool
+            Add up all batches anew, so that rounding does not build up over laps.
 
         Returns
         -------
         Lap
         """
         start = time.perf_counter()
+        adopted, n_kept = self._end_adoptions()
+        if resum:
+            self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         uids = self.totals.uids
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
         for trial in verdict.accepted:
@@ -147,11 +176,33 @@ class Learner:
         lap = Lap(
             len(self.history) + 1, len(self.totals.uids), self.lower_bound,
             self._seconds + time.perf_counter() - start, end - adapted + judged - start,
-            dict(verdict.tried), dict(verdict.n_accepted),
+            dict(verdict.tried + adopted), dict(verdict.n_accepted + n_kept),
         )  # fmt: skip
         self.history.append(lap)
         self._observers, self._seen = [], set()
         return lap
+
+    def _end_adoptions(self):
+        """Take out what was counted twice; if the objective fell over the lap, take the lap back.
+
+        Returns
+        -------
+        tried, kept : Counter
+        """
+        before, self._before = self._before, None
+        if before is None:
+            return Counter(), Counter()
+        adoptions = self.scheduler.adoptions
+        for trial in adoptions:
+            self.totals.s[self.totals.positions(trial.created)] -= trial.seeds.s
+        rose = self.lower_bound > before.lower_bound
+        if not rose:
+            self.totals, self.memo, self.model = before.totals, before.memo, before.model
+            self.scheduler.collector = None
+        counts = dict(zip(before.totals.uids.tolist(), before.totals.n.tolist(), strict=True))
+        self.scheduler.judge_adoptions(rose, counts.get)
+        tried = Counter(trial.kind for trial in adoptions)
+        return tried, tried if rose else Counter()
 
     def run_lap(self, source, *, propose=True):
         """One pass over the batches of a source that holds all the data."""
@@ -160,8 +211,7 @@ class Learner:
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)
             self.visit(batch, update=not first)
-        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
-        return self.end_lap(propose=propose, first=first)
+        return self.end_lap(propose=propose, first=first, resum=True)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
         """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""

@@ -28,6 +28,13 @@ class Memo:
     def batch_ids(self):
         return tuple(self._bags)
 
+    def copy(self):
+        """A memo that does not follow this one's changes; bags are shared, for they never change."""
+        memo = Memo()
+        memo._bags, memo._versions = dict(self._bags), dict(self._versions)
+        memo._edits, memo._forgotten = list(self._edits), self._forgotten
+        return memo
+
     def put(self, batch_id, bag):
         self._bags[batch_id] = bag
         self._versions[batch_id] = self._forgotten + len(self._edits)

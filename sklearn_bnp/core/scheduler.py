@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..proposals.base import UnionObserver, UnionTrial
+from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
 from .collector import Collector, samples_after, uniform_after
 
 # Rows that all samples of a lap hold together.
@@ -70,7 +70,7 @@ class Scheduler:
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         unions = [t for t in self.trials if isinstance(t, UnionTrial)]
-        splits = [t for t in self.trials if not isinstance(t, UnionTrial)]
+        splits = [t for t in self.trials if isinstance(t, SplitTrial)]
         wanted = {}
         for proposal in self.proposals:
             uids = proposal.wants(totals)
@@ -86,6 +86,27 @@ class Scheduler:
         if self.collector is not None:
             observers.append(self.collector)
         return observers
+
+    @property
+    def adoptions(self):
+        """Trials whose components are in the model during this lap."""
+        return [t for t in self.trials if isinstance(t, AdoptTrial)]
+
+    def judge_adoptions(self, rose, mass):
+        """Verdict on a lap with adoptions; if the objective fell, no trial of the lap means a thing.
+
+        Parameters
+        ----------
+        rose : bool
+            Whether the objective of the whole data is higher than before the lap.
+        mass : callable
+            Count of a component before the lap.
+        """
+        adoptions = self.adoptions
+        for trial in adoptions:
+            self._proposal_of(trial).judged(trial, rose, mass(trial.target))
+        self.trials = [t for t in self.trials if rose and not isinstance(t, AdoptTrial)]
+        return adoptions
 
     def judge(self, model, totals, memo):
         """Accept every trial, best first, that raises the objective; each component changes once."""
@@ -117,15 +138,15 @@ class Scheduler:
             Counter(c.kind for c in chosen), any(c.partial for c in chosen),
         )  # fmt: skip
 
+    def _proposal_of(self, trial):
+        return next(p for p in self.proposals if p.kind == trial.kind)
+
     def _remember(self, trials, accepted, totals):
-        by_kind = {proposal.kind: proposal for proposal in self.proposals}
         for i, trial in enumerate(trials):
-            mass = totals.n[np.isin(totals.uids, trial.removed)]
-            first = totals.n[totals.positions(trial.removed[:1])[0]]
-            by_kind[trial.kind].judged(
-                trial.trial,
-                i in accepted,
-                mass.sum() if isinstance(trial.trial, UnionTrial) else first,
+            mass = totals.n[totals.positions(trial.removed)]
+            union = isinstance(trial.trial, UnionTrial)
+            self._proposal_of(trial).judged(
+                trial.trial, i in accepted, float(mass.sum() if union else mass[0])
             )
 
     def drop_trials(self):

@@ -83,6 +83,7 @@ class SplitTrial:
 
     def __init__(self, kind, removed, created, coef, likelihood):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
+        self.target = self.removed[0]
         self.coef, self.likelihood = coef, likelihood
         self.rows = {}
         self._start()
@@ -168,6 +169,18 @@ class UnionTrial:
 
     def edit(self):
         return UnionEdit(self.removed, self.created, self.entropies)
+
+
+class AdoptTrial:
+    """Components added to the model for a lap, with statistics ``s`` that count rows twice.
+
+    The learner puts them in when the lap begins and judges the whole lap when it ends.
+    """
+
+    def __init__(self, kind, target, created, s):
+        self.kind, self.target = kind, target
+        self.removed, self.created = (), tuple(created)
+        self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)))
 
 
 class UnionObserver:

@@ -1,10 +1,10 @@
-"""Births: one component replaced by several."""
+"""Births: one component replaced by several, or several added for the data to adopt."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .base import Failures, Proposal, SplitTrial
+from .base import AdoptTrial, Failures, Proposal, SplitTrial
 from .creation import create, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
@@ -16,6 +16,11 @@ class Birth(Proposal):
 
     Parameters
     ----------
+    strategy : {"split", "adopt"}, default="split"
+        "split" replaces a component by several, whose statistics on the whole data are found before the
+        verdict (Hughes 2016, Sec. 4.2). "adopt" adds new components to the model for one lap, in which
+        any row may go over to them, and keeps them if the objective has risen at its end (Hughes
+        and Sudderth 2013, supplement Sec. 2); one target a lap.
     n_seeds : int, default=10
         How many components a target is first broken into; agglomeration then finds how many stay.
     max_rows : int, default=3000
@@ -29,12 +34,22 @@ class Birth(Proposal):
 
     References
     ----------
-    Hughes (2016), Sec. 4.2.
+    Hughes (2016), Sec. 4.2; Hughes and Sudderth (2013), supplement Sec. 2.
     """
 
     kind = "birth"
 
-    def __init__(self, n_seeds=10, max_rows=3000, max_targets=None, patience=2, min_rows=4):
+    def __init__(
+        self,
+        strategy="split",
+        *,
+        n_seeds=10,
+        max_rows=3000,
+        max_targets=None,
+        patience=2,
+        min_rows=4,
+    ):
+        self.strategy = strategy
         self.n_seeds = n_seeds
         self.max_rows = max_rows
         self.max_targets = max_targets
@@ -43,7 +58,12 @@ class Birth(Proposal):
 
     def reset(self):
         """Forget all failures."""
+        if self.strategy not in ("split", "adopt"):
+            raise ValueError(
+                f"Birth: strategy={self.strategy!r} is not known; use 'split' or 'adopt'."
+            )
         self._failures = Failures(change=0.1, patience=self.patience)
+        self._waited = {}  # laps since a component was last a target, for "adopt"
 
     def wants(self, totals):
         """Components that may be split next, fewest failures first, then largest."""
@@ -55,40 +75,62 @@ class Birth(Proposal):
         return [uid for _, _, uid in keyed][: self.max_targets]
 
     def plan(self, context):
-        """Split trials whose estimate, on the sample, is a gain; the others count as failures.
+        """Trials for targets whose estimate, on their samples, is a gain; others count as failures.
 
         None while the model settles: what a merge is about to remove need not be split.
         """
-        totals, trials = context.totals, []
         if context.settling:
-            return trials
-        n = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        room = context.max_components - len(totals.uids)
-        for uid in self.wants(totals):
-            sample = context.samples.get(uid)
-            if sample is None or sample.total < self.min_rows or room < 1:
-                continue
-            k = int(totals.positions([uid])[0])
-            creation = create(
-                context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
-                int(min(self.n_seeds, room + 1)), self._failures.count(uid, n[uid]), context.rng,
-                adapt=len(totals.uids) <= _ADAPT_BELOW,
-            )  # fmt: skip
-            if creation is None or creation.gain <= 0:
-                every_way = tries_all_ways(sample, totals.s.shape[1])
-                self._failures.note(uid, n[uid], self.patience if every_way else 1)
+            return []
+        if self.strategy == "adopt":
+            return self._adoption(context)
+        trials = []
+        room = context.max_components - len(context.totals.uids)
+        for uid in self.wants(context.totals):
+            if room < 1:
+                break
+            creation = self._create(context, uid, room)
+            if creation is None:
                 continue
             room -= len(creation.coef) - 1
-            trials.append(
-                SplitTrial(
-                    self.kind,
-                    [uid],
-                    context.new_uids(len(creation.coef)),
-                    creation.coef,
-                    context.model.likelihood,
-                )  # fmt: skip
-            )
+            created = context.new_uids(len(creation.coef))
+            likelihood = context.model.likelihood
+            trials.append(SplitTrial(self.kind, [uid], created, creation.coef, likelihood))
         return trials
+
+    def _adoption(self, context):
+        """One target, drawn with probability ``N_k * (laps since it was last one) ** 2`` (22)."""
+        totals = context.totals
+        uids = [uid for uid in self.wants(totals) if uid in context.samples]
+        room = context.max_components - len(totals.uids)
+        if not uids or room < 2:
+            return []
+        self._waited = {uid: self._waited.get(uid, 0) + 1 for uid in uids}
+        odds = totals.n[totals.positions(uids)] * np.square([self._waited[uid] for uid in uids])
+        uid = uids[int(context.rng.choice(len(uids), p=odds / odds.sum()))]
+        self._waited[uid] = 0
+        creation = self._create(context, uid, room - 1)
+        if creation is None:
+            return []
+        created = context.new_uids(len(creation.s))
+        return [AdoptTrial(self.kind, uid, created, creation.s)]
+
+    def _create(self, context, uid, room):
+        """`Creation` for a target, or None after noting a failure; ``room`` components may be added."""
+        totals, sample = context.totals, context.samples.get(uid)
+        if sample is None or sample.total < self.min_rows:
+            return None
+        k = int(totals.positions([uid])[0])
+        n = float(totals.n[k])
+        creation = create(
+            context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
+            int(min(self.n_seeds, room + 1)), self._failures.count(uid, n), context.rng,
+            adapt=len(totals.uids) <= _ADAPT_BELOW,
+        )  # fmt: skip
+        if creation is None or creation.gain <= 0:
+            every_way = tries_all_ways(sample, totals.s.shape[1])
+            self._failures.note(uid, n, self.patience if every_way else 1)
+            return None
+        return creation
 
     def new_data(self):
         """New rows may hold what old ones did not: try again."""
@@ -97,4 +139,4 @@ class Birth(Proposal):
     def judged(self, trial, accepted, mass):
         """Remember failures."""
         if not accepted:
-            self._failures.note(trial.removed[0], mass)
+            self._failures.note(trial.target, mass)

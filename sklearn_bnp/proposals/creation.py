@@ -30,12 +30,15 @@ class Creation(NamedTuple):
 
     Attributes
     ----------
+    s : ndarray, shape (J, P)
+        Statistics of the successors on the sample.
     coef : ndarray, shape (J, P)
         Coefficients of the restricted local step.
     gain : float
         Estimated change of the objective, on the sample alone, in nats.
     """
 
+    s: np.ndarray
     coef: np.ndarray
     gain: float
 
@@ -219,7 +222,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
             continue
         gain = small.gain(s, entropy, model.prior)
         if best is None or gain > best.gain:
-            best = Creation(small.coefficients(s), gain)
+            best = Creation(s, small.coefficients(s), gain)
     return best
 
 

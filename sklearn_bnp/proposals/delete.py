@@ -101,4 +101,4 @@ class Delete(Proposal):
     def judged(self, trial, accepted, mass):
         """Remember failures."""
         if not accepted:
-            self._failures.note(trial.removed[0], mass)
+            self._failures.note(trial.target, mass)

@@ -1,143 +1,186 @@
-"""What the estimators share: checks of parameters and data, and the way to the engine."""
+"""The way from the estimators to the engine and back.
+
+Design note
+-----------
+(a) A call that fails changes nothing: `leaves_model_on_error` puts the attributes back, and an
+    engine is published only when it has come to the end.
+(b) What is published lists components by decreasing weight. The engine keeps its own order while a
+    lap of `partial_fit` is under way: observers of the lap know components by their column.
+"""
 
 from __future__ import annotations
 
-from numbers import Integral
+import warnings
+from functools import wraps
 
+import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.exceptions import ConvergenceWarning
 
+from ._validation import (
+    check_means,
+    check_responsibilities,
+    checked,
+    resolve_observation,
+    resolve_proposals,
+)
 from .allocation import ALLOCATIONS
-from .observation import OBSERVATIONS, ObservationModel
-from .proposals import PROPOSALS, Proposal
+from .core.batches import column_moments
+from .core.initialize import seeded_statistics
+from .core.learner import Learner
+from .core.model import Model
 
-FLOATS = (np.float64, np.float32)
-
-
-def resolve_observation(observation):
-    """An `ObservationModel` from a name or a model."""
-    if isinstance(observation, ObservationModel):
-        return observation
-    if isinstance(observation, str) and observation in OBSERVATIONS:
-        return OBSERVATIONS[observation]()
-    raise ValueError(
-        f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an instance of "
-        "one of the observation models."
-    )
+# By default data are cut into this many batches, of at least this many rows.
+_DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
 
 
-def resolve_allocation(allocation, concentration):
-    """A `MixtureAllocation` from its name."""
-    if allocation not in ALLOCATIONS:
-        raise ValueError(
-            f"allocation={allocation!r} is not known; use one of {sorted(ALLOCATIONS)}."
-        )
-    if concentration is None:
-        return ALLOCATIONS[allocation]()
-    if not (np.isscalar(concentration) and np.isfinite(concentration) and concentration > 0):
-        raise ValueError(
-            f"weight_concentration_prior={concentration!r} must be a positive number; leave it None for "
-            "the default."
-        )
-    return ALLOCATIONS[allocation](float(concentration))
+def leaves_model_on_error(method):
+    """Decorator of `fit` and the like: attributes are as they were if the call fails."""
+
+    @wraps(method)
+    def guarded(self, *args, **kwargs):
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded
 
 
-def resolve_proposals(proposals):
-    """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation."""
-    if proposals is None:
-        return []
-    if isinstance(proposals, (str, Proposal)):
-        proposals = (proposals,)
-    out = []
-    for proposal in proposals:
-        if isinstance(proposal, Proposal):
-            out.append(clone(proposal))
-        elif isinstance(proposal, str) and proposal in PROPOSALS:
-            out.append(PROPOSALS[proposal]())
-        else:
-            raise ValueError(
-                f"proposals holds {proposal!r}, which is not known; use names among {sorted(PROPOSALS)}, "
-                "Proposal objects, or None for a fixed number of components."
-            )
-    kinds = [proposal.kind for proposal in out]
-    if len(set(kinds)) < len(kinds):
-        raise ValueError(f"proposals={proposals!r} names a kind twice; give each kind once.")
-    return out
-
-
-def check_rows(estimator, x, *, reset, min_rows=1):
-    """Rows as an array that was not copied unless it had to be.
-
-    Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
-    memory); blocks of them are converted when they are used.
-    """
-    x = validate_data(
-        estimator,
-        x,
-        reset=reset,
-        dtype="numeric",
-        order=None,
-        ensure_min_samples=min_rows,
-        copy=False,
-    )
-    if x.dtype.kind not in "fiub":
-        raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
-    if x.dtype.kind == "f" and len(x):
-        largest = max(abs(float(x.max())), abs(float(x.min())))
-        if largest > 1e150:
-            raise ValueError(
-                f"X holds values up to {largest:.3g}; their squares overflow beyond 1e150. Rescale X."
-            )
-    return x
-
-
-def check_weight(sample_weight, x):
-    """Sample weights (n,) in float64, or None if not given."""
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    if not weight.sum() > 0:
-        raise ValueError(
-            "sample_weight holds only zeros; at least one row must have a positive weight."
-        )
-    return np.ascontiguousarray(weight)
-
-
-def check_responsibilities(resp, n_rows):
-    """Responsibilities (n_rows, K) whose rows sum to one."""
-    resp = check_array(resp, dtype=np.float64, input_name="init_params")
-    if len(resp) != n_rows:
-        raise ValueError(
-            f"init_params holds responsibilities of {len(resp)} rows but X has {n_rows}; give one row each."
-        )
-    if resp.min() < 0 or not np.allclose(resp.sum(axis=1), 1.0, atol=1e-6):
-        raise ValueError(
-            "init_params holds responsibilities that are negative or do not sum to 1 in a row."
-        )
-    return resp
-
-
-def batch_length(batch_size, n_batches, n_rows, default_batches, least):
+def batch_length(estimator, n_rows):
     """Rows a batch, from what the user set."""
-    if batch_size is not None and n_batches is not None:
-        raise ValueError(
-            f"batch_size={batch_size!r} and n_batches={n_batches!r} are both set; set one of them."
-        )
-    for name, value in (("batch_size", batch_size), ("n_batches", n_batches)):
-        if value is not None and not (isinstance(value, Integral) and value >= 1):
-            raise ValueError(
-                f"{name}={value!r} must be a positive integer, or None for the default."
-            )
-    if batch_size is not None:
-        return int(batch_size)
-    if n_batches is not None:
-        return max(1, -(-n_rows // int(n_batches)))
-    return max(least, -(-n_rows // default_batches))
+    size, number = estimator.batch_size, estimator.n_batches
+    if size is not None and number is not None:
+        raise ValueError(f"batch_size={size} and n_batches={number} are both set; set one of them.")
+    if estimator.learning_method == "full":
+        return n_rows
+    if size is not None:
+        return int(size)
+    if number is not None:
+        return max(1, -(-n_rows // int(number)))
+    return max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
 
 
 def threads(n_jobs):
     """Threads for the kernels: ``n_jobs`` as joblib reads it."""
-    return effective_n_jobs(n_jobs)
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning; use None for one thread, or -1 for all cores.")
+    return joblib.effective_n_jobs(n_jobs)
+
+
+def bind_model(estimator, source, *, streaming=False):
+    """`Model` whose units and priors are those of the data."""
+    observation = checked(resolve_observation(estimator.observation))
+    batches = [source.batch(i) for i in range(len(source))]
+    moments = column_moments(batches, covariance=observation.needs_covariance)
+    likelihood = observation.bind(moments, streaming=streaming)
+    return Model(likelihood, allocation_of(estimator), likelihood.prior)
+
+
+def allocation_of(estimator):
+    """The `MixtureAllocation` that the estimator's parameters name."""
+    family, concentration = ALLOCATIONS[estimator.allocation], estimator.weight_concentration_prior
+    return family() if concentration is None else family(float(concentration))
+
+
+def make_learner(estimator, model, rng):
+    """A `Learner` with the estimator's settings."""
+    stochastic = estimator.learning_method == "stochastic"
+    proposals = [] if stochastic else resolve_proposals(estimator.proposals)
+    return with_settings(Learner(model, proposals, rng), estimator)
+
+
+def with_settings(learner, estimator):
+    """The learner with those settings that may change between calls to `partial_fit`."""
+    most = estimator.max_components
+    learner.scheduler.max_components = np.inf if most is None else most
+    learner.n_nonzero = estimator.n_nonzero_resp
+    learner.n_threads = learner.scheduler.n_threads = threads(estimator.n_jobs)
+    return learner
+
+
+def starting_responsibilities(estimator, x, rng):
+    """Responsibilities set by the user, or None."""
+    resp = estimator.init_params
+    if isinstance(resp, str) or estimator.means_init is not None:
+        return None
+    if callable(resp):
+        resp = resp(x, estimator.n_components, rng)
+    return check_responsibilities(resp, len(x))
+
+
+def starting_statistics(estimator, likelihood, source, rng):
+    """Statistics (K, P) from which the first parameters are found."""
+    if source.resp is not None:  # the first lap needs no parameters
+        return np.zeros((source.resp.shape[1], likelihood.n_statistics))
+    n_components, means = estimator.n_components, estimator.means_init
+    if n_components > source.n_rows:
+        raise ValueError(
+            f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
+            "components."
+        )
+    if means is not None:
+        means = check_means(means, n_components, source.x.shape[1])
+    spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
+    return seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
+
+
+def _settled(learner):
+    """Totals by decreasing count, and the coefficients of the local step.
+
+    In mid-lap they are in the learner's own order, and components on trial count rows twice.
+    """
+    totals, coef, model = learner.totals, learner.coef, learner.model
+    for trial in learner.scheduler.adoptions:
+        if np.isin(trial.created, totals.uids).all():
+            s = totals.s.copy()
+            s[totals.positions(trial.created)] -= trial.seeds.s
+            totals = totals._replace(s=s)
+            coef = model.coefficients(totals)
+    order = np.argsort(-totals.n, kind="stable")
+    if np.any(np.diff(order) < 0):
+        totals, coef = totals.take(order), coef[order]
+    return totals, coef
+
+
+def publish(estimator, learner):
+    """Set all fitted attributes at once."""
+    model = learner.model
+    totals, coef = _settled(learner)
+    terms = model.elbo_terms(totals)
+    attributes = {
+        "_learner_": learner,
+        "_model": model,
+        "_observation": clone(resolve_observation(estimator.observation)),
+        "_statistics": totals.s,
+        "_coef": coef,
+        "weights_": model.allocation.weights(totals.n),
+        "n_components_": len(totals.uids),
+        "lower_bound_": sum(terms.values()),
+        "elbo_terms_": terms,
+        "lower_bounds_": [lap.lower_bound for lap in learner.history],
+        "history_": list(learner.history),
+        "n_iter_": learner.history[-1].lap if learner.history else 0,
+        "converged_": learner.converged,
+        **model.likelihood.attributes(model.prior, totals.s),
+    }
+    # another likelihood has other attributes
+    for name in set(getattr(estimator, "_published", ())).difference(attributes):
+        delattr(estimator, name)
+    vars(estimator).update(attributes, _published=tuple(attributes))
+
+
+def warn_if_not_converged(estimator):
+    """As scikit-learn's mixtures do; the stochastic method has no such notion."""
+    if estimator.converged_ or estimator.max_iter == 0 or estimator.learning_method == "stochastic":
+        return
+    warnings.warn(
+        f"{type(estimator).__name__} did not converge in max_iter={estimator.max_iter} laps. "
+        "Increase max_iter or tol.",
+        ConvergenceWarning,
+        stacklevel=5,  # of the call of fit, through its two decorators
+    )

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 
-import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._base import (
-    batch_length,
-    check_responsibilities,
-    check_rows,
-    check_weight,
-    resolve_allocation,
-    resolve_observation,
-    resolve_proposals,
-    threads,
-)
+from . import _base, _validation
 from ._predictor import MixturePredictor
-from .core.batches import ArraySource, Batch, column_moments
-from .core.initialize import seeded_statistics
-from .core.learner import Learner
+from .allocation import ALLOCATIONS
+from .core.batches import ArraySource, Batch
 from .core.local import blas_on_one_thread
-from .core.model import Model
 from .core.progress import Progress
 from .core.stochastic import fit_stochastic, stochastic_step
 from .core.streaming import stream_batch
 
-# By default data are cut into this many batches, of at least this many rows.
-_DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
+_COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class DPMixtureVB(MixturePredictor):
@@ -66,38 +53,38 @@ class DPMixtureVB(MixturePredictor):
         Number of batches, instead of ``batch_size``.
     n_nonzero_resp : int, default=None
         At most this many components share a row (the L of L-sparse responsibilities); all if None.
-    max_iter : int, default=200
-        Laps through the data, at the most.
+    max_iter : int, default=100
+        Laps through the data, at the most; one is always made.
     tol : float, default=1e-5
-        A fit has converged when a lap raises the ELBO by less than this, in nats an observation, and no
-        proposal is under way.
+        A fit has converged when a lap raises the ELBO by less than this, in nats an observation,
+        and no proposal is under way.
     n_init : int, default=1
         Fits from different initialisations, of which the one with the highest ELBO is kept.
     init_params : {"k-means++", "random"}, callable or ndarray, default="k-means++"
         Where the first components come from: Bregman k-means++ (Alg. 2.2), rows drawn at random, a
         callable ``(X, n_components, random_state) -> resp``, or responsibilities of shape
-        (n_samples, n_components). With responsibilities and ``max_iter=0``, `fit` is one global step
-        on them.
+        (n_samples, K), whose columns are the components, whatever ``n_components`` is. With
+        responsibilities and ``max_iter=0``, `fit` is one global step on them.
     means_init : array-like of shape (n_components, n_features), default=None
         Initial means, instead of ``init_params``.
     warm_start : bool, default=False
-        Start from the components of the previous call to `fit`.
+        Start from the components of the previous call to `fit`, in its units and with its prior.
     memoize : bool, default=True
-        Whether `partial_fit` keeps statistics of each batch, so that a batch seen again replaces what it
-        left behind. False is for streams that never end: memory does not grow.
+        Whether `partial_fit` keeps statistics of each batch, so that a batch seen again replaces
+        what it left behind. False is for streams that never end: memory does not grow.
     learning_decay : float, default=0.7
         Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
     learning_offset : float, default=10.0
         Delay of the same.
     total_samples : int, default=None
-        Size of the population that `partial_fit` of the stochastic method sees samples of; the number
-        of rows seen so far if None.
+        Size of the population that `partial_fit` of the stochastic method sees samples of; the
+        number of rows seen so far if None.
     random_state : int, RandomState instance or None, default=None
         Seed of initialisation, of the order of batches and of the proposals.
     n_jobs : int, default=None
         Threads for the kernels. The result does not depend on it.
     verbose : int, default=0
-        Show one live line a lap if 1.
+        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
 
     Attributes
     ----------
@@ -121,7 +108,8 @@ class DPMixtureVB(MixturePredictor):
     elbo_terms_ : dict
         Its terms: data, entropy, allocation.
     history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried, accepted.
+        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
+        accepted.
     n_iter_ : int
         Laps made.
     converged_ : bool
@@ -133,8 +121,8 @@ class DPMixtureVB(MixturePredictor):
 
     References
     ----------
-    M. C. Hughes, Reliable and scalable variational inference for nonparametric mixtures, topics, and
-    sequences, PhD thesis, Brown University, 2016, Chapters 2-4 and 7.
+    M. C. Hughes, Reliable and scalable variational inference for nonparametric mixtures, topics,
+    and sequences, PhD thesis, Brown University, 2016, Chapters 2-4 and 7.
 
     M. C. Hughes and E. B. Sudderth, Memoized online variational inference for Dirichlet process
     mixture models, NIPS 2013.
@@ -150,26 +138,26 @@ class DPMixtureVB(MixturePredictor):
     """
 
     _parameter_constraints = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "observation": "no_validation",
-        "allocation": "no_validation",
-        "weight_concentration_prior": "no_validation",
-        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [_COUNT],
+        "observation": "no_validation",  # here and in proposals, our own messages say more
+        "allocation": [StrOptions(set(ALLOCATIONS))],
+        "weight_concentration_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": "no_validation",
-        "n_batches": "no_validation",
-        "n_nonzero_resp": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [_COUNT, None],
+        "n_batches": [_COUNT, None],
+        "n_nonzero_resp": [_COUNT, None],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [_COUNT],
         "init_params": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "means_init": ["array-like", None],
         "warm_start": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
         "learning_offset": [Interval(Real, 0, None, closed="left")],
-        "total_samples": [Interval(Integral, 1, None, closed="left"), None],
+        "total_samples": [_COUNT, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -188,7 +176,7 @@ class DPMixtureVB(MixturePredictor):
         batch_size=None,
         n_batches=None,
         n_nonzero_resp=None,
-        max_iter=200,
+        max_iter=100,
         tol=1e-5,
         n_init=1,
         init_params="k-means++",
@@ -242,12 +230,11 @@ class DPMixtureVB(MixturePredictor):
         if "observation" in params:
             self.observation = params.pop("observation")
         if isinstance(self.observation, str) and any(k.startswith("observation__") for k in params):
-            self.observation = resolve_observation(self.observation)
+            self.observation = _validation.resolve_observation(self.observation)
         return super().set_params(**params)
 
-    # ------------------------------------------------------------------ learning
-
     @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
     def fit(self, X, y=None, sample_weight=None):
         """Learn components and their number.
 
@@ -265,56 +252,68 @@ class DPMixtureVB(MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
-        X = check_rows(self, X, reset=True, min_rows=2)
-        weight = check_weight(sample_weight, X)
-        if self.n_components > len(X):
-            raise ValueError(
-                f"n_components={self.n_components} is more than n_samples={len(X)}; start from fewer "
-                "components."
-            )
+        X = _validation.check_rows(self, X, reset=not self._is_warm, min_rows=2)
+        weight = _validation.check_weight(sample_weight, X)
         rng = check_random_state(self.random_state)
+        best = None
         with blas_on_one_thread():
-            resp = self._given_responsibilities(X, rng)
-            source = ArraySource(X, weight, self._batch_length(len(X)), resp)
-            model = self._model_for(source)
-            best = None
+            resp = _base.starting_responsibilities(self, X, rng)
+            source = ArraySource(X, weight, _base.batch_length(self, len(X)), resp)
+            model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
             for _ in range(self.n_init):
-                learner = self._learner(model, rng)
-                self._run(learner, source, resp)
+                learner = self._fit_once(_base.make_learner(self, model, rng), source)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
         best.forget_batches()
-        self._publish(best)
+        best.mass_seen = source.total_weight
+        _base.publish(self, best)
+        _base.warn_if_not_converged(self)
         return self
 
-    def _run(self, learner, source, resp):
-        """One fit from one initialisation."""
-        learner.start(self._first_statistics(learner.model.likelihood, source, learner.rng, resp))
-        with Progress(self.verbose, self.max_iter, type(self).__name__) as progress:
+    def _fit_once(self, learner, source):
+        """A fit from one initialisation."""
+        learner.start(
+            self._learner_.totals.s
+            if self._is_warm and source.resp is None
+            else _base.starting_statistics(self, learner.model.likelihood, source, learner.rng)
+        )
+        with Progress(self.verbose, type(self).__name__) as progress:
             if self.learning_method == "stochastic" and self.max_iter > 0:
                 fit_stochastic(
-                    learner,
-                    source,
-                    self.max_iter,
-                    self.learning_decay,
-                    self.learning_offset,
+                    learner, source, self.max_iter, self.learning_decay, self.learning_offset,
                     progress.show,
-                )
+                )  # fmt: skip
             else:
                 learner.fit(source, self.max_iter, self.tol, progress.show)
+        return learner
+
+    @property
+    def _is_warm(self):
+        return self.warm_start and hasattr(self, "_learner_")
+
+    def _warm_model(self, source):
+        """The model of the previous fit: its units and the prior as it was adapted."""
+        _validation.check_same_observation(self, "warm_start=True")
+        model = self._learner_.model
+        for batch in source.batches():
+            _validation.check_units(model.likelihood, batch)
+        return model._replace(allocation=_base.allocation_of(self))
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
     def partial_fit(self, X, y=None, *, sample_weight=None, batch_id=None):
         """Update the model with one batch.
 
-        A batch seen before replaces what it left behind; a new one adds to it. Looping over the same
-        batches for several epochs is memoized inference (Alg. 3.3). Proposals run inside, so
-        that the number of components grows and shrinks on the way.
+        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
+        same batches for several epochs is memoized inference (Alg. 3.3): batches must then hold the
+        same rows in each epoch, or be named by ``batch_id``. Proposals run inside, so that the
+        number of components grows and shrinks on the way. The first batch sets the units of the
+        data, and should be like the others. After `fit`, batches add to the data of that fit.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of the batch.
+            Rows of the batch; two or more in the first call.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -328,121 +327,38 @@ class DPMixtureVB(MixturePredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_learner_")
-        X = check_rows(self, X, reset=first, min_rows=max(2, self.n_components) if first else 1)
-        weight = check_weight(sample_weight, X)
-        batch = Batch(batch_id, X, weight)
+        X = _validation.check_rows(self, X, reset=first, min_rows=2 if first else 1)
+        _validation.check_batch_id(batch_id)
+        batch = Batch(batch_id, X, _validation.check_weight(sample_weight, X))
         if batch_id is None:
             batch = batch._replace(batch_id=batch.content_hash())
         with blas_on_one_thread():
-            learner = self._learner_ if not first else self._first_learner(X, weight)
+            learner, batch = (self._first_learner if first else self._present_learner)(batch)
             if self.learning_method == "stochastic":
                 stochastic_step(
                     learner, batch, self.total_samples, self.learning_decay, self.learning_offset
                 )
             else:
                 stream_batch(learner, batch, memoize=self.memoize)
-        self._publish(learner)
+        n_laps = 0 if first else self.n_iter_
+        _base.publish(self, learner)
+        with Progress(self.verbose, type(self).__name__, live=False) as progress:
+            for lap in learner.history:
+                if lap.lap > n_laps:
+                    progress.show(lap)
         return self
 
-    def _first_learner(self, X, weight):
+    def _first_learner(self, batch):
+        """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
-        source = ArraySource(X, weight, len(X))
-        learner = self._learner(
-            self._bind(column_moments_of(source, self._observation()), streaming=True), rng
-        )
-        resp = self._given_responsibilities(X, rng)
-        learner.start(self._first_statistics(learner.model.likelihood, source, rng, resp))
-        return learner
+        batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
+        source = ArraySource(batch.x, batch.weight, len(batch.x), batch.resp)
+        learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
+        learner.start(_base.starting_statistics(self, learner.model.likelihood, source, rng))
+        return learner, batch
 
-    @property
-    def _continues(self):
-        return self.warm_start and hasattr(self, "_learner_")
-
-    def _model_for(self, source):
-        """Model in the units of the data, or the present one for a warm start."""
-        if not self._continues:
-            return self._bind(column_moments_of(source, self._observation()), streaming=False)
-        model = self._learner_.model
-        if self.means_.shape[1] != source.x.shape[1]:
-            raise ValueError(
-                f"warm_start=True: X has {source.x.shape[1]} features, but the previous fit had "
-                f"{self.means_.shape[1]}; set warm_start=False."
-            )
-        return model
-
-    def _observation(self):
-        return resolve_observation(self.observation)
-
-    def _bind(self, moments, *, streaming):
-        likelihood = self._observation().bind(moments, streaming=streaming)
-        allocation = resolve_allocation(self.allocation, self.weight_concentration_prior)
-        return Model(likelihood, allocation, likelihood.prior)
-
-    def _learner(self, model, rng):
-        stochastic = self.learning_method == "stochastic"
-        return Learner(
-            model,
-            [] if stochastic else resolve_proposals(self.proposals),
-            rng,
-            max_components=np.inf if self.max_components is None else self.max_components,
-            n_nonzero=self.n_nonzero_resp,
-            n_threads=threads(self.n_jobs),
-        )
-
-    def _batch_length(self, n_rows):
-        length = batch_length(
-            self.batch_size, self.n_batches, n_rows, _DEFAULT_BATCHES, _LEAST_BATCH
-        )
-        return n_rows if self.learning_method == "full" else length
-
-    def _given_responsibilities(self, X, rng):
-        """Responsibilities set by the user, or None."""
-        if isinstance(self.init_params, str):
-            return None
-        resp = self.init_params
-        if callable(resp):
-            resp = resp(X, self.n_components, rng)
-        return check_responsibilities(resp, len(X))
-
-    def _first_statistics(self, likelihood, source, rng, resp):
-        if resp is not None:
-            return np.zeros((resp.shape[1], likelihood.n_statistics))
-        if self._continues:
-            return self._learner_.totals.s
-        means = self.means_init
-        if means is not None:
-            means = check_array(means, dtype=np.float64, input_name="means_init")
-            if means.shape != (self.n_components, self.n_features_in_):
-                raise ValueError(
-                    f"means_init has shape {means.shape}; it must be (n_components, n_features) = "
-                    f"({self.n_components}, {self.n_features_in_})."
-                )
-        return seeded_statistics(
-            likelihood, source, self.n_components, rng, means=means,
-            spread=isinstance(self.init_params, str) and self.init_params == "k-means++",
-        )  # fmt: skip
-
-    def _publish(self, learner):
-        """Fitted attributes, all at once: a failed fit leaves the model as it was."""
-        model, totals = learner.model, learner.totals
-        attributes = {
-            "_learner_": learner,
-            "_coef": learner.coef,
-            "weights_": model.allocation.weights(totals.n),
-            "n_components_": len(totals.uids),
-            "lower_bound_": learner.lower_bound,
-            "elbo_terms_": model.elbo_terms(totals),
-            "lower_bounds_": [lap.lower_bound for lap in learner.history],
-            "history_": list(learner.history),
-            "n_iter_": len(learner.history),
-            "converged_": learner.converged,
-            **model.likelihood.attributes(model.prior, totals.s),
-        }
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-
-def column_moments_of(source, observation):
-    """Moments of a source's columns, as far as the likelihood asks for them."""
-    batches = [source.batch(i) for i in range(len(source))]
-    return column_moments(batches, covariance=observation.needs_covariance)
+    def _present_learner(self, batch):
+        """The learner as it is, and the batch in a precision that suits its units."""
+        _validation.check_same_observation(self, "partial_fit")
+        batch = _validation.check_units(self._learner_.model.likelihood, batch)
+        return _base.with_settings(self._learner_, self), batch

@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: scikit-learn's methods for prediction, density and sampling."""
+"""What a fitted mixture says of rows: scikit-learn's methods to predict, score and sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
+from ._validation import check_rows
 from .core.local import blas_on_one_thread
 
+# Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
+# Beyond this, sums of squares come near the range of single precision.
+_LARGEST_SINGLE = 1e15
 
 
 class MixturePredictor(
@@ -26,13 +30,29 @@ class MixturePredictor(
 ):
     """Prediction from a fitted learner; estimators derive from it and bring `fit`."""
 
-    def _blocks(self, X, n_rows=_PREDICT_ROWS):
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _blocks(self, X, n_rows):
+        """Pairs of rows as they came and as the likelihood wants them."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype="numeric")
-        likelihood = self._learner_.model.likelihood
-        for start in range(0, len(X), n_rows):
-            x = X[start : start + n_rows]
-            yield x, likelihood.prepare(x)
+        X = check_rows(self, X, reset=False)
+        prepare = self._model.likelihood.prepare
+        blocks = (X[start : start + n_rows] for start in range(0, len(X), n_rows))
+        return ((x, _in_range(prepare, x)) for x in blocks)
+
+    def _responsibilities(self, X):
+        """Responsibilities, block by block."""
+        blocks = self._blocks(X, _PREDICT_ROWS)
+        local_step, n_threads = self._model.likelihood.local_step, threads(self.n_jobs)
+        for _, z in blocks:
+            with blas_on_one_thread():
+                yield local_step(
+                    self._coef, z, None, None, None, None,
+                    n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
+                )  # fmt: skip
 
     def predict_proba(self, X):
         """Responsibility of each component for each row.
@@ -47,18 +67,7 @@ class MixturePredictor(
         resp : ndarray of shape (n_samples, n_components_)
             Rows sum to 1.
         """
-        likelihood = None
-        parts = []
-        for _, z in self._blocks(X):
-            likelihood = self._learner_.model.likelihood
-            with blas_on_one_thread():
-                parts.append(
-                    likelihood.local_step(
-                        self._coef, z, None, None, None, None,
-                        n_nonzero=self.n_nonzero_resp, n_threads=threads(self.n_jobs),
-                    )
-                )  # fmt: skip
-        return np.concatenate(parts)
+        return np.concatenate(list(self._responsibilities(X)))
 
     def predict(self, X):
         """Component with the greatest responsibility for each row.
@@ -73,7 +82,7 @@ class MixturePredictor(
         labels : ndarray of shape (n_samples,)
             From 0, the heaviest component, to ``n_components_ - 1``.
         """
-        return self.predict_proba(X).argmax(axis=1)
+        return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(X)])
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit to X and return the component of each row.
@@ -125,13 +134,12 @@ class MixturePredictor(
         log_prob : ndarray of shape (n_samples,)
             Log densities, in the units of the data.
         """
-        parts = []
-        for x, z in self._blocks(X, _SCORE_ROWS):
-            model, totals = self._learner_.model, self._learner_.totals
-            each = model.likelihood.log_predictive(model.prior, totals.s, z)
-            parts.append(
-                logsumexp(each + np.log(self.weights_), axis=1) + model.likelihood.log_base(x)
-            )
+        blocks = self._blocks(X, _SCORE_ROWS)
+        likelihood, prior = self._model.likelihood, self._model.prior
+        log_weights, parts = np.log(self.weights_), []
+        for x, z in blocks:
+            each = likelihood.log_predictive(prior, self._statistics, z) + log_weights
+            parts.append(logsumexp(each, axis=1) + likelihood.log_base(x))
         return np.concatenate(parts)
 
     def score(self, X, y=None):
@@ -169,16 +177,25 @@ class MixturePredictor(
             Their components.
         """
         check_is_fitted(self)
-        if not (isinstance(n_samples, Integral) and n_samples >= 1):
-            raise ValueError(f"n_samples={n_samples!r} must be a positive integer.")
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples={n_samples!r} must be an integer, 1 or more.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(self.n_components_), counts)
         attributes = {
             name: getattr(self, name) for name in ("means_", "covariances_") if hasattr(self, name)
         }
-        return self._learner_.model.likelihood.sample(attributes, labels, rng), labels
+        return self._model.likelihood.sample(attributes, labels, rng), labels
 
     @property
     def _n_features_out(self):
         return self.n_components_
+
+
+def _in_range(prepare, x):
+    """Prepared rows, in double precision if their squares would overflow in single."""
+    with np.errstate(over="ignore"):
+        z = prepare(x)
+        if z.dtype == np.float32 and not max(z.max(), -z.min()) < _LARGEST_SINGLE:
+            z = prepare(x.astype(np.float64))
+    return z

@@ -31,6 +31,7 @@
 #endif
 
 #define LANES 8
+#define NEGLIGIBLE -1e30 /* a log weight that leaves no responsibility */
 
 /* exp(x) for x <= 0; exactly 0 below -708 (where the result would be subnormal). */
 static inline double exp_nonpositive_d(double x) {
@@ -131,6 +132,35 @@ static inline float exp_nonpositive_f(float x) {
                 for (k = 0; k < K; k++) w[k] = e[k] * scale;                                          \
         }                                                                                             \
         return filled;                                                                                \
+    }                                                                                                 \
+                                                                                                      \
+    /* Weights under the L-th largest of a row become NEGLIGIBLE, found by up to L passes for the         \
+     * largest weight under the last one. Returns -1, or, if more than L weights are not under it,       \
+     * how many of those equal to it (*bar) may stay. */                                                 \
+    MULTIVERSION static ptrdiff_t keep_few_##S(T *restrict w, ptrdiff_t K, ptrdiff_t L, T *bar) {     \
+        T last = (T)INFINITY;                                                                         \
+        ptrdiff_t kept = 0, before = 0;                                                               \
+        while (kept < L) {                                                                            \
+            T top[LANES];                                                                             \
+            int equal = 0;                                                                            \
+            ptrdiff_t k = 0;                                                                          \
+            for (int l = 0; l < LANES; l++) top[l] = (T)-INFINITY;                                    \
+            for (; k + LANES <= K; k += LANES)                                                        \
+                for (int l = 0; l < LANES; l++) {                                                     \
+                    T v = w[k + l] < last ? w[k + l] : (T)-INFINITY;                                  \
+                    top[l] = v > top[l] ? v : top[l];                                                 \
+                }                                                                                     \
+            for (; k < K; k++) top[0] = w[k] < last && w[k] > top[0] ? w[k] : top[0];                 \
+            for (int l = 1; l < LANES; l++) top[0] = top[l] > top[0] ? top[l] : top[0];               \
+            last = top[0];                                                                            \
+            for (k = 0; k < K; k++) equal += w[k] == last;                                            \
+            before = kept;                                                                            \
+            kept += equal;                                                                            \
+            if (equal == 0) break;                                                                    \
+        }                                                                                             \
+        for (ptrdiff_t k = 0; k < K; k++) w[k] = w[k] < last ? (T)NEGLIGIBLE : w[k];                  \
+        *bar = last;                                                                                  \
+        return kept > L ? L - before : -1;                                                            \
     }                                                                                                 \
                                                                                                       \
     /* out += sum over four rows of a[i] * row[i]: one load and one store of `out` for four. */       \

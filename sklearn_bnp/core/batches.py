@@ -7,6 +7,7 @@ from copy import copy
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
 from ..observation.base import Moments
 
@@ -113,9 +114,9 @@ class ArraySource:
 
     def sample(self, n_rows, rng):
         """Up to ``n_rows`` rows without replacement, with their weights."""
-        rows = np.arange(self.n_rows)
-        if n_rows < self.n_rows:
-            rows = np.sort(rng.choice(self.n_rows, n_rows, replace=False))
+        rows = slice(None)
+        if n_rows < self.n_rows:  # rng.choice would permute the numbers of all rows
+            rows = np.sort(sample_without_replacement(self.n_rows, n_rows, random_state=rng))
         return self.x[rows], None if self.weight is None else self.weight[rows]
 
 

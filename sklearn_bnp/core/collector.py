@@ -37,6 +37,7 @@ class Collector:
         self._uniform_rate = min(1.0, _UNIFORM_ROWS / max(totals.n.sum(), 1e-12))
         self._rng = rng
         self._parts, self._uniform = [], []
+        self._batches = {}  # a batch that is seen again before the lap ends replaces its rows
 
     def observe(self, block):
         rows = np.flatnonzero(self._rng.random_sample(len(block.z)) < self._uniform_rate)
@@ -51,15 +52,17 @@ class Collector:
         self._parts.append((block.z[rows], share[rows, column], weight, column))
 
     def close(self, batch_id, bag):
-        """Batches make no difference to a sample."""
+        """Keep the rows of a batch."""
+        self._batches[batch_id] = self._parts, self._uniform
+        self._parts, self._uniform = [], []
 
     def samples(self):
         """Uid -> `Sample`."""
-        if not self._parts:
+        parts = [part for parts, _ in self._batches.values() for part in parts]
+        if not parts:
             return {}
         z, mass, weight, column = (
-            None if part[0] is None else np.concatenate(part)
-            for part in zip(*self._parts, strict=True)
+            None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)
         )
         order = np.argsort(column, kind="stable")
         edges = np.searchsorted(column[order], np.arange(len(self.uids) + 1))
@@ -75,7 +78,8 @@ class Collector:
 
     def uniform(self):
         """Rows drawn uniformly and their responsibilities."""
-        z, resp = (np.concatenate(part) for part in zip(*self._uniform, strict=True))
+        uniform = [part for _, parts in self._batches.values() for part in parts]
+        z, resp = (np.concatenate(part) for part in zip(*uniform, strict=True))
         return z, resp
 
 

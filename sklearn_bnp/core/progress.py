@@ -11,12 +11,12 @@ except ImportError:  # an optional dependency: the lines say the same
 
 
 class Progress:
-    """Reports laps on standard error; silent unless ``verbose``."""
+    """Reports laps on standard error if ``verbose``, with the count of them only if ``live``."""
 
-    def __init__(self, verbose, label):
+    def __init__(self, verbose, label, *, live=True):
         self._verbose, self._label = bool(verbose), label
         self._bar = None
-        if verbose and tqdm is not None:
+        if verbose and live and tqdm is not None:
             self._bar = tqdm(desc=label, unit=" laps", leave=False, file=sys.stderr)
 
     def __enter__(self):

@@ -74,11 +74,9 @@ class Scheduler:
         wanted = {}
         for proposal in self.proposals:
             uids = proposal.wants(totals)
+            rows = proposal.sample_rows(totals.s.shape[1])
             for uid in uids:
-                wanted[uid] = max(
-                    wanted.get(uid, 0),
-                    min(getattr(proposal, "max_rows", 2000), _SAMPLE_ROWS // len(uids)),
-                )
+                wanted[uid] = max(wanted.get(uid, 0), min(rows, _SAMPLE_ROWS // len(uids)))
         self.collector = Collector(wanted, totals, self.rng) if self.proposals else None
         observers = [*splits]
         if unions:

@@ -5,12 +5,21 @@ A batch that was seen before is part of a lap over all batches in memory, and pr
 observe it and are judged there and then: other batches keep what they have, and entropies that
 cannot be known are bounded from below. Either way only exact rises of the objective (of its lower
 bound) are accepted.
+
+A split of the rows in hand cannot tell that all of them are unlike those gone by, as when data come
+sorted. So before any proposal, a new batch may take what it gave to a component along to a new one.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from .stats import SplitEdit
+
 # Rounds of proposals on a new batch: each may split what the one before has found.
 _ROUNDS = 3
+# Mass that a component of a batch's own needs, and must leave behind.
+_LEAST_MASS = 4.0
 # Laps that a never-ending stream remembers.
 _KEPT_LAPS = 1000
 
@@ -31,9 +40,10 @@ def stream_batch(learner, batch, *, memoize=True):
         else:
             _new(learner, batch)
     except BaseException:
-        # totals change only when a batch was seen to its end, but trials have watched a part of it
-        learner.scheduler.drop_trials()
-        learner.begin_lap()
+        if len(learner.memo):
+            # trials that watch may have seen a part of the batch; those in the model must be judged
+            learner.scheduler.trials = learner.scheduler.adoptions
+            learner.end_lap(propose=False)
         raise
     if not memoize:
         learner.forget_batches()
@@ -53,14 +63,59 @@ def _revisit(learner, batch):
 def _new(learner, batch):
     """Rounds of visits to a batch in hand, with proposals of its own."""
     first = len(learner.memo) == 0
+    if learner.lap_under_way:
+        learner.end_lap(propose=False)
     learner.scheduler.drop_trials()
     learner.scheduler.new_data()
     for i in range(_ROUNDS):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)
         batch = batch._replace(resp=None)
+        n_own = 0 if first or i > 0 else _own_components(learner, batch.batch_id)
+        if n_own:  # observers know the components from before
+            learner.begin_lap()
+            learner.visit(batch)
         last = i + 1 == _ROUNDS
         lap = learner.end_lap(propose=not last, first=first and i == 0)
+        if n_own:
+            learner.history[-1] = lap._replace(
+                tried=_with_births(lap.tried, n_own), accepted=_with_births(lap.accepted, n_own)
+            )
         if last or (i > 0 and not lap.accepted and not learner.scheduler.trials):
             break
+    learner.scheduler.new_data()  # what failed on these rows may succeed on all
     learner.scheduler.drop_trials()  # there are none, but for the rows collected for them
+
+
+def _own_components(learner, batch_id):
+    """Give the batch components of its own where the objective rises, and return their number.
+
+    What the batch gave to component k stays together, so that all statistics are known.
+    """
+    scheduler, model = learner.scheduler, learner.model
+    if all(proposal.kind != "birth" for proposal in scheduler.proposals):
+        return 0
+    bag = learner.memo.get(batch_id, learner.totals.uids)
+    rest = learner.totals.add(bag, -1.0)
+    own, others, both = (
+        model.likelihood.evidence(model.prior, b.s) for b in (bag, rest, learner.totals)
+    )
+    gain = own + others - both
+    gain[(bag.n < _LEAST_MASS) | (rest.n < _LEAST_MASS)] = -np.inf
+    before = len(learner.totals.uids)
+    for k in np.argsort(-gain, kind="stable"):
+        created = learner.new_uids(1)
+        row = bag.take([k])._replace(uids=np.array(created, dtype=np.int64))
+        removed = (int(bag.uids[k]),)
+        totals = learner.totals.replaced(removed, rest.take([k]).concatenated(row))
+        change = model.allocation.elbo(totals.n) - model.allocation.elbo(learner.totals.n)
+        if len(totals.uids) > scheduler.max_components or not gain[k] + change > 0:
+            break
+        learner.totals = totals
+        learner.memo.record(SplitEdit(removed, created, {batch_id: row}))
+    learner.coef = model.coefficients(learner.totals)
+    return len(learner.totals.uids) - before
+
+
+def _with_births(counts, n):
+    return {**counts, "birth": counts.get("birth", 0) + n}

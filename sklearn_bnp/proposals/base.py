@@ -263,6 +263,10 @@ class Proposal(BaseEstimator, ABC):
         """Uids whose rows this proposal would like to see a `Sample` of when it next plans."""
         return []
 
+    def sample_rows(self, n_statistics):
+        """How many rows of each wanted component to collect, for s(x) of this length."""
+        return 2000
+
     def judged(self, trial, accepted, mass):
         """The scheduler's verdict on a trial whose components had ``mass`` in all."""
 

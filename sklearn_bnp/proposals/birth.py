@@ -23,8 +23,9 @@ class Birth(Proposal):
         and Sudderth 2013, supplement Sec. 2); one target a lap.
     n_seeds : int, default=10
         How many components a target is first broken into; agglomeration then finds how many stay.
-    max_rows : int, default=3000
-        Rows of a target's sample, at the most.
+    max_rows : int or None, default=None
+        Rows of a target's sample, at the most. None is four for each number in a row's sufficient
+        statistics, between 2000 and 10000: fewer hide parts of a large component.
     max_targets : int or None, default=None
         Targets a lap; all eligible components if None.
     patience : int, default=2
@@ -44,7 +45,7 @@ class Birth(Proposal):
         strategy="split",
         *,
         n_seeds=10,
-        max_rows=3000,
+        max_rows=None,
         max_targets=None,
         patience=2,
         min_rows=4,
@@ -73,6 +74,12 @@ class Birth(Proposal):
             if n >= self.min_rows and not self._failures.blocked(uid, n)
         )
         return [uid for _, _, uid in keyed][: self.max_targets]
+
+    def sample_rows(self, n_statistics):
+        """Rows to collect of each target."""
+        if self.max_rows is not None:
+            return self.max_rows
+        return int(np.clip(4 * n_statistics, 2000, 10_000))
 
     def plan(self, context):
         """Trials for targets whose estimate, on their samples, is a gain; others count as failures.

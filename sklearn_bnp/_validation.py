@@ -1,0 +1,220 @@
+"""Checks of parameters and data that the estimators share.
+
+What a user can get wrong is found here or in the ``bind`` of an observation model, before the engine
+is touched; the engine trusts. Every message names the parameter, its value and the remedy.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from .observation import OBSERVATIONS, ObservationModel
+from .proposals import PROPOSALS, Proposal
+
+# Squares of values beyond these leave the range of doubles.
+_LARGEST, _SMALLEST = 1e150, 1e-150
+# Rows further out than this, in units of the data that a model was begun with, leave rounding
+# errors in sums of squares that are not small beside 1.
+_FARTHEST = {np.float32: 1e3, np.float64: 1e7}
+# Less mass than this is no data.
+_LEAST_MASS = 1e-6
+
+
+# ---------------------------------------------------------------------- parameters
+
+
+def checked(component):
+    """The observation model or proposal, its own parameters checked if it says what they may be."""
+    if hasattr(component, "_parameter_constraints"):
+        component._validate_params()
+    return component
+
+
+def resolve_observation(observation):
+    """An `ObservationModel` from a name or a model."""
+    if isinstance(observation, ObservationModel):
+        return observation
+    if isinstance(observation, str) and observation in OBSERVATIONS:
+        return OBSERVATIONS[observation]()
+    raise ValueError(
+        f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an "
+        "instance of one of the observation models."
+    )
+
+
+def resolve_proposals(proposals):
+    """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation."""
+    if proposals is None:
+        return []
+    if not isinstance(proposals, (list, tuple)):  # the order of a set would change from run to run
+        proposals = (proposals,)
+    out = []
+    for proposal in proposals:
+        if isinstance(proposal, Proposal):
+            out.append(checked(clone(proposal)))
+        elif isinstance(proposal, str) and proposal in PROPOSALS:
+            out.append(PROPOSALS[proposal]())
+        else:
+            raise ValueError(
+                f"proposals holds {proposal!r}, which is not known; use a tuple of names among "
+                f"{sorted(PROPOSALS)} or of Proposal objects, or None for a fixed truncation."
+            )
+    kinds = [proposal.kind for proposal in out]
+    if len(set(kinds)) < len(kinds):
+        raise ValueError(f"proposals={proposals!r} names a kind twice; give each kind once.")
+    return out
+
+
+# ---------------------------------------------------------------------- data
+
+
+def check_rows(estimator, x, *, reset, min_rows=1):
+    """Rows as an array that was not copied unless it had to be.
+
+    Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
+    memory); blocks of them are converted when they are used.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
+        x = validate_data(
+            estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows
+        )
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
+    if x.dtype.kind == "f":
+        _check_magnitude(x, check_small=reset)
+        if x.dtype.itemsize > 8:  # long doubles, which no kernel takes
+            x = x.astype(np.float64)
+    return x
+
+
+def _check_magnitude(x, *, check_small):
+    magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
+    largest = magnitude.max()
+    if largest > _LARGEST:
+        raise ValueError(
+            f"X holds values up to {largest:.3g}; squares of values beyond {_LARGEST:g} overflow. "
+            "Rescale X."
+        )
+    tiny = np.flatnonzero((magnitude > 0) & (magnitude < _SMALLEST))
+    if check_small and len(tiny):
+        raise ValueError(
+            f"Column {tiny[0]} of X holds values up to {magnitude[tiny[0]]:.3g} alone; squares of "
+            f"values below {_SMALLEST:g} underflow. Rescale the column or leave it out."
+        )
+
+
+def check_units(likelihood, batch):
+    """The batch, in double precision if its rows are too far out for single precision.
+
+    Raises before anything has changed, if they are too far out for both, or not what the likelihood
+    takes at all.
+    """
+    largest = 0.0
+    for rows in batch.slices():
+        z = likelihood.prepare(batch.x[rows])
+        largest = max(largest, z.max(), -z.min())
+    if not largest <= _FARTHEST[np.float64]:
+        raise ValueError(
+            f"X holds values {largest:.1g} standard deviations away from the data that the model "
+            "was begun with, whose units it keeps. Look for errors in X, or begin anew with fit on "
+            "more typical rows."
+        )
+    if largest > _FARTHEST[z.dtype.type]:
+        return batch._replace(x=batch.x.astype(np.float64))
+    return batch
+
+
+def check_weight(sample_weight, x):
+    """Sample weights (n,) in float64, or None if not given."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(len(x), sample_weight)
+    weight = _numbers(sample_weight, "sample_weight")
+    if weight.shape != (len(x),):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}; it must be ({len(x)},), one weight a row."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight holds a negative value, {weight.min():g}; weights must be zero or more."
+        )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not _LEAST_MASS < total < np.inf:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow. A "
+            "row of weight w counts as w equal rows: rescale the weights."
+        )
+    return weight
+
+
+def check_batch_id(batch_id):
+    """Raise unless the name of a batch can be looked up."""
+    try:
+        hash(batch_id)
+    except TypeError as error:
+        raise TypeError(
+            f"batch_id={batch_id!r} is not hashable; use a number, a str or a tuple of them."
+        ) from error
+
+
+def check_responsibilities(resp, n_rows):
+    """Responsibilities (n_rows, K) whose rows sum to one."""
+    resp = _numbers(resp, "init_params")
+    if resp.ndim != 2 or len(resp) != n_rows:
+        raise ValueError(
+            f"init_params holds responsibilities of shape {resp.shape}; it must be ({n_rows}, "
+            "n_components), one row for each of X."
+        )
+    if resp.min() < 0:
+        raise ValueError(
+            f"init_params holds a negative responsibility, {resp.min():g}; give values in [0, 1]."
+        )
+    error = np.abs(resp.sum(axis=1) - 1.0)
+    if error.max() > 1e-6:
+        row = int(error.argmax())
+        raise ValueError(
+            f"init_params: the responsibilities of row {row} sum to {resp[row].sum():g}; divide "
+            "each row by its sum."
+        )
+    return resp
+
+
+def check_means(means, n_components, n_features):
+    """Initial means (K, D)."""
+    means = _numbers(means, "means_init")
+    if means.shape != (n_components, n_features):
+        raise ValueError(
+            f"means_init has shape {means.shape}; it must be (n_components, n_features) = "
+            f"({n_components}, {n_features})."
+        )
+    return means
+
+
+def _numbers(value, name):
+    """An array of finite numbers in float64; errors name the parameter."""
+    try:
+        return check_array(
+            value, dtype=np.float64, order="C", ensure_2d=False, allow_nd=True, input_name=name
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold finite numbers: {error}") from error
+
+
+def check_same_observation(estimator, call):
+    """Raise if ``observation`` is not what the fit that goes on was begun with."""
+    observation, before = resolve_observation(estimator.observation), estimator._observation
+    if type(observation) is not type(before) or (
+        joblib.hash(observation.get_params()) != joblib.hash(before.get_params())
+    ):
+        raise ValueError(
+            f"observation={observation!r} differs from that of the fit which {call} continues, "
+            f"{before!r}; set it back, or begin anew with fit."
+        )

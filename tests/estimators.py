@@ -1,0 +1,44 @@
+"""Small data and comparisons that the tests of the estimators share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+CENTERS = 6.0 * np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.3], [0.0, 1.5, -0.3]])
+SHARES = (0.5, 0.3, 0.2)
+
+
+def blobs(n_rows=300, seed=0, centers=CENTERS):
+    """Rows of well separated clusters of unequal sizes, shuffled, and their labels."""
+    rng = np.random.default_rng(seed)
+    sizes = np.diff(np.round(np.cumsum([0.0, *SHARES]) * n_rows).astype(int))
+    labels = rng.permutation(np.repeat(np.arange(len(SHARES)), sizes))
+    return centers[labels] + rng.normal(size=(n_rows, centers.shape[1])), labels
+
+
+def one_hot(labels):
+    """Responsibilities (n, K) that leave no doubt."""
+    return np.eye(labels.max() + 1)[labels]
+
+
+def public_state(model):
+    """Fitted attributes, without seconds, which are never the same twice."""
+    state = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    del state["_learner_"]
+    state["history_"] = [
+        lap._replace(seconds=0.0, proposal_seconds=0.0) for lap in state["history_"]
+    ]
+    return state
+
+
+def assert_same_state(actual, expected):
+    """Equal to the last bit: two results of `public_state`."""
+    assert actual.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_equal(actual[name], value, err_msg=name)
+
+
+def same_partition(first, second):
+    """Whether two labellings are one partition under other names."""
+    pairs = set(zip(np.asarray(first).tolist(), np.asarray(second).tolist(), strict=True))
+    return len(pairs) == len(set(first.tolist())) == len(set(second.tolist()))

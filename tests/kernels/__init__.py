@@ -1,0 +1,1 @@
+"""Each kernel against its NumPy twin in `tests.reference`."""

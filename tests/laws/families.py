@@ -1,0 +1,161 @@
+"""The registry: each likelihood and allocation, with data it suits and its twin in `tests.reference`.
+
+To test a new likelihood, give it a line in ``FAMILIES``; every law then runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sklearn_bnp.observation import OBSERVATIONS, GaussianObservation, ObservationModel
+from tests.reference.allocations import DirichletProcess, FiniteDirichlet
+from tests.reference.families import BetaBernoulli, NormalGamma, NormalWishart
+
+
+class Family(NamedTuple):
+    """A likelihood to test.
+
+    Attributes
+    ----------
+    name : str
+    observation : ObservationModel
+    rows : callable
+        ``rows(rng, n, spread=1.0)`` -> (X, labels): n rows in three clusters, nearer to each other for
+        a greater spread; about half, a third and a sixth of them.
+    twin : callable
+        ``twin(likelihood, prior)`` -> twin for prepared rows.
+    affine : str
+        Which changes of the columns change nothing: "columns", "common" to all, or "" for none.
+    shift : bool
+        Whether the columns may also be shifted.
+    """
+
+    name: str
+    observation: ObservationModel
+    rows: Callable
+    twin: Callable
+    affine: str = ""
+    shift: bool = False
+
+
+# ---------------------------------------------------------------------- data
+
+_SHARES = (0.5, 0.33, 0.17)
+
+
+def labels_of(rng, n):
+    """Labels with fixed shares, in random order; each label appears."""
+    edges = np.round(np.cumsum((0.0, *_SHARES)) * n).astype(int)
+    return rng.permutation(np.repeat(np.arange(3), np.diff(edges)))
+
+
+def clouds(rng, n, spread=1.0):
+    """Three tilted clouds; columns of different scales, far from the origin."""
+    labels = labels_of(rng, n)
+    centers = np.array([[3.0, 0.0, 0.0], [-2.0, 3.0, 0.0], [-2.0, -3.0, 1.0]])
+    tilt = np.array([[1.0, 0.6, 0.0], [0.0, 0.8, -0.3], [0.0, 0.0, 0.9]])
+    x = centers[labels] + 0.7 * spread * rng.standard_normal((n, 3)) @ tilt
+    return x * [1.0, 20.0, 0.05] + [7.0, -300.0, 0.2], labels
+
+
+def balls(rng, n, spread=1.0):
+    """Three round clouds of different sizes."""
+    labels = labels_of(rng, n)
+    centers = np.array([[3.0, 0.0, 0.0], [-2.0, 3.0, 0.0], [-2.0, -3.0, 1.0]])
+    size = np.array([0.8, 0.5, 1.0])[labels, np.newaxis]
+    return centers[labels] + spread * size * rng.standard_normal((n, 3)) + 5.0, labels
+
+
+def flat_clouds(rng, n, spread=1.0):
+    """Three clouds about the origin, each wide in a direction of its own."""
+    labels = labels_of(rng, n)
+    sizes = np.array([[3.0, 0.3, 0.3], [0.3, 3.0, 0.3], [0.3, 0.3, 3.0]]) ** (1.0 / spread)
+    return sizes[labels] * rng.standard_normal((n, 3)), labels
+
+
+def shells(rng, n, spread=1.0):
+    """Three round clouds about the origin, in many columns, that differ in size alone."""
+    labels = labels_of(rng, n)
+    sizes = np.array([1.0, 6.0, 30.0]) ** (1.0 / spread)
+    return sizes[labels, np.newaxis] * rng.standard_normal((n, 8)), labels
+
+
+def switches(rng, n, spread=1.0):
+    """Three patterns of twelve binary columns."""
+    labels = labels_of(rng, n)
+    on = np.kron(np.eye(3), np.ones(4)).astype(bool)[labels]
+    p = np.where(on, 1.0 - 0.1 * spread, 0.1 * spread)
+    return (rng.random((n, 12)) < p).astype(float), labels
+
+
+# ---------------------------------------------------------------------- twins
+
+
+def log_volume(likelihood, n_features):
+    """Log of |dz / dx| of `prepare`, which is affine."""
+    corners = likelihood.prepare(np.vstack([np.zeros(n_features), np.eye(n_features)]))
+    return np.linalg.slogdet(corners[1:] - corners[0])[1]
+
+
+def gaussian(covariance_type, zero_mean, rows, n_features, *, affine, **parameters):
+    """A variant of the Gaussian likelihood; its twin reads the prior, and the ridge from reg_covar."""
+    observation = GaussianObservation(covariance_type, zero_mean=zero_mean, **parameters)
+    # rows are scaled to have variance 1 with the ridge, not without
+    ridge = observation.reg_covar / (1.0 + observation.reg_covar)
+
+    def twin(likelihood, prior):
+        volume = log_volume(likelihood, n_features)
+        if covariance_type == "full":
+            return NormalWishart(prior.m, prior.kappa, prior.nu, prior.b, ridge, volume)
+        size = 1 if covariance_type == "diag" else n_features
+        return NormalGamma(prior.m, prior.kappa, prior.nu, prior.b, ridge, n_features, size, volume)
+
+    name = f"{covariance_type}{'-zero-mean' if zero_mean else ''}"
+    return Family(name, observation, rows, twin, affine, not zero_mean)
+
+
+def bernoulli(name, **parameters):
+    observation = OBSERVATIONS["bernoulli"](**parameters)
+    return Family(name, observation, switches, lambda likelihood, prior: BetaBernoulli(*prior))
+
+
+FAMILIES = [
+    gaussian("full", False, clouds, 3, affine="columns"),
+    gaussian("full", True, flat_clouds, 3, affine="columns"),
+    gaussian("diag", False, clouds, 3, affine="columns"),
+    gaussian("diag", True, flat_clouds, 3, affine="columns"),
+    gaussian("spherical", False, balls, 3, affine="common"),
+    gaussian("spherical", True, shells, 8, affine="common"),
+    # a ridge that is felt: the laws must hold with it as without
+    gaussian("full", False, clouds, 3, affine="columns", reg_covar=0.01)._replace(
+        name="full-ridge"
+    ),
+    bernoulli("bernoulli"),
+    bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),
+]
+
+
+# ---------------------------------------------------------------------- allocations
+
+
+class Allocation(NamedTuple):
+    """Prior of the weights to test: parameters of the estimator, and ``twin(K)``."""
+
+    name: str
+    parameters: dict
+    twin: Callable
+
+
+def _parameters(allocation, concentration=None):
+    return {"allocation": allocation, "weight_concentration_prior": concentration}
+
+
+ALLOCATIONS = [
+    Allocation("dp", _parameters("dp"), lambda K: DirichletProcess(1.0)),
+    Allocation("dp-5", _parameters("dp", 5.0), lambda K: DirichletProcess(5.0)),
+    Allocation("dirichlet", _parameters("dirichlet"), lambda K: FiniteDirichlet(1.0 / K, K)),
+    Allocation("dirichlet-2", _parameters("dirichlet", 2.0), lambda K: FiniteDirichlet(2.0, K)),
+]

@@ -1,0 +1,130 @@
+"""The one place where laws touch the package's inside."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_bnp import DPMixtureVB
+from sklearn_bnp.core.batches import ArraySource
+from sklearn_bnp.core.learner import Learner
+from sklearn_bnp.core.stats import StatBag
+from tests.reference import mixtures
+
+from .families import ALLOCATIONS
+
+
+class Given(NamedTuple):
+    """A model after one global step on given responsibilities.
+
+    Attributes
+    ----------
+    estimator : DPMixtureVB
+    model : Model
+        Likelihood, allocation and prior, as adapted to these responsibilities.
+    twin : object
+        Twin of the likelihood under that prior.
+    z, weight, resp : ndarray
+        Prepared rows, weights of ones if none were given, responsibilities (n, K).
+    features : ndarray, shape (n, P)
+        s(x) of each row.
+    s : ndarray, shape (K, P)
+        Statistics, with components in the order of ``resp``.
+    """
+
+    estimator: DPMixtureVB
+    model: object
+    twin: object
+    z: np.ndarray
+    weight: np.ndarray
+    resp: np.ndarray
+    features: np.ndarray
+
+    @property
+    def s(self):
+        return (self.weight[:, np.newaxis] * self.resp).T @ self.features
+
+    @property
+    def totals(self):
+        """`StatBag` of the statistics and entropies that the twins find."""
+        uids = np.arange(self.resp.shape[1])
+        return StatBag(uids, self.s, mixtures.entropies(self.resp, self.weight))
+
+    @property
+    def order(self):
+        """Components by decreasing count, the order of fitted attributes."""
+        return np.argsort(-self.s[:, -1], kind="stable")
+
+
+def estimator(family, allocation=ALLOCATIONS[0], **parameters):
+    """A `DPMixtureVB` for a family, of the registry, and an allocation."""
+    observation = clone(family.observation)
+    return DPMixtureVB(observation=observation, **{**allocation.parameters, **parameters})
+
+
+def quiet_fit(model, X, **kwargs):
+    """`fit` of so few laps that it need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, **kwargs)
+
+
+def random_resp(rng, n, K, concentration=0.5):
+    """Soft responsibilities; counts of the components differ clearly."""
+    return rng.dirichlet(concentration * np.arange(1, K + 1), size=n)
+
+
+def one_hot(labels, K=None):
+    return np.eye(labels.max() + 1 if K is None else K)[labels]
+
+
+def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters):
+    """`Given` for one global step on ``resp``."""
+    fitted = estimator(
+        family, allocation, init_params=resp, max_iter=0, proposals=None, **parameters
+    )
+    fitted.fit(X, sample_weight=weight)
+    model = fitted._learner_.model
+    z = model.likelihood.prepare(X)
+    return Given(
+        fitted, model, family.twin(model.likelihood, model.prior), z,
+        np.ones(len(X)) if weight is None else weight, resp, features_of(model.likelihood, z),
+    )  # fmt: skip
+
+
+def features_of(likelihood, z):
+    """s(x) of prepared rows, from the twin."""
+    return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+
+
+def totals_of(fitted):
+    """Totals and model behind an estimator."""
+    return fitted._learner_.totals, fitted._learner_.model
+
+
+def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=None, **parameters):
+    """A `Learner` before its first lap, and the batches it is to visit.
+
+    It starts from the statistics of ``resp`` and from the prior before any empirical Bayes; keywords
+    are of the learner, and ``allocation``.
+    """
+    allocation = parameters.pop("allocation", ALLOCATIONS[0])
+    model = given(family, X, resp, weight, allocation).model
+    model = model._replace(prior=model.likelihood.prior)
+    learner = Learner(model, list(proposals), np.random.RandomState(seed))
+    for name, value in parameters.items():
+        assert hasattr(learner, name)
+        setattr(learner, name, value)
+    w = np.ones(len(X)) if weight is None else weight
+    features = features_of(model.likelihood, model.likelihood.prepare(X))
+    learner.start((w[:, np.newaxis] * resp).T @ features)
+    return learner, ArraySource(X, weight, -(-len(X) // n_batches))
+
+
+def totals_under(learner, memo):
+    """Sum of what the memory holds, as the learner's components."""
+    return memo.total(learner.totals.uids, learner.totals.s.shape[1])

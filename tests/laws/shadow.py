@@ -1,0 +1,116 @@
+"""A learner's shadow: keeps the responsibilities that memoized inference is proud not to keep.
+
+It sees each visit and each verdict, repeats on explicit responsibilities what the learner does on
+statistics, and so knows at any time what the totals should be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sklearn_bnp.core.stats import StatBag
+from tests.reference import mixtures
+
+# Rows with less of a split component than this may go to one successor unsplit, as `SplitTrial` says.
+LEAST_MASS = 1e-6
+
+
+class Shadow:
+    """Follows ``learner`` from now on.
+
+    Attributes
+    ----------
+    resp : dict
+        Batch id -> responsibilities (n, K).
+    uids : dict
+        Batch id -> components of the columns.
+    features, weight : dict
+        Batch id -> s(x) of its rows, and their weights.
+    gains : list
+        Changes of the objective by each verdict that accepted something.
+    accepted : list of str
+        Kinds of proposals accepted, in order.
+    slack, entropy_slack : float
+        Mass that may lie with another successor than here, and the entropy that goes with it.
+    """
+
+    def __init__(self, learner):
+        self.learner = learner
+        self.resp, self.uids, self.features, self.weight = {}, {}, {}, {}
+        self.gains, self.accepted, self.slack, self.entropy_slack = [], [], 0.0, 0.0
+        self._begin, self._visit = learner.begin_lap, learner.visit
+        self._judge = learner.scheduler.judge
+        learner.begin_lap, learner.visit = self.begin_lap, self.visit
+        learner.scheduler.judge = self.judge
+
+    def begin_lap(self, *args, **kwargs):
+        """Keep what a lap that is taken back falls back on; responsibilities are never changed."""
+        self._before = self.learner.memo, dict(self.resp), dict(self.uids)
+        self._begin(*args, **kwargs)
+
+    def visit(self, batch, **kwargs):
+        """A local step with the learner's present coefficients, or the batch's own shares."""
+        learner, name = self.learner, batch.batch_id
+        likelihood = learner.model.likelihood
+        z = likelihood.prepare(np.asarray(batch.x))
+        features = mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+        resp = batch.resp
+        if resp is None:
+            resp, _ = mixtures.responsibilities(features @ learner.coef.T, learner.n_nonzero)
+        self.features[name], self.resp[name] = features, resp
+        self.uids[name] = learner.totals.uids.copy()
+        self.weight[name] = np.ones(len(z)) if batch.weight is None else batch.weight
+        self._visit(batch, **kwargs)
+
+    def judge(self, model, totals, memo):
+        """Repeat accepted proposals on responsibilities; note what each verdict gains."""
+        if memo is not self._before[0]:
+            _, self.resp, self.uids = self._before
+        verdict = self._judge(model, totals, memo)
+        for trial in verdict.accepted:
+            assert len(set(trial.removed)) == len(trial.removed)
+            for name in self.resp:
+                if getattr(trial, "coef", None) is None:
+                    self._replace(name, trial, np.ones((len(self.resp[name]), 1)))
+                elif name in trial.seen:
+                    weights = self.features[name] @ trial.coef.T
+                    self._replace(name, trial, mixtures.responsibilities(weights)[0])
+            self.accepted.append(trial.kind)
+        if verdict.accepted:
+            self.gains.append(verdict.model.elbo(verdict.totals) - model.elbo(totals))
+        return verdict
+
+    def _replace(self, name, trial, shares):
+        """Columns of the removed give way to ``shares`` of their sum."""
+        old = np.isin(self.uids[name], trial.removed)
+        mass = self.resp[name][:, old].sum(axis=1, keepdims=True)
+        small = mass[(mass > 0) & (mass <= LEAST_MASS)]
+        weight = np.broadcast_to(self.weight[name][:, np.newaxis], mass.shape)
+        weight = weight[(mass > 0) & (mass <= LEAST_MASS)]
+        self.slack += weight @ small
+        self.entropy_slack += weight @ (small * (np.log(shares.shape[1]) - np.log(small)))
+        self.resp[name] = np.hstack([self.resp[name][:, ~old], mass * shares])
+        self.uids[name] = np.concatenate([self.uids[name][~old], trial.created])
+
+    def bag(self, name):
+        """`StatBag` of a batch as it should be."""
+        resp, weight = self.resp[name], self.weight[name]
+        s = (weight[:, np.newaxis] * resp).T @ self.features[name]
+        return StatBag(self.uids[name], s, mixtures.entropies(resp, weight))
+
+    def totals(self, names=None):
+        """Sum of the batches ``names``, or of all, listed as the learner's components."""
+        uids = self.learner.totals.uids
+        out = StatBag.zeros(uids, self.learner.totals.s.shape[1])
+        for name in self.resp if names is None else names:
+            out = out.add(self.bag(name).aligned(uids))
+        return out
+
+    def assert_follows(self, bag, expected, *, entropy=True):
+        """``bag`` is ``expected`` up to rounding, and up to the shares that may be unsplit."""
+        size = sum(self.weight[name] @ np.abs(self.features[name]) for name in self.resp)
+        largest = max(np.abs(f).max() for f in self.features.values())
+        assert np.all(np.abs(bag.s - expected.s) <= 1e-9 * size + self.slack * largest)
+        if entropy:
+            slack = 1e-9 * size[-1] + self.entropy_slack
+            assert np.all(np.abs(bag.entropy - expected.entropy) <= slack)

@@ -1,0 +1,168 @@
+"""What must not matter: order of rows, components and batches, units, threads, ways of computing."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from .families import ALLOCATIONS, FAMILIES
+from .harness import estimator, learner_for, quiet_fit, random_resp, totals_under
+
+FITTED = ("weights_", "means_", "covariances_", "precisions_", "lower_bounds_")
+
+
+def assert_identical(a, b):
+    """Fitted attributes equal to the last bit."""
+    assert a.n_components_ == b.n_components_
+    for name in FITTED:
+        if hasattr(a, name):
+            assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    for ours, theirs in zip(a.history_, b.history_, strict=True):
+        assert (ours.tried, ours.accepted) == (theirs.tried, theirs.accepted)
+
+
+@pytest.mark.parametrize("n_components", [1, 6])
+def test_one_batch_is_the_full_algorithm(family, n_components):
+    rng = np.random.default_rng(1)
+    X, _ = family.rows(rng, 150)
+    fits = [
+        quiet_fit(estimator(family, n_components=n_components, random_state=0, **method), X)
+        for method in ({"learning_method": "full"}, {"n_batches": 1})
+    ]
+    assert_identical(*fits)
+
+
+@pytest.mark.parametrize("n_nonzero_resp", [None, 2])
+def test_threads_change_no_bit(family, n_nonzero_resp):
+    """Several chunks of rows, several batches, proposals of all kinds."""
+    rng = np.random.default_rng(2)
+    X, _ = family.rows(rng, 2100)
+    fits = [
+        quiet_fit(
+            estimator(
+                family, n_components=5, n_batches=2, max_iter=4, random_state=0, n_jobs=n_jobs,
+                n_nonzero_resp=n_nonzero_resp,
+            ), X,
+        )
+        for n_jobs in (1, 3)
+    ]  # fmt: skip
+    assert sum(sum(lap.tried.values()) for lap in fits[0].history_) > 0
+    assert_identical(*fits)
+    assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+def few_laps(family, X, resp, allocation=ALLOCATIONS[0]):
+    """A fixed number of components from given responsibilities, full data."""
+    return quiet_fit(
+        estimator(
+            family, allocation, init_params=resp, proposals=None, learning_method="full", max_iter=6,
+            tol=0.0, random_state=0,
+        ), X,
+    )  # fmt: skip
+
+
+# Six laps magnify the rounding of sums in another order, but not by much: the data are fitted well.
+RTOL = 1e-8
+
+
+def test_order_of_components(family, allocation):
+    """Components have no order but that of their weights."""
+    rng = np.random.default_rng(3)
+    X, _ = family.rows(rng, 150)
+    resp = random_resp(rng, 150, 4)
+    a = few_laps(family, X, resp, allocation)
+    b = few_laps(family, X, resp[:, [2, 0, 3, 1]], allocation)
+    assert_allclose(a.lower_bounds_, b.lower_bounds_, rtol=RTOL)
+    assert_allclose(a.weights_, b.weights_, rtol=1e-6)
+    assert_allclose(a.means_, b.means_, rtol=1e-6, atol=1e-6 * np.abs(X).max())
+    assert_array_equal(a.predict(X), b.predict(X))
+
+
+def test_order_of_rows(family):
+    rng = np.random.default_rng(4)
+    X, _ = family.rows(rng, 150)
+    resp, order = random_resp(rng, 150, 4), rng.permutation(150)
+    a = few_laps(family, X, resp)
+    b = few_laps(family, X[order], resp[order])
+    assert_allclose(a.lower_bounds_, b.lower_bounds_, rtol=RTOL)
+    assert_array_equal(a.predict(X), b.predict(X))
+
+
+def test_order_of_batches_in_the_first_lap(family):
+    """Parameters rest until every batch was seen, so any order leaves the same totals."""
+    rng = np.random.default_rng(5)
+    X, _ = family.rows(rng, 150)
+    resp = random_resp(rng, 150, 4)
+    ends = []
+    for order in ([0, 1, 2, 3, 4], [3, 0, 4, 2, 1]):
+        learner, source = learner_for(family, X, resp=resp, n_batches=5)
+        learner.begin_lap(source.total_weight)
+        for i in order:
+            learner.visit(source.batch(i), update=False)
+        ends.append((learner.totals, totals_under(learner, learner.memo)))
+    for a, b in zip(ends[0], ends[1], strict=True):
+        assert_allclose(a.s, b.s, rtol=1e-9, atol=1e-9 * np.abs(a.s).max())
+        assert_allclose(a.entropy, b.entropy, rtol=1e-10)
+
+
+def test_number_of_batches_in_the_first_lap(family):
+    rng = np.random.default_rng(6)
+    X, _ = family.rows(rng, 160)
+    resp = random_resp(rng, 160, 3)
+    bounds = []
+    for n_batches in (1, 4, 160):
+        learner, source = learner_for(family, X, resp=resp, n_batches=n_batches)
+        learner.run_lap(source, propose=False)
+        bounds.append(learner.lower_bound)
+    assert_allclose(bounds, bounds[0], rtol=1e-10)
+
+
+def test_same_seed_same_fit(family):
+    rng = np.random.default_rng(7)
+    X, _ = family.rows(rng, 120)
+    a, b = (quiet_fit(estimator(family, n_batches=3, random_state=3), X) for _ in range(2))
+    assert_identical(a, b)
+
+
+# ---------------------------------------------------------------------- units
+
+AFFINE = [family for family in FAMILIES if family.affine]
+
+
+@pytest.mark.parametrize("family", AFFINE, ids=lambda family: family.name)
+@pytest.mark.parametrize("decades", [-4, 4, "mixed"])
+def test_units_of_columns_do_not_matter(family, decades):
+    """Scales over eight decades, and shifts of up to 50 deviations: the same clustering.
+
+    The objective is of densities: it changes by the log of the volume element, once a row.
+    """
+    rng = np.random.default_rng(8)
+    X, _ = family.rows(rng, 160)
+    D = X.shape[1]
+    if decades == "mixed":
+        scale = 10.0 ** np.linspace(-4, 4, D) if family.affine == "columns" else np.full(D, 30.0)
+    else:
+        scale = np.full(D, 10.0**decades)
+    shift = rng.uniform(-50, 50, D) * X.std(axis=0) * scale if family.shift else 0.0
+    Y = X * scale + shift
+    a, b = (
+        quiet_fit(estimator(family, n_components=2, n_batches=2, random_state=0), data)
+        for data in (X, Y)
+    )
+    assert a.n_components_ == b.n_components_ > 1
+    assert_array_equal(a.predict(X), b.predict(Y))
+    assert_allclose(a.weights_, b.weights_, rtol=1e-6)
+    volume = 160 * np.log(scale).sum()
+    assert_allclose(b.lower_bound_ + volume, a.lower_bound_, rtol=1e-7)
+    assert_allclose(b.score_samples(Y) + volume / 160, a.score_samples(X), rtol=1e-5, atol=1e-5)
+    assert_allclose((b.means_ - shift) / scale, a.means_, rtol=1e-6, atol=1e-6 * np.abs(X).max())
+
+
+def test_single_precision_finds_the_same_clusters(family):
+    """Rows in float32: labels are the same, the objective to the digits that float32 has."""
+    rng = np.random.default_rng(9)
+    X, _ = family.rows(rng, 240, spread=0.7)
+    X = X.astype(np.float32).astype(np.float64)
+    resp = random_resp(rng, 240, 3)
+    a, b = few_laps(family, X, resp), few_laps(family, X.astype(np.float32), resp)
+    assert_array_equal(a.predict(X), b.predict(X.astype(np.float32)))
+    assert_allclose(a.lower_bounds_, b.lower_bounds_, rtol=1e-4)

@@ -1,0 +1,150 @@
+"""The objective never falls: not at a visit, not by a proposal, not by empirical Bayes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_bnp import Birth, Delete, Merge
+
+from .families import ALLOCATIONS, FAMILIES
+from .harness import estimator, given, learner_for, quiet_fit, random_resp
+from .shadow import Shadow
+
+# The objective is a sum of terms of its own size, over statistics to which batches were added and from
+# which they were taken a few dozen times: rounding of 1e-11 of it, and room to spare.
+RTOL = 1e-9
+
+
+def assert_rises(values):
+    values = np.asarray(values)
+    falls = np.flatnonzero(np.diff(values) < -RTOL * np.abs(values[1:]))
+    assert len(falls) == 0, f"falls after {falls}: {values[falls]} -> {values[falls + 1]}"
+
+
+@pytest.mark.parametrize("n_nonzero", [None, 2], ids=["dense", "2-sparse"])
+def test_every_visit_after_the_first_lap(family, allocation, n_nonzero):
+    """Alg. 3.3: batches in random order, weights, a start far from any optimum."""
+    rng = np.random.default_rng(1)
+    X, _ = family.rows(rng, 200, spread=1.5)
+    learner, source = learner_for(
+        family, X, resp=random_resp(rng, 200, 5), n_batches=4, weight=rng.gamma(1.0, size=200),
+        allocation=allocation, n_nonzero=n_nonzero,
+    )  # fmt: skip
+    learner.run_lap(source, propose=False)
+    values = [learner.lower_bound]
+    for _ in range(6):
+        learner.begin_lap()
+        for batch in source.batches(learner.rng):
+            learner.visit(batch)
+            values.append(learner.lower_bound)
+        learner.end_lap(propose=False)
+        values.append(learner.lower_bound)
+    assert_rises(values)
+    assert values[-1] > values[0] + 1.0  # there was something to gain
+
+
+SEARCHES = [
+    pytest.param(1, "split", ALLOCATIONS[0], id="up-dp"),
+    pytest.param(8, "split", ALLOCATIONS[1], id="down-dp-5"),
+    pytest.param(8, "split", ALLOCATIONS[2], id="down-dirichlet"),
+    pytest.param(1, "split", ALLOCATIONS[3], id="up-dirichlet-2"),
+    pytest.param(1, "adopt", ALLOCATIONS[0], id="adopt-dp"),
+    pytest.param(8, "adopt", ALLOCATIONS[3], id="adopt-dirichlet-2"),
+]
+
+
+@pytest.mark.parametrize("n_components, birth, allocation", SEARCHES)
+def test_every_lap_with_proposals(family, n_components, birth, allocation):
+    """From one component and from too many, over several batches."""
+    rng = np.random.default_rng(2)
+    X, _ = family.rows(rng, 300)
+    model = estimator(
+        family, allocation, n_components=n_components, n_batches=3, random_state=0,
+        proposals=(Birth(strategy=birth), "merge", "delete"),
+    )  # fmt: skip
+    fitted = quiet_fit(model, X)
+    # the first lap's parameters are not yet the best for any responsibilities
+    assert_rises(fitted.lower_bounds_)
+    assert sum(sum(lap.accepted.values()) for lap in fitted.history_) > 0
+    assert_allclose(fitted.lower_bound_, fitted.lower_bounds_[-1], rtol=RTOL)
+
+
+@pytest.mark.parametrize("n_components, birth, allocation", SEARCHES[:4])
+def test_every_verdict_raises_the_objective(family, n_components, birth, allocation):
+    """Strictly, and by what the totals before and after say."""
+    rng = np.random.default_rng(3)
+    X, _ = family.rows(rng, 240)
+    resp = random_resp(rng, 240, n_components)
+    learner, source = learner_for(
+        family, X, resp=resp, n_batches=3, allocation=allocation,
+        proposals=[Birth(strategy=birth), Merge(), Delete()],
+    )  # fmt: skip
+    shadow = Shadow(learner)
+    learner.fit(source, 15, 1e-5)
+    assert len(shadow.gains) > 0
+    assert min(shadow.gains) > 0
+
+
+def test_lap_says_what_it_did(family):
+    """history_ counts components and proposals as they were."""
+    rng = np.random.default_rng(4)
+    X, _ = family.rows(rng, 300)
+    fitted = quiet_fit(estimator(family, n_components=6, n_batches=2, random_state=1), X)
+    for lap in fitted.history_:
+        assert all(0 <= lap.accepted[kind] <= lap.tried[kind] for kind in lap.accepted)
+        assert set(lap.accepted) <= {"birth", "merge", "delete"}
+    assert fitted.history_[-1].n_components == fitted.n_components_
+    assert [lap.lap for lap in fitted.history_] == list(range(1, fitted.n_iter_ + 1))
+
+
+# ---------------------------------------------------------------------- empirical Bayes
+
+ADAPTIVE = [family for family in FAMILIES if not family.name.startswith("bernoulli")]
+
+
+@pytest.mark.parametrize("n_components", [1, 4])
+def test_empirical_bayes_never_lowers_the_evidence(family, n_components):
+    """One step at a time, from the default prior."""
+    rng = np.random.default_rng(5)
+    X, _ = family.rows(rng, 80)
+    g = given(family, X, random_resp(rng, 80, n_components))
+    likelihood = g.model.likelihood
+    prior, values = likelihood.prior, []
+    for _ in range(12):
+        values.append(likelihood.evidence(prior, g.s).sum())
+        prior = likelihood.update_prior(prior, g.s, 1)
+    assert_rises(values)
+    several = likelihood.update_prior(likelihood.prior, g.s, 12)
+    assert_allclose(likelihood.evidence(several, g.s), likelihood.evidence(prior, g.s), rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ADAPTIVE, ids=lambda family: family.name)
+def test_empirical_bayes_ends_at_a_maximum(family):
+    """No scale of the prior near the fixed point, in any column, has more evidence."""
+    rng = np.random.default_rng(6)
+    X, _ = family.rows(rng, 80)
+    g = given(family, X, random_resp(rng, 80, 3))
+    likelihood = g.model.likelihood
+    prior = likelihood.update_prior(likelihood.prior, g.s, 500)
+    best = likelihood.evidence(prior, g.s).sum()
+    assert best > likelihood.evidence(likelihood.prior, g.s).sum()
+    for column in range(likelihood.n_features):
+        for factor in (0.8, 0.97, 1.03, 1.25):
+            scale = np.ones(likelihood.n_features)
+            scale[column] = factor
+            if np.ndim(prior.b) == 2:
+                b = np.diag(np.diagonal(prior.b) * scale)
+            else:
+                b = prior.b * (scale if np.ndim(prior.b) else factor)
+            assert likelihood.evidence(prior._replace(b=b), g.s).sum() < best
+
+
+def test_prior_of_the_user_stays(family):
+    """Where nothing is to be adapted, nothing is."""
+    rng = np.random.default_rng(7)
+    X, _ = family.rows(rng, 60)
+    g = given(family, X, random_resp(rng, 60, 3))
+    if g.model.likelihood.adapts_prior:
+        assert family in ADAPTIVE
+    else:
+        assert g.model.likelihood.update_prior(g.model.prior, g.s, 5) is g.model.prior

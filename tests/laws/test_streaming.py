@@ -1,0 +1,134 @@
+"""Streams: sums stay exact, entropies that cannot be known are bounded, and the objective with them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_bnp import Birth, Delete, Merge
+from sklearn_bnp.core.batches import Batch
+from sklearn_bnp.core.streaming import stream_batch
+
+from .harness import estimator, learner_for, totals_of, totals_under
+from .shadow import Shadow
+
+# New batches, a lap and a half over old ones, a new one in the middle of a lap, two laps.
+VISITS = [0, 1, 2, 0, 1, 2, 0, 3, 1, 0, 4, *range(5), *range(5)]
+
+
+class Stream:
+    """A learner that is given batches one at a time, and its shadow."""
+
+    def __init__(self, family, *, seed=1, n_batches=5, n_rows=50, **parameters):
+        rng = np.random.default_rng(seed)
+        X, labels = family.rows(rng, n_batches * n_rows)
+        # clusters come one after the other, so that new batches hold what old ones did not
+        X = X[np.argsort(labels + rng.uniform(0, 1.5, size=len(X)))]
+        self.weight = rng.gamma(1.0, size=len(X))
+        self.learner, _ = learner_for(
+            family, X[:n_rows], resp=np.ones((n_rows, 1)),
+            proposals=[Birth(), Merge(), Delete()], **parameters,
+        )  # fmt: skip
+        self.shadow = Shadow(self.learner)
+        self.batches = [
+            Batch(i, X[rows], self.weight[rows])
+            for i, rows in enumerate(np.split(np.arange(len(X)), n_batches))
+        ]
+
+    def visit(self, i, **kwargs):
+        stream_batch(self.learner, self.batches[i], **kwargs)
+
+    def assert_bounded(self):
+        """Sums as from scratch; entropies, and so the objective, not above."""
+        learner, shadow = self.learner, self.shadow
+        expected = shadow.totals()
+        shadow.assert_follows(learner.totals, expected, entropy=False)
+        slack = 1e-9 * (1.0 + expected.entropy) + shadow.entropy_slack
+        assert np.all(learner.totals.entropy <= expected.entropy + slack)
+        exact = learner.model.elbo(expected)
+        assert learner.lower_bound <= exact + 1e-9 * abs(exact) + 100 * shadow.entropy_slack
+        return exact
+
+
+def test_objective_of_a_stream_is_a_bound(family):
+    stream = Stream(family)
+    for i in VISITS:
+        stream.visit(i)
+        stream.assert_bounded()
+        # totals are the memory's, with its bounds
+        memory = totals_under(stream.learner, stream.learner.memo)
+        size = np.abs(memory.s) + 1.0
+        assert np.all(np.abs(stream.learner.totals.s - memory.s) <= 1e-8 * size)
+        assert_allclose(stream.learner.totals.entropy, memory.entropy, rtol=1e-9, atol=1e-8)
+    assert {"birth", "merge"} & set(stream.shadow.accepted)
+
+
+def test_whole_laps_make_the_bound_exact(family):
+    """Every batch was visited since its last bound, so nothing is unknown any more."""
+    stream = Stream(family)
+    for i in [*range(5), *range(5)]:
+        stream.visit(i)
+    exact = stream.assert_bounded()
+    assert_allclose(stream.learner.lower_bound, exact, rtol=1e-9, atol=1e-6)
+
+
+def test_old_batches_only_raise_the_objective(family):
+    """Laps over batches in memory are memoized inference, with proposals and with bounds."""
+    stream = Stream(family, seed=2)
+    for i in range(5):
+        stream.visit(i)
+    values = [stream.learner.lower_bound]
+    for i in [*range(5), *reversed(range(5)), *range(5)]:
+        stream.visit(i)
+        values.append(stream.learner.lower_bound)
+    assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
+    assert values[-1] > values[0]
+
+
+def test_stream_without_memory(family):
+    """Totals of all rows ever seen, none twice; the objective stays a bound."""
+    stream = Stream(family, seed=3)
+    for i in range(5):
+        stream.visit(i, memoize=False)
+        stream.assert_bounded()
+        assert len(stream.learner.memo) == 1
+    n = stream.learner.totals.n.sum()
+    assert_allclose(n, stream.weight.sum(), rtol=1e-10)
+
+
+def test_batch_seen_again_replaces_what_it_left(family):
+    """Through the estimator: the mass of the model is that of the rows, each once."""
+    rng = np.random.default_rng(4)
+    X, _ = family.rows(rng, 180)
+    model = estimator(family, random_state=0)
+    for part in [*np.split(X, 3), *np.split(X, 3)]:
+        model.partial_fit(part)
+        totals, inside = totals_of(model)
+        assert_allclose(model.lower_bound_, inside.elbo(totals), rtol=1e-12)
+    assert_allclose(totals.n.sum(), 180.0, rtol=1e-12)
+    assert_allclose(sum(model.elbo_terms_.values()), model.lower_bound_, rtol=1e-12)
+    features_sum = totals.s.sum(axis=0)
+    fresh = estimator(family, random_state=0)
+    fresh.partial_fit(X[:60], batch_id="a").partial_fit(X[60:], batch_id="b")
+    assert_allclose(totals_of(fresh)[0].s.sum(axis=0), features_sum, rtol=1e-9, atol=1e-7)
+
+
+def test_name_of_a_batch_is_its_content_unless_given(family):
+    """The same rows twice count once by default, and twice under two names."""
+    rng = np.random.default_rng(5)
+    X, _ = family.rows(rng, 60)
+    once = estimator(family, random_state=0).partial_fit(X).partial_fit(X.copy())
+    assert_allclose(totals_of(once)[0].n.sum(), 60.0, rtol=1e-12)
+    twice = estimator(family, random_state=0).partial_fit(X, batch_id=1).partial_fit(X, batch_id=2)
+    assert_allclose(totals_of(twice)[0].n.sum(), 120.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("memoize", [True, False])
+def test_fit_goes_on_as_a_stream(family, memoize):
+    """After `fit`, new batches add to its data."""
+    rng = np.random.default_rng(6)
+    X, _ = family.rows(rng, 200)
+    model = estimator(family, random_state=0, memoize=memoize).fit(X[:120])
+    labels = model.predict(X[:120])
+    model.partial_fit(X[120:])
+    assert_allclose(totals_of(model)[0].n.sum(), 200.0, rtol=1e-10)
+    assert_array_equal(np.unique(labels), np.arange(labels.max() + 1))

@@ -1,0 +1,47 @@
+"""scikit-learn's own checks of estimators."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_bnp import DPMixtureVB, GaussianObservation
+
+
+class Halves:
+    """Responsibilities that depend on each row alone, not on the others or on chance."""
+
+    def __repr__(self):
+        return "halves"
+
+    def __call__(self, X, n_components, random_state):
+        return np.eye(2)[(X[:, 0] > 0.5).astype(int)]
+
+
+# BernoulliObservation is not among them: the checks fit rows of real numbers.
+ESTIMATORS = [
+    DPMixtureVB(),
+    DPMixtureVB(observation=GaussianObservation("diag")),
+    DPMixtureVB(observation=GaussianObservation(zero_mean=True)),
+    DPMixtureVB(n_components=3, learning_method="stochastic"),
+    DPMixtureVB(proposals=None, init_params=Halves()),
+]
+
+# Only what KMeans fails too, for the same reason, and only where rows are drawn at random. Not as
+# `expected_failed_checks`, because it depends on the draws whether they fail.
+MAY_FAIL = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "the rows that start and split components are drawn at random, from repeated rows other "
+        "ones than from weighted rows; as in KMeans"
+    )
+}
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_passes(estimator, check):
+    try:
+        check(estimator)
+    except AssertionError:
+        reason = MAY_FAIL.get(check.func.__name__)
+        if reason is None or callable(estimator.init_params):
+            raise
+        pytest.xfail(reason)

@@ -55,7 +55,7 @@ class DPMixtureVB(MixturePredictor):
         At most this many components share a row (the L of L-sparse responsibilities); all if None.
     max_iter : int, default=100
         Laps through the data, at the most; one is always made.
-    tol : float, default=1e-5
+    tol : float, default=1e-3
         A fit has converged when a lap raises the ELBO by less than this, in nats an observation,
         and no proposal is under way.
     n_init : int, default=1
@@ -177,7 +177,7 @@ class DPMixtureVB(MixturePredictor):
         n_batches=None,
         n_nonzero_resp=None,
         max_iter=100,
-        tol=1e-5,
+        tol=1e-3,
         n_init=1,
         init_params="k-means++",
         means_init=None,

@@ -204,4 +204,4 @@ cdef inline void flush(double* stats, floating* partial, Py_ssize_t size) noexce
 cdef inline Py_ssize_t tile_rows(Py_ssize_t P, Py_ssize_t itemsize) noexcept nogil:
     cdef Py_ssize_t rows = (320 * 1024) // (P * itemsize)
     rows = rows - rows % 8
-    return min(256, max(64, rows))
+    return min(256, max(128, rows))

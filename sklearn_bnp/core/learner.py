@@ -216,17 +216,22 @@ class Learner:
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
         """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""
         n = source.total_weight
-        self.converged = False
+        self.converged = retried = False
         for i in range(max(1, max_iter)):
             lap = self.run_lap(source, propose=i + 1 < max_iter)
             source = source.without_responsibilities()
             on_lap(lap)
-            if i == 0:
+            if lap.accepted or i == 0:
+                retried = False
                 continue
             gain = lap.lower_bound - self.history[-2].lower_bound
-            if gain < tol * n and not lap.accepted and not self.scheduler.trials:
+            if gain >= tol * n or self.scheduler.trials:
+                continue
+            if retried or not self.scheduler.proposals:
                 self.converged = True
                 break
+            self.scheduler.last_resort()
+            retried = True
 
     def forget_batches(self):
         """Keep the totals alone: no batch seen so far will be visited again."""

@@ -152,6 +152,10 @@ class Scheduler:
         self.trials = []
         self.collector = None
 
+    def last_resort(self):
+        for proposal in self.proposals:
+            proposal.last_resort()
+
     def new_data(self):
         for proposal in self.proposals:
             proposal.new_data()

@@ -270,6 +270,9 @@ class Proposal(BaseEstimator, ABC):
     def judged(self, trial, accepted, mass):
         """The scheduler's verdict on a trial whose components had ``mass`` in all."""
 
+    def last_resort(self):
+        """The fit would end here unless this proposal finds something to try again."""
+
     def new_data(self):
         """A batch has come that was never seen before."""
 

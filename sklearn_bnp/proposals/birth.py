@@ -9,6 +9,8 @@ from .creation import create, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
 _ADAPT_BELOW = 12
+# Numbers (rows x P) that a target's sample may hold whatever P.
+_SAMPLE_NUMBERS = 1_000_000
 
 
 class Birth(Proposal):
@@ -24,8 +26,8 @@ class Birth(Proposal):
     n_seeds : int, default=10
         How many components a target is first broken into; agglomeration then finds how many stay.
     max_rows : int or None, default=None
-        Rows of a target's sample, at the most. None is four for each number in a row's sufficient
-        statistics, between 2000 and 10000: fewer hide parts of a large component.
+        Rows of a target's sample, at the most. None is between 2000 and 10000: few where statistics are long, but
+        four for each of their numbers, for fewer hide parts of a large component.
     max_targets : int or None, default=None
         Targets a lap; all eligible components if None.
     patience : int, default=2
@@ -79,7 +81,7 @@ class Birth(Proposal):
         """Rows to collect of each target."""
         if self.max_rows is not None:
             return self.max_rows
-        return int(np.clip(4 * n_statistics, 2000, 10_000))
+        return int(np.clip(max(4 * n_statistics, _SAMPLE_NUMBERS // n_statistics), 2000, 10_000))
 
     def plan(self, context):
         """Trials for targets whose estimate, on their samples, is a gain; others count as failures.
@@ -138,6 +140,10 @@ class Birth(Proposal):
             self._failures.note(uid, n, self.patience if every_way else 1)
             return None
         return creation
+
+    def last_resort(self):
+        """Nothing is left to try: try again what failed, with other seeds."""
+        self._failures.clear()
 
     def new_data(self):
         """New rows may hold what old ones did not: try again."""

@@ -23,6 +23,8 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 _SEED_ROWS = 2000
 # Numbers in the sample's statistics (rows x P) up to which every way of seeding is tried.
 _SMALL = 100_000
+# How often each way is tried on all of the data: much depends on the first split.
+_FIRST_RESTARTS = 2
 
 
 class Creation(NamedTuple):
@@ -211,8 +213,11 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         ways = [ways[attempt % len(ways)]]
     elif model.likelihood.n_features == 1:
         ways = ways[::2]
+    ways = list(dict.fromkeys(ways))
+    if len(others) == 0 and len(ways) > 1:
+        ways *= _FIRST_RESTARTS
     best = None
-    for n, whiten in dict.fromkeys(ways):
+    for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)
         s = _seeded(model, sample.z, mass, target, n, whiten, rng)
         if len(s) < 2:

@@ -1,11 +1,11 @@
 """Configuration of Sphinx; build with ``sphinx-build -W doc doc/_build``."""
 
-from importlib.metadata import version as installed_version
+from sklearn_bnp import __version__
 
 project = "sklearn_bnp"
 author = "The sklearn_bnp developers"
 copyright = f"2026, {author}"
-release = version = installed_version("sklearn-bnp")
+release = version = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
 exclude_patterns = ["_build"]
@@ -19,3 +19,5 @@ autodoc_default_options = {
 }
 # autodoc lists the members, in full: numpydoc's tables of them would need a page for each.
 numpydoc_show_class_members = False
+# Else the underscore of "shape (n_components_,)" would be taken for that of a link.
+numpydoc_xref_param_type = True

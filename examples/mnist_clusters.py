@@ -52,7 +52,7 @@ def draw_clusters(model, images, labels, output):
 
 
 def draw_laps(figure, model, n_rows):
-    """K and the ELBO by lap, side by side; the first lap has one component, and its own scale."""
+    """K and the ELBO by lap, side by side; the ELBO of the first lap would be off the scale."""
     count, bound = figure.subplots(1, 2)
     numbers = np.array([lap.lap for lap in model.history_])
     count.step(numbers, [lap.n_components for lap in model.history_], where="post")

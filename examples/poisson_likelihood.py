@@ -73,8 +73,12 @@ class PoissonLikelihood(Likelihood):
         """Rows ``[x, h(x)]``, in double precision: h may be large."""
         if not (np.all(x >= 0) and np.all(x == np.floor(x))):
             raise ValueError("PoissonObservation needs columns of counts 0, 1, 2, ...")
-        z = np.empty((len(x), self.n_features))
-        z[:, :-1] = x
+        return self.prepare_means(x)
+
+    def prepare_means(self, means):
+        """The same for rates, which need not be whole."""
+        z = np.empty((len(means), self.n_features))
+        z[:, :-1] = means
         z[:, -1] = -gammaln(z[:, :-1] + 1.0).sum(axis=1)
         return z
 

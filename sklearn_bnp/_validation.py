@@ -1,7 +1,7 @@
 """Checks of parameters and data that the estimators share.
 
-What a user can get wrong is found here or in the ``bind`` of an observation model, before the engine
-is touched; the engine trusts. Every message names the parameter, its value and the remedy.
+What a user can get wrong is found here or in the ``bind`` of an observation model, before the
+engine is touched; the engine trusts. Every message names the parameter, its value and the remedy.
 """
 
 from __future__ import annotations

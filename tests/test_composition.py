@@ -16,9 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, Merge
 from sklearn_bnp.core import progress
+from sklearn_bnp.core.local import blas_on_one_thread
 
 from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
 
@@ -146,6 +148,19 @@ def test_prediction_from_many_threads():
     for i, result in enumerate(results):
         assert np.array_equal(result, expected[i % 4])
     assert_same_state(public_state(model), before)
+
+
+def test_overlapping_calls_give_blas_its_threads_back():
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = [library["num_threads"] for library in threadpool_info()]
+        first, second = blas_on_one_thread(), blas_on_one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        held = [library for library in threadpool_info() if library["user_api"] == "blas"]
+        assert {library["num_threads"] for library in held} <= {1}
+        second.__exit__(None, None, None)
+        assert [library["num_threads"] for library in threadpool_info()] == before
 
 
 # ---------------------------------------------------------------------- pickle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
+from mmap import mmap
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,15 @@ class Batch(NamedTuple):
         return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
+def _is_mapped(x):
+    """Whether an array's numbers lie in a file."""
+    while x is not None:
+        if isinstance(x, (np.memmap, mmap)):
+            return True
+        x = getattr(x, "base", None)
+    return False
+
+
 class ArraySource:
     """Consecutive slices of an array, visited in random order."""
 
@@ -81,6 +91,13 @@ class ArraySource:
     @property
     def n_rows(self):
         return len(self.x)
+
+    @property
+    def rows_in_memory(self):
+        """Rows that are in memory at a time: all, or a batch of a memory map (a block at most)."""
+        if not _is_mapped(self.x):
+            return self.n_rows
+        return min(int(np.diff(self.edges).max()), BLOCK_ROWS)
 
     @property
     def total_weight(self):

@@ -48,6 +48,8 @@ class Collector:
         rows, column = np.nonzero(share > _LEAST_SHARE)
         kept = self._rng.random_sample(len(rows)) < self._rate[column]
         rows, column = rows[kept], column[kept]
+        order = np.argsort(column, kind="stable")
+        rows, column = rows[order], column[order]
         weight = None if block.weight is None else block.weight[rows]
         self._parts.append((block.z[rows], share[rows, column], weight, column))
 
@@ -57,22 +59,20 @@ class Collector:
         self._parts, self._uniform = [], []
 
     def samples(self):
-        """Uid -> `Sample`."""
+        """Uid -> `Sample`, gathered component by component so that little is held twice."""
         parts = [part for parts, _ in self._batches.values() for part in parts]
-        if not parts:
-            return {}
-        z, mass, weight, column = (
-            None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True)
-        )
-        order = np.argsort(column, kind="stable")
-        edges = np.searchsorted(column[order], np.arange(len(self.uids) + 1))
         out = {}
         for k, uid in enumerate(self.uids):
-            rows = order[edges[k] : edges[k + 1]]
-            if len(rows):
+            found = []
+            for z, mass, weight, column in parts:  # sorted by column
+                mine = slice(*np.searchsorted(column, [k, k + 1]))
+                if mine.start < mine.stop:
+                    found.append((z[mine], mass[mine], None if weight is None else weight[mine]))
+            if found:
+                z, mass, weight = zip(*found, strict=True)
                 out[uid] = Sample(
-                    np.ascontiguousarray(z[rows]), mass[rows].astype(np.float64),
-                    None if weight is None else weight[rows],
+                    np.concatenate(z), np.concatenate(mass).astype(np.float64),
+                    None if weight[0] is None else np.concatenate(weight),
                 )  # fmt: skip
         return out
 
@@ -86,25 +86,25 @@ class Collector:
 def samples_after(trial, samples):
     """The samples once an accepted trial has replaced components; children inherit rows."""
     parents = [samples.pop(uid) for uid in trial.removed if uid in samples]
-    if not parents:
-        return
-    sample = Sample(
-        np.concatenate([p.z for p in parents]), np.concatenate([p.mass for p in parents]),
-        None if parents[0].weight is None else np.concatenate([p.weight for p in parents]),
-    )  # fmt: skip
     coef = getattr(trial, "coef", None)
-    if coef is None:
-        samples[trial.created[0]] = sample
-        return
-    share = trial.likelihood.local_step(coef, sample.z, None, None, None, None)
-    for j, uid in enumerate(trial.created):
-        mass = sample.mass * share[:, j]
-        rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
-        if len(rows):
+    heirs = [[] for _ in trial.created]
+    for parent in parents:
+        if coef is None:
+            heirs[0].append(parent)
+            continue
+        share = trial.likelihood.local_step(coef, parent.z, None, None, None, None)
+        for j, heir in enumerate(heirs):
+            mass = parent.mass * share[:, j]
+            rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
+            weight = None if parent.weight is None else parent.weight[rows]
+            heir.append(Sample(parent.z[rows], mass[rows], weight))
+    for uid, parts in zip(trial.created, heirs, strict=True):
+        if sum(len(part.z) for part in parts):
             samples[uid] = Sample(
-                np.ascontiguousarray(sample.z[rows]), mass[rows],
-                None if sample.weight is None else sample.weight[rows],
-            )  # fmt: skip
+                np.concatenate([part.z for part in parts]),
+                np.concatenate([part.mass for part in parts]),
+                None if parts[0].weight is None else np.concatenate([p.weight for p in parts]),
+            )
 
 
 def uniform_after(trial, uniform, uids, uids_after):

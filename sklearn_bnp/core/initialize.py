@@ -30,7 +30,7 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         return _summary(likelihood, z, mass[:, np.newaxis])
     everything = _summary(likelihood, z, mass[:, np.newaxis])[0]
     if means is not None:
-        points, seeds = z, likelihood.prepare(np.asarray(means))
+        points, seeds = z, likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
     else:
         points = likelihood.seeding_points(likelihood.prior, everything, z)
         seeds = None

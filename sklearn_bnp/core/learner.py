@@ -107,7 +107,9 @@ class Learner:
         self._before = None
         for trial in self.scheduler.adoptions:
             if self._before is None:
-                self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
+                self._before = _Snapshot(
+                    self.totals, self.memo.copy(), self.model, self.lower_bound
+                )
             self.totals = self.totals.concatenated(trial.seeds)
             self.coef = self.model.coefficients(self.totals)
 
@@ -207,6 +209,7 @@ class Learner:
     def run_lap(self, source, *, propose=True):
         """One pass over the batches of a source that holds all the data."""
         first = len(self.memo) == 0
+        self.scheduler.fit_samples_to(source.rows_in_memory, self.model.likelihood.n_features)
         self.begin_lap(source.total_weight if first else None)
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -18,11 +19,24 @@ def _controller():
     return ThreadpoolController()
 
 
+# The limit is the whole process's: of calls that overlap, the first sets it and the last lifts it.
+_lock, _callers, _limits = Lock(), [], []
+
+
 @contextmanager
 def blas_on_one_thread():
     """Hold BLAS at one thread: the kernels thread over rows, and nested threads only fight."""
-    with _controller().limit(limits=1, user_api="blas"):
+    with _lock:
+        if not _callers:
+            _limits.append(_controller().limit(limits=1, user_api="blas"))
+        _callers.append(None)
+    try:
         yield
+    finally:
+        with _lock:
+            _callers.pop()
+            if not _callers:
+                _limits.pop().restore_original_limits()
 
 
 def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n_threads=1):

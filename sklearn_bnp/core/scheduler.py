@@ -13,8 +13,8 @@ import numpy as np
 from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
 from .collector import Collector, samples_after, uniform_after
 
-# Rows that all samples of a lap hold together.
-_SAMPLE_ROWS = 160_000
+# Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
+_SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
 # With this many components or fewer, a trial that fails is judged again under the prior that
 # suits it: with few components the prior depends on each of them.
 _ADAPT_BELOW = 12
@@ -64,19 +64,21 @@ class Scheduler:
         self.n_threads = n_threads
         self.trials = []
         self.collector = None
+        self.sample_numbers, self.n_features = _LEAST_NUMBERS, 1
         for proposal in proposals:
             proposal.reset()
+
+    def fit_samples_to(self, n_rows, n_features):
+        """Let samples hold some times the numbers of ``n_rows`` prepared rows, within bounds."""
+        numbers = _SAMPLE_BATCHES * n_rows * n_features
+        self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
+        self.n_features = n_features
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         unions = [t for t in self.trials if isinstance(t, UnionTrial)]
         splits = [t for t in self.trials if isinstance(t, SplitTrial)]
-        wanted = {}
-        for proposal in self.proposals:
-            uids = proposal.wants(totals)
-            rows = proposal.sample_rows(totals.s.shape[1])
-            for uid in uids:
-                wanted[uid] = max(wanted.get(uid, 0), min(rows, _SAMPLE_ROWS // len(uids)))
+        wanted = self._wanted(totals)
         self.collector = Collector(wanted, totals, self.rng) if self.proposals else None
         observers = [*splits]
         if unions:
@@ -84,6 +86,22 @@ class Scheduler:
         if self.collector is not None:
             observers.append(self.collector)
         return observers
+
+    def _wanted(self, totals):
+        """Uid -> rows to collect; the most wanted first, until the samples would be too large."""
+        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        wanted, room = {}, self.sample_numbers // self.n_features
+        for proposal in self.proposals:
+            most = proposal.sample_rows(totals.s.shape[1])
+            for uid in proposal.wants(totals):
+                rows = min(most, int(np.ceil(counts[uid]))) - wanted.get(uid, 0)
+                if rows > 0:
+                    rows = min(rows, room)
+                    wanted[uid] = wanted.get(uid, 0) + rows
+                    room -= rows
+                if room <= 0:
+                    return wanted
+        return wanted
 
     @property
     def adoptions(self):
@@ -177,6 +195,7 @@ class Scheduler:
         if self.collector is None:
             return
         samples, uniform, uids = self.collector.samples(), self.collector.uniform(), uids_before
+        self.collector = None
         born = 0
         for trial in accepted:
             born += len(trial.created) - len(trial.removed)

@@ -67,6 +67,7 @@ def _new(learner, batch):
         learner.end_lap(propose=False)
     learner.scheduler.drop_trials()
     learner.scheduler.new_data()
+    learner.scheduler.fit_samples_to(len(batch.x), learner.model.likelihood.n_features)
     for i in range(_ROUNDS):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)

@@ -65,9 +65,15 @@ class ObservationModel(BaseEstimator, ABC):
         Parameters
         ----------
         moments : Moments
+            Of all the data, or of a stream's first batch.
         streaming : bool
             The moments are of a first batch, and later ones may differ: nothing may be taken for
             constant because it was so in few rows.
+
+        Returns
+        -------
+        likelihood : Likelihood
+            The family in the units of these data.
 
         Raises
         ------
@@ -105,6 +111,10 @@ class Likelihood(ABC):
     @abstractmethod
     def prepare(self, x):
         """Rows (n, D) of data in internal units: C-contiguous float32 or float64."""
+
+    def prepare_means(self, means):
+        """Means (K, D) in internal units, to compare prepared rows with."""
+        return self.prepare(means)
 
     @abstractmethod
     def evidence(self, prior, s):

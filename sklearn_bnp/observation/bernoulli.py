@@ -28,7 +28,14 @@ class BernoulliObservation(ObservationModel):
     References
     ----------
     Hughes (2016), Sec. 2.2.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import BernoulliObservation, DPMixtureVB
+    >>> model = DPMixtureVB(observation=BernoulliObservation(prior=(0.5, 0.5)))
     """
+
+    _parameter_constraints = {"prior": ["array-like", None]}
 
     def __init__(self, prior=None):
         self.prior = prior
@@ -40,6 +47,7 @@ class BernoulliObservation(ObservationModel):
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        self._validate_params()
         pair = (1.0, 1.0) if self.prior is None else self.prior
         try:
             a, b = (np.broadcast_to(np.asarray(v, dtype=float), moments.mean.shape) for v in pair)
@@ -67,6 +75,9 @@ class BernoulliLikelihood(Likelihood):
                 "sklearn.preprocessing.Binarizer."
             )
         return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+
+    def prepare_means(self, means):
+        return np.ascontiguousarray(means, dtype=np.float64)
 
     def _counts(self, prior, s):
         ones = s[..., :-1]

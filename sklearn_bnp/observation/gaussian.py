@@ -18,9 +18,11 @@ supplement Sec. 1.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
@@ -74,6 +76,16 @@ class GaussianObservation(ObservationModel):
     >>> model = DPMixtureVB(observation=GaussianObservation(covariance_type="diag"))
     """
 
+    _parameter_constraints = {
+        "covariance_type": [StrOptions(set(SHAPES))],
+        "zero_mean": ["boolean"],
+        "mean_prior": ["array-like", None],
+        "mean_precision_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "covariance_prior": ["array-like", Interval(Real, 0, None, closed="neither"), None],
+        "reg_covar": [Interval(Real, 0, 1, closed="neither")],
+    }
+
     def __init__(
         self,
         covariance_type="full",
@@ -100,14 +112,7 @@ class GaussianObservation(ObservationModel):
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
-        if self.covariance_type not in SHAPES:
-            raise ValueError(
-                f"covariance_type={self.covariance_type!r} is not known; use one of {sorted(SHAPES)}."
-            )
-        if not 0 < self.reg_covar < 1:
-            raise ValueError(
-                f"reg_covar={self.reg_covar!r} must lie in (0, 1); the default is 1e-6."
-            )
+        self._validate_params()
         units = find_units(
             moments,
             zero_mean=self.zero_mean,
@@ -137,10 +142,6 @@ class GaussianObservation(ObservationModel):
                 f"{self.covariance_type} covariances; the default is {shape.default_nu}."
             )
         kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
-        if not kappa > 0:
-            raise ValueError(
-                f"mean_precision_prior={kappa!r} must be positive; the default is 0.01."
-            )
         m = np.zeros(units.n_features)
         if self.mean_prior is not None and not self.zero_mean:
             m = units.apply(
@@ -175,7 +176,11 @@ class GaussianLikelihood(Likelihood):
         self.adapts_prior = adapts_prior
         self.ridge = np.full(self.n_features, units.floor / (1.0 + units.floor))
         self._last = (None, None)
-        self.row_constant = units.log_density_constant - 0.5 * self.n_features * np.log(2 * np.pi)
+        self.row_constant = (
+            units.log_density_constant
+            + units.mean_log_null_density
+            - 0.5 * self.n_features * np.log(2 * np.pi)
+        )
 
     def prepare(self, x):
         return self.units.apply(x)

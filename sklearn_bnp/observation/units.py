@@ -26,12 +26,15 @@ class Units(NamedTuple):
         Orthonormal columns; ``None`` is the identity.
     floor : float
         Variance of the directions left out, in standardised units.
+    left_out : float
+        What the data's variance in these directions adds up to.
     """
 
     shift: np.ndarray
     scale: np.ndarray
     basis: np.ndarray | None
     floor: float
+    left_out: float = 0.0
 
     @property
     def n_features(self):
@@ -42,6 +45,11 @@ class Units(NamedTuple):
         """What standardising and the directions left out add to each row's log density, in nats."""
         n_null = len(self.shift) - self.n_features
         return -np.sum(np.log(self.scale)) - 0.5 * n_null * np.log(2 * np.pi * self.floor)
+
+    @property
+    def mean_log_null_density(self):
+        """Mean of `log_null_density` over the data whose moments gave these units."""
+        return -0.5 * self.left_out / self.floor
 
     def standardise(self, x):
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
@@ -115,18 +123,23 @@ def find_units(moments, *, zero_mean, common_scale, rotate, floor, streaming):
     units = Units(mean * magnitude, scale, None, floor)
     if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
         rotate, constant = False, np.zeros_like(constant)
-    basis = _informative_basis(moments, units, constant, zero_mean) if rotate else None
+    basis, left_out = None, 0.0
+    if rotate:
+        basis, left_out = _informative_basis(moments, units, constant, zero_mean)
     if basis is None and np.any(constant):
         keep = ~constant if np.any(~constant) else np.arange(len(constant)) == 0
         basis = np.eye(len(constant))[:, keep]
-    return units._replace(basis=basis)
+    return units._replace(basis=basis, left_out=left_out)
 
 
 def _informative_basis(moments, units, constant, zero_mean):
-    """Basis of the directions in which the standardised columns vary; ``None`` if all do."""
+    """Basis of the directions in which the standardised columns vary, ``None`` if all do.
+
+    Also the sum of the variances in the other directions.
+    """
     keep = np.flatnonzero(~constant)
     if len(keep) == 0:
-        return None
+        return None, 0.0
     second = moments.covariance + (
         np.multiply.outer(moments.mean, moments.mean) if zero_mean else 0.0
     )
@@ -134,7 +147,9 @@ def _informative_basis(moments, units, constant, zero_mean):
     values, vectors = np.linalg.eigh(second[np.ix_(keep, keep)] * np.multiply.outer(ratio, ratio))
     informative = values > units.floor
     if informative.all():
-        return None
+        return None, 0.0
     basis = np.zeros((len(constant), max(1, np.count_nonzero(informative))))
-    basis[keep] = vectors[:, informative] if informative.any() else vectors[:, -1:]
-    return basis
+    if not informative.any():
+        informative[-1] = True
+    basis[keep] = vectors[:, informative]
+    return basis, float(np.maximum(values[~informative], 0.0).sum())

@@ -252,23 +252,61 @@ class Proposal(BaseEstimator, ABC):
 
     @abstractmethod
     def plan(self, context):
-        """Trials for the next lap, a list.
+        """Trials for the next lap.
 
         Parameters
         ----------
         context : Context
+            The model as it stands, and rows collected during the last lap.
+
+        Returns
+        -------
+        trials : list
+            `SplitTrial`, `UnionTrial` or `AdoptTrial` objects, or others that behave like one.
         """
 
     def wants(self, totals):
-        """Uids whose rows this proposal would like to see a `Sample` of when it next plans."""
+        """Components whose rows this proposal would like to see when it next plans.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        uids : list of int
+            The most wanted first; there may be no room for all.
+        """
         return []
 
     def sample_rows(self, n_statistics):
-        """How many rows of each wanted component to collect, for s(x) of this length."""
+        """How many rows of each wanted component to collect.
+
+        Parameters
+        ----------
+        n_statistics : int
+            Length of s(x).
+
+        Returns
+        -------
+        n_rows : int
+            At the most.
+        """
         return 2000
 
     def judged(self, trial, accepted, mass):
-        """The scheduler's verdict on a trial whose components had ``mass`` in all."""
+        """Take note of the scheduler's verdict.
+
+        Parameters
+        ----------
+        trial : object
+            One that `plan` returned.
+        accepted : bool
+            Whether it was carried out.
+        mass : float
+            Count of its target, or of all its components if they were to be one.
+        """
 
     def last_resort(self):
         """The fit would end here unless this proposal finds something to try again."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import AdoptTrial, Failures, Proposal, SplitTrial
 from .creation import create, tries_all_ways
@@ -38,9 +41,22 @@ class Birth(Proposal):
     References
     ----------
     Hughes (2016), Sec. 4.2; Hughes and Sudderth (2013), supplement Sec. 2.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import Birth, DPMixtureVB
+    >>> model = DPMixtureVB(proposals=(Birth(n_seeds=5), "merge", "delete"))
     """
 
     kind = "birth"
+    _parameter_constraints = {
+        "strategy": [StrOptions({"split", "adopt"})],
+        "n_seeds": [Interval(Integral, 2, None, closed="left")],
+        "max_rows": [Interval(Integral, 2, None, closed="left"), None],
+        "max_targets": [Interval(Integral, 1, None, closed="left"), None],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "min_rows": [Interval(Real, 0, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -61,10 +77,7 @@ class Birth(Proposal):
 
     def reset(self):
         """Forget all failures."""
-        if self.strategy not in ("split", "adopt"):
-            raise ValueError(
-                f"Birth: strategy={self.strategy!r} is not known; use 'split' or 'adopt'."
-            )
+        self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
         self._waited = {}  # laps since a component was last a target, for "adopt"
 

@@ -174,7 +174,9 @@ class _Restricted:
             + self.allocation(s[:, -1]) - self.allocation(whole[:, -1])
         )  # fmt: skip
         if self.prior is not before and len(self.others):
-            gain += self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
+            gain += (
+                self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
+            )
         return float(gain)
 
 

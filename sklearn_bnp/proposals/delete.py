@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from .affinity import reassignment_loss
 from .base import Failures, Proposal, SplitTrial
@@ -23,9 +26,19 @@ class Delete(Proposal):
     References
     ----------
     Hughes (2016), Sec. 4.3.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import Delete, DPMixtureVB
+    >>> model = DPMixtureVB(proposals=("birth", "merge", Delete(max_targets=10)))
     """
 
     kind = "delete"
+    _parameter_constraints = {
+        "max_targets": [Interval(Integral, 1, None, closed="left")],
+        "n_absorbers": [Interval(Integral, 2, None, closed="left")],
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(self, max_targets=5, n_absorbers=5, n_steps=5):
         self.max_targets = max_targets
@@ -34,6 +47,7 @@ class Delete(Proposal):
 
     def reset(self):
         """Forget all failures."""
+        self._validate_params()
         self._failures = Failures(change=0.1)
 
     def _targets(self, totals):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from .._kernels._entropies import union_entropies
 from .affinity import nearest, reassignment_loss
@@ -30,9 +33,19 @@ class Merge(Proposal):
     References
     ----------
     Hughes (2016), Sec. 4.1; merges of several are this package's own.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, Merge
+    >>> model = DPMixtureVB(proposals=("birth", Merge(max_members=2)))
     """
 
     kind = "merge"
+    _parameter_constraints = {
+        "max_members": [Interval(Integral, 2, None, closed="left"), None],
+        "pairs_per_component": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbours": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(self, max_members=None, pairs_per_component=3, n_neighbours=8):
         self.max_members = max_members
@@ -41,6 +54,7 @@ class Merge(Proposal):
 
     def reset(self):
         """Forget all failures."""
+        self._validate_params()
         self._failures = Failures(change=0.01)
         self._barren = {}  # counts for which an agglomeration last led to nothing new
 

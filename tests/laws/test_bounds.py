@@ -126,7 +126,8 @@ def test_prior_of_partitions_sums_to_one(allocation, n):
     assert_allclose(logsumexp(log_p), 0.0, atol=1e-11)
 
 
-def test_directions_left_out_of_the_model_count():
+@pytest.mark.parametrize("zero_mean", [False, True], ids=["", "zero-mean"])
+def test_directions_left_out_of_the_model_count(zero_mean):
     """Nearly dependent columns: the direction left out has a density, and rows are not quite in it.
 
     Its fixed normal density belongs to ``log p(x)``, hence to the bound of it as well as to
@@ -134,15 +135,16 @@ def test_directions_left_out_of_the_model_count():
     """
     rng = np.random.default_rng(9)
     reg, a, b = 1e-2, *rng.standard_normal((2, 60))
-    X = np.column_stack([a, a + 0.1 * b])
+    X = np.column_stack([a, a + 0.1 * b]) + 3.0
     fitted = DPMixtureVB(
-        observation=GaussianObservation(reg_covar=reg), init_params=np.ones((60, 1)), max_iter=0,
-        proposals=None,
+        observation=GaussianObservation(zero_mean=zero_mean, reg_covar=reg), proposals=None,
+        init_params=np.ones((60, 1)), max_iter=0,
     ).fit(X)  # fmt: skip
-    totals, model = totals_of(fitted)
+    model = totals_of(fitted)[1]
     assert model.likelihood.n_features == 1
-    scale = X.std(axis=0) * np.sqrt(1.0 + reg)
-    standard = (X - X.mean(axis=0)) / scale
+    centred = X if zero_mean else X - X.mean(axis=0)
+    scale = np.sqrt(np.mean(centred**2, axis=0) * (1.0 + reg))
+    standard = centred / scale
     values, vectors = np.linalg.eigh(standard.T @ standard / 60)
     assert values[0] < reg
     out, kept = standard @ vectors[:, 0], standard @ vectors[:, 1:]

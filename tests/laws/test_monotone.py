@@ -57,7 +57,7 @@ SEARCHES = [
 def test_every_lap_with_proposals(family, n_components, birth, allocation):
     """From one component and from too many, over several batches."""
     rng = np.random.default_rng(2)
-    X, _ = family.rows(rng, 300)
+    X, _ = family.rows(rng, 240)
     model = estimator(
         family, allocation, n_components=n_components, n_batches=3, random_state=0,
         proposals=(Birth(strategy=birth), "merge", "delete"),
@@ -73,14 +73,14 @@ def test_every_lap_with_proposals(family, n_components, birth, allocation):
 def test_every_verdict_raises_the_objective(family, n_components, birth, allocation):
     """Strictly, and by what the totals before and after say."""
     rng = np.random.default_rng(3)
-    X, _ = family.rows(rng, 240)
-    resp = random_resp(rng, 240, n_components)
+    X, _ = family.rows(rng, 180)
+    resp = random_resp(rng, 180, n_components)
     learner, source = learner_for(
         family, X, resp=resp, n_batches=3, allocation=allocation,
         proposals=[Birth(strategy=birth), Merge(), Delete()],
     )  # fmt: skip
     shadow = Shadow(learner)
-    learner.fit(source, 15, 1e-5)
+    learner.fit(source, 8, 1e-5)
     assert len(shadow.gains) > 0
     assert min(shadow.gains) > 0
 

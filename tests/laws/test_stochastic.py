@@ -41,7 +41,12 @@ def test_estimator_reports_it(family):
     rng = np.random.default_rng(2)
     X, _ = family.rows(rng, 200)
     model = estimator(
-        family, n_components=4, learning_method="stochastic", n_batches=4, max_iter=5, random_state=0
+        family,
+        n_components=4,
+        learning_method="stochastic",
+        n_batches=4,
+        max_iter=5,
+        random_state=0,
     ).fit(X)
     totals, inside = totals_of(model)
     assert_allclose(totals.n.sum(), 200.0, rtol=1e-12)

@@ -1,24 +1,23 @@
 """Streams: sums stay exact, entropies that cannot be known are bounded, and the objective with them."""
 
 import numpy as np
-import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, Delete, Merge
 from sklearn_bnp.core.batches import Batch
 from sklearn_bnp.core.streaming import stream_batch
 
-from .harness import estimator, learner_for, totals_of, totals_under
+from .harness import estimator, learner_for, quiet_fit, totals_of, totals_under
 from .shadow import Shadow
 
 # New batches, a lap and a half over old ones, a new one in the middle of a lap, two laps.
-VISITS = [0, 1, 2, 0, 1, 2, 0, 3, 1, 0, 4, *range(5), *range(5)]
+VISITS = [0, 1, 0, 1, 0, 2, 1, 0, 3, *range(4), *range(4)]
 
 
 class Stream:
     """A learner that is given batches one at a time, and its shadow."""
 
-    def __init__(self, family, *, seed=1, n_batches=5, n_rows=50, **parameters):
+    def __init__(self, family, *, seed=1, n_batches=4, n_rows=50, **parameters):
         rng = np.random.default_rng(seed)
         X, labels = family.rows(rng, n_batches * n_rows)
         # clusters come one after the other, so that new batches hold what old ones did not
@@ -65,7 +64,7 @@ def test_objective_of_a_stream_is_a_bound(family):
 def test_whole_laps_make_the_bound_exact(family):
     """Every batch was visited since its last bound, so nothing is unknown any more."""
     stream = Stream(family)
-    for i in [*range(5), *range(5)]:
+    for i in [*range(4), *range(4)]:
         stream.visit(i)
     exact = stream.assert_bounded()
     assert_allclose(stream.learner.lower_bound, exact, rtol=1e-9, atol=1e-6)
@@ -74,10 +73,10 @@ def test_whole_laps_make_the_bound_exact(family):
 def test_old_batches_only_raise_the_objective(family):
     """Laps over batches in memory are memoized inference, with proposals and with bounds."""
     stream = Stream(family, seed=2)
-    for i in range(5):
+    for i in range(4):
         stream.visit(i)
     values = [stream.learner.lower_bound]
-    for i in [*range(5), *reversed(range(5)), *range(5)]:
+    for i in [*range(4), *reversed(range(4)), *range(4)]:
         stream.visit(i)
         values.append(stream.learner.lower_bound)
     assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
@@ -87,7 +86,7 @@ def test_old_batches_only_raise_the_objective(family):
 def test_stream_without_memory(family):
     """Totals of all rows ever seen, none twice; the objective stays a bound."""
     stream = Stream(family, seed=3)
-    for i in range(5):
+    for i in range(4):
         stream.visit(i, memoize=False)
         stream.assert_bounded()
         assert len(stream.learner.memo) == 1
@@ -122,13 +121,11 @@ def test_name_of_a_batch_is_its_content_unless_given(family):
     assert_allclose(totals_of(twice)[0].n.sum(), 120.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("memoize", [True, False])
-def test_fit_goes_on_as_a_stream(family, memoize):
-    """After `fit`, new batches add to its data."""
+def test_fit_goes_on_as_a_stream(family):
+    """After `fit`, new batches add to its data, with or without a memory of them."""
     rng = np.random.default_rng(6)
-    X, _ = family.rows(rng, 200)
-    model = estimator(family, random_state=0, memoize=memoize).fit(X[:120])
-    labels = model.predict(X[:120])
-    model.partial_fit(X[120:])
-    assert_allclose(totals_of(model)[0].n.sum(), 200.0, rtol=1e-10)
-    assert_array_equal(np.unique(labels), np.arange(labels.max() + 1))
+    X, _ = family.rows(rng, 150)
+    for memoize in (True, False):
+        model = estimator(family, random_state=0, memoize=memoize, max_iter=5)
+        quiet_fit(model, X[:100]).partial_fit(X[100:125]).partial_fit(X[125:])
+        assert_allclose(totals_of(model)[0].n.sum(), 150.0, rtol=1e-10)

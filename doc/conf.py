@@ -19,5 +19,3 @@ autodoc_default_options = {
 }
 # autodoc lists the members, in full: numpydoc's tables of them would need a page for each.
 numpydoc_show_class_members = False
-# Else the underscore of "shape (n_components_,)" would be taken for that of a link.
-numpydoc_xref_param_type = True

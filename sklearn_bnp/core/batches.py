@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
+from itertools import pairwise
 from mmap import mmap
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ class Batch(NamedTuple):
         """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
         n_blocks = max(1, -(-len(self.x) // BLOCK_ROWS))
         edges = np.linspace(0, len(self.x), n_blocks + 1).astype(int)
-        return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def _is_mapped(x):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-
 _LEAST_MASS = 1e-9
 
 

@@ -29,8 +29,9 @@ class Birth(Proposal):
     n_seeds : int, default=10
         How many components a target is first broken into; agglomeration then finds how many stay.
     max_rows : int or None, default=None
-        Rows of a target's sample, at the most. None is between 2000 and 10000: few where statistics are long, but
-        four for each of their numbers, for fewer hide parts of a large component.
+        Rows of a target's sample, at the most. None is between 2000 and 10000: few where
+        statistics are long, but four for each of their numbers, for fewer hide parts of a large
+        component.
     max_targets : int or None, default=None
         Targets a lap; all eligible components if None.
     patience : int, default=2

@@ -1,5 +1,7 @@
 """Statistics are sums over rows: batches, weights and repetition change nothing."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -39,7 +41,7 @@ def test_additive_over_batches(family, cuts):
     edges = [0, *cuts, 100]
     parts = [
         local_pass(Batch(i, X[a:b], weight[a:b]), g.model.likelihood, coef, uids)
-        for i, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+        for i, (a, b) in enumerate(pairwise(edges))
     ]
     total = parts[0]
     for part in parts[1:]:

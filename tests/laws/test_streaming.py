@@ -1,6 +1,7 @@
 """Streams: sums stay exact, entropies that cannot be known are bounded, and the objective with them."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, Delete, Merge
@@ -17,7 +18,7 @@ VISITS = [0, 1, 0, 1, 0, 2, 1, 0, 3, *range(4), *range(4)]
 class Stream:
     """A learner that is given batches one at a time, and its shadow."""
 
-    def __init__(self, family, *, seed=1, n_batches=4, n_rows=50, **parameters):
+    def __init__(self, family, *, seed=1, n_batches=4, n_rows=50, birth="split"):
         rng = np.random.default_rng(seed)
         X, labels = family.rows(rng, n_batches * n_rows)
         # clusters come one after the other, so that new batches hold what old ones did not
@@ -25,7 +26,7 @@ class Stream:
         self.weight = rng.gamma(1.0, size=len(X))
         self.learner, _ = learner_for(
             family, X[:n_rows], resp=np.ones((n_rows, 1)),
-            proposals=[Birth(), Merge(), Delete()], **parameters,
+            proposals=[Birth(strategy=birth), Merge(), Delete()],
         )  # fmt: skip
         self.shadow = Shadow(self.learner)
         self.batches = [
@@ -48,8 +49,9 @@ class Stream:
         return exact
 
 
-def test_objective_of_a_stream_is_a_bound(family):
-    stream = Stream(family)
+@pytest.mark.parametrize("birth", ["split", "adopt"])
+def test_objective_of_a_stream_is_a_bound(family, birth):
+    stream = Stream(family, birth=birth)
     for i in VISITS:
         stream.visit(i)
         stream.assert_bounded()

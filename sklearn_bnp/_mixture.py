@@ -90,9 +90,9 @@ class DPMixtureVB(MixturePredictor):
     ----------
     n_components_ : int
         Number of components found. They are sorted by decreasing weight.
-    weights_ : ndarray of shape (n_components_,)
+    weights_ : ndarray of shape (`n_components_`,)
         Expected weights.
-    means_ : ndarray of shape (n_components_, n_features)
+    means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_ : ndarray
         Gaussian observations only: inverses of ``precisions_``; (K, D, D), (K, D) or (K,) for full,
@@ -116,7 +116,7 @@ class DPMixtureVB(MixturePredictor):
         Whether the fit converged.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of features seen during fit, if they were all strings.
 
     References

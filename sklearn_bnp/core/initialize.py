@@ -20,7 +20,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     means : ndarray, shape (K, D), or None
         Seeds in the data's units; otherwise rows are chosen.
     spread : bool
-        Choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2), else uniformly.
+        Choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2) and take a few steps of Bregman
+        k-means (Alg. 2.1); else choose them uniformly.
     """
     n_rows = max(_SEED_ROWS, _SEED_ROWS_A_COMPONENT * n_components)
     x, weight = source.sample(n_rows, rng)
@@ -32,13 +33,13 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     if means is not None:
         points, seeds = z, likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
     else:
-        points = likelihood.seeding_points(likelihood.prior, everything, z)
+        points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
         seeds = None
     if means is None and not spread:
         p = mass / mass.sum()
         rows = rng.choice(len(z), min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
-    resp = lloyd(points, mass, n_components, rng, n_steps=0, centers=seeds)
+    resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     return _summary(likelihood, z, resp * mass[:, np.newaxis])
 
 

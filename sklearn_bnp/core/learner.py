@@ -82,6 +82,11 @@ class Learner:
         """The objective as things stand, in nats."""
         return self.model.elbo(self.totals)
 
+    @property
+    def n_laps(self):
+        """Laps made, of which a stream may have forgotten the first."""
+        return self.history[-1].lap if self.history else 0
+
     def new_uids(self, n):
         """Names for n components, never used before."""
         self._next_uid += n
@@ -176,7 +181,7 @@ class Learner:
         end = time.perf_counter()
         self.coef = self.model.coefficients(self.totals)
         lap = Lap(
-            len(self.history) + 1, len(self.totals.uids), self.lower_bound,
+            self.n_laps + 1, len(self.totals.uids), self.lower_bound,
             self._seconds + time.perf_counter() - start, end - adapted + judged - start,
             dict(verdict.tried + adopted), dict(verdict.n_accepted + n_kept),
         )  # fmt: skip

@@ -86,7 +86,7 @@ class SplitEdit(NamedTuple):
         Uids.
     rows : dict
         Batch id -> `StatBag` of the created components. A batch that is missing was not seen by
-        the proposal and keeps its components.
+        the proposal and keeps its components, in which one of the created lives on.
     """
 
     removed: tuple

@@ -55,7 +55,7 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(
-            len(learner.history) + 1, len(learner.totals.uids), learner.lower_bound,
+            learner.n_laps + 1, len(learner.totals.uids), learner.lower_bound,
             time.perf_counter() - start, 0.0, {}, {},
         )  # fmt: skip
         learner.history.append(lap)

@@ -135,14 +135,28 @@ class SplitTrial:
     def successors(self, totals, rest=None):
         """Statistics of what takes the place of the removed, over all batches.
 
-        ``rest`` is what batches hold of the removed components that were not observed. A single
-        removed component stays alive for these; several cannot be redistributed, and None says so.
+        ``rest`` is what batches hold of the removed components that were not observed. It cannot be
+        shared out; a single removed component lives on in the successor that explains it best, and
+        several cannot, so that None says no.
         """
+        observed = rest is None or not rest.n.sum() > 0
+        if not observed and len(self.removed) > 1:
+            return None
+        if not observed:
+            heir = int(np.argmax(self.coef @ rest.s[0]))
+            self._rename(heir, self.target)
         bags = list(self.rows.values())
         out = StatBag(bags[0].uids, sum(b.s for b in bags), sum(b.entropy for b in bags))
-        if rest is None or not rest.n.sum() > 0:
-            return out
-        return out.concatenated(rest) if len(self.removed) == 1 else None
+        if not observed:
+            out.s[heir] += rest.s[0]
+            out.entropy[heir] += rest.entropy[0]
+        return out
+
+    def _rename(self, j, uid):
+        """Let successor j be known as ``uid``."""
+        self.created = (*self.created[:j], uid, *self.created[j + 1 :])
+        uids = np.asarray(self.created, dtype=np.int64)
+        self.rows = {batch_id: bag._replace(uids=uids) for batch_id, bag in self.rows.items()}
 
     def edit(self):
         return SplitEdit(self.removed, self.created, self.rows)

@@ -23,8 +23,9 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 _SEED_ROWS = 2000
 # Numbers in the sample's statistics (rows x P) up to which every way of seeding is tried.
 _SMALL = 100_000
-# How often each way is tried on all of the data: much depends on the first split.
-_FIRST_RESTARTS = 2
+# With fewer other components than this each way is tried more than once: much depends on the first
+# splits, and there is little to do.
+_FEW, _FEW_RESTARTS = 4, 2
 
 
 class Creation(NamedTuple):
@@ -216,8 +217,8 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     elif model.likelihood.n_features == 1:
         ways = ways[::2]
     ways = list(dict.fromkeys(ways))
-    if len(others) == 0 and len(ways) > 1:
-        ways *= _FIRST_RESTARTS
+    if len(others) < _FEW and len(ways) > 1:
+        ways *= _FEW_RESTARTS
     best = None
     for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)

@@ -24,6 +24,8 @@ from sklearn.mixture import BayesianGaussianMixture
 from threadpoolctl import threadpool_limits
 
 from sklearn_bnp import DPMixtureVB
+from sklearn_bnp._kernels import _responsibilities as kernel
+from sklearn_bnp.core.batches import BLOCK_ROWS
 
 from . import report
 from .generators import gaussians
@@ -32,17 +34,27 @@ from .oracle import one_hot
 LAPS = 5
 
 
-def summary_steps(
-    X: NDArray, resp: NDArray, n_nonzero: int
-) -> tuple[Callable[[], None], Callable[[], None]] | None:
-    """Two calls, dense and L-sparse: each makes the statistics (N, S) of X once.
+def summary_seconds(X: NDArray, n_components: int, n_nonzero: int, repeat: int) -> float:
+    """What the summary step adds to a local step, in seconds: with statistics minus without.
 
-    TO BE FILLED IN with the functions of ``sklearn_bnp._kernels`` (allocate the outputs and pick
-    the top L of ``resp`` here, outside of the calls that are timed). None: not measured.
-
-    X: (N, D); resp: (N, K), rows sum to 1; n_nonzero: L.
+    Both steps use the same statistics s(x), which are built once. Random coefficients make all
+    responsibilities positive, so that the dense step has nothing to skip.
     """
-    return None
+    rng = np.random.default_rng(0)
+    n_statistics = kernel.n_statistics(X.shape[1], kernel.Quadratic.FULL, True)
+    coef = 0.05 * rng.standard_normal((n_components, n_statistics))
+    s, entropy = np.empty_like(coef), np.empty(n_components)
+    resp = np.empty((BLOCK_ROWS, n_components))
+
+    def step(s):
+        for start in range(0, len(X), BLOCK_ROWS):
+            rows = X[start : start + BLOCK_ROWS]
+            kernel.local_step(
+                rows, coef, kernel.Quadratic.FULL, True, None, None, resp[: len(rows)], s, entropy,
+                None, n_nonzero, 1,
+            )  # fmt: skip
+
+    return least_seconds(lambda: step(s), repeat) - least_seconds(lambda: step(None), repeat)
 
 
 def least_seconds(call: Callable[[], None], repeat: int) -> float:
@@ -136,9 +148,8 @@ def main() -> None:
         gain(base, ours.get(("float64", 2, None)), 7.0, "float64, two threads"),
         gain(one, ours.get(("float32", 1, None)), 2.0, "float32 over float64"),
     ]
-    calls = summary_steps(X, resp, 4)
     dense, sparse = (
-        (None, None) if calls is None else [least_seconds(call, args.repeat) for call in calls]
+        summary_seconds(X, args.components, n, args.repeat) for n in (args.components, 4)
     )
     targets.append(gain(dense, sparse, 5.0, "summary step, L = 4 over dense"))
     report.print_targets(targets)

@@ -20,7 +20,7 @@ from sklearn_bnp import Delete, DPMixtureVB, GaussianObservation, Merge
 from . import report
 from .generators import one_gaussian_1d
 
-PAIRS_ONLY: dict = {}
+PAIRS_ONLY = {"max_members": 2}
 """Settings of `Merge` under which it merges two at a time and no more (as the thesis does)."""
 
 PRIORS = {

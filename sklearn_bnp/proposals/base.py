@@ -247,8 +247,10 @@ class Failures:
     def note(self, key, mass, times=1):
         self._memory[key] = (self.count(key, mass) + times, mass)
 
-    def clear(self):
-        self._memory.clear()
+    def forgive(self):
+        """Allow each key one more attempt."""
+        least = self.patience - 1
+        self._memory = {key: (min(n, least), then) for key, (n, then) in self._memory.items()}
 
 
 class Proposal(BaseEstimator, ABC):

@@ -156,8 +156,8 @@ class Birth(Proposal):
         return creation
 
     def last_resort(self):
-        """Nothing is left to try: try again what failed, with other seeds."""
-        self._failures.clear()
+        """Nothing is left to try: one more attempt, with other seeds, at each that failed."""
+        self._failures.forgive()
 
     def new_data(self):
         """New rows may hold what old ones did not: try again."""

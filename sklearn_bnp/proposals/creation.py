@@ -200,7 +200,8 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     n_seeds : int
         Seeds to start from; 2 are tried as well.
     attempt : int
-        Which way of seeding to try where rows are many, counted from 0.
+        How often the target has been tried. Where rows are few, the first attempt tries every way of
+        seeding; other attempts try one of them, each the next.
     rng : numpy.random.RandomState
     adapt : bool
         Let the prior adapt to the successors: worth its cost where components are few.
@@ -212,12 +213,12 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     """
     mass = sample.mass if sample.weight is None else sample.mass * sample.weight
     ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
-    if not tries_all_ways(sample, len(target)):
-        ways = [ways[attempt % len(ways)]]
-    elif model.likelihood.n_features == 1:
+    every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW
+    if model.likelihood.n_features == 1:
         ways = ways[::2]
-    ways = list(dict.fromkeys(ways))
-    if len(others) < _FEW and len(ways) > 1:
+    if not (every_way and (attempt == 0 or few)):
+        ways = [ways[attempt % len(ways)]]
+    elif few:
         ways *= _FEW_RESTARTS
     best = None
     for n, whiten in ways:

@@ -247,10 +247,11 @@ class Failures:
     def note(self, key, mass, times=1):
         self._memory[key] = (self.count(key, mass) + times, mass)
 
-    def forgive(self):
-        """Allow each key one more attempt."""
-        least = self.patience - 1
-        self._memory = {key: (min(n, least), then) for key, (n, then) in self._memory.items()}
+    def forgive(self, keys):
+        """Allow each of ``keys`` one more attempt."""
+        for key in keys & self._memory.keys():
+            n, then = self._memory[key]
+            self._memory[key] = (min(n, self.patience - 1), then)
 
 
 class Proposal(BaseEstimator, ABC):

@@ -80,6 +80,7 @@ class Birth(Proposal):
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
+        self._cheap = set()  # components whose samples are small
         self._waited = {}  # laps since a component was last a target, for "adopt"
 
     def wants(self, totals):
@@ -150,14 +151,15 @@ class Birth(Proposal):
             adapt=len(totals.uids) <= _ADAPT_BELOW,
         )  # fmt: skip
         if creation is None or creation.gain <= 0:
-            every_way = tries_all_ways(sample, totals.s.shape[1])
-            self._failures.note(uid, n, self.patience if every_way else 1)
+            if tries_all_ways(sample, totals.s.shape[1]):
+                self._cheap.add(uid)
+            self._failures.note(uid, n, self.patience if uid in self._cheap else 1)
             return None
         return creation
 
     def last_resort(self):
-        """Nothing is left to try: one more attempt, with other seeds, at each that failed."""
-        self._failures.forgive()
+        """Nothing is left to try: one more attempt, with other seeds, where attempts are cheap."""
+        self._failures.forgive(self._cheap)
 
     def new_data(self):
         """New rows may hold what old ones did not: try again."""

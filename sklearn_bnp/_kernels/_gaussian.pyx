@@ -42,7 +42,8 @@ def scale_matrices(
                 p += D - i
                 if linear:
                     for j in range(i, D):
-                        out[m, i, j] += kappa * prior_mean[i] * prior_mean[j] - total * mean[m, i] * mean[m, j]
+                        out[m, i, j] += (kappa * prior_mean[i] * prior_mean[j]
+                                         - total * mean[m, i] * mean[m, j])
                 out[m, i, i] += n * ridge[i]
 
 

@@ -21,10 +21,8 @@ from libc.stdlib cimport calloc, free, malloc
 
 from cython cimport floating
 
-import numpy as np
-
 from ._tiles cimport (
-    Problem, add_sparse, features, flush, gemm, keep_top, softmax_rows_d, softmax_rows_f, summarise_tile,
+    Problem, features, flush, gemm, keep_top, softmax_rows_d, softmax_rows_f, summarise_tile,
     tile_rows,
 )
 

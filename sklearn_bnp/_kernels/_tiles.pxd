@@ -67,7 +67,7 @@ cdef inline void features(floating* out, const floating* x, Py_ssize_t n, Proble
 
 
 cdef inline void gemm(char* ta, char* tb, int m, int n, int k, const floating* a, int lda,
-                       const floating* b, int ldb, floating beta, floating* c, int ldc) noexcept nogil:
+                      const floating* b, int ldb, floating beta, floating* c, int ldc) noexcept nogil:
     cdef floating one = 1
     if floating is double:
         dgemm(ta, tb, &m, &n, &k, &one, <double*>a, &lda, <double*>b, &ldb, &beta, c, &ldc)
@@ -103,7 +103,8 @@ cdef inline floating kth_largest(floating* v, Py_ssize_t n, Py_ssize_t k) noexce
     return v[want]
 
 
-cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t L, floating* scratch) noexcept nogil:
+cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t L,
+                          floating* scratch) noexcept nogil:
     """All but the L largest weights of each row become negligible; of ties the first stay (Alg. 7.2)."""
     cdef Py_ssize_t i, k, spare
     cdef floating bar
@@ -135,8 +136,8 @@ cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t L,
 
 
 cdef inline void add_sparse(floating* out, const floating* features, const floating* resp, Py_ssize_t n,
-                      Py_ssize_t K, Py_ssize_t P, Py_ssize_t* start, Py_ssize_t* rows,
-                      floating* values) noexcept nogil:
+                            Py_ssize_t K, Py_ssize_t P, Py_ssize_t* start, Py_ssize_t* rows,
+                            floating* values) noexcept nogil:
     """out += R' S over the nonzeros of R (n, K), bucketed by component and taken four at a time.
 
     Work space: start (K + 1,), rows and values (n K,).
@@ -184,13 +185,13 @@ cdef inline void add_sparse(floating* out, const floating* features, const float
 
 
 cdef inline void summarise_tile(floating* out, const floating* features, const floating* resp, Py_ssize_t n,
-                     Problem q, bint sparse, Py_ssize_t* rows, floating* values) noexcept nogil:
+                                Problem q, bint sparse, Py_ssize_t* rows, floating* values) noexcept nogil:
     """out (K, P) += R' S for one tile; rows (K + 1 + n K,) and values (n K,) are work space."""
     if sparse:
         add_sparse(out, features, resp, n, q.K, q.P, rows, rows + q.K + 1, values)
     else:
         gemm("N", "T", <int>q.P, <int>q.K, <int>n, features, <int>q.P, resp, <int>q.K,
-              <floating>1, out, <int>q.P)
+             <floating>1, out, <int>q.P)
 
 
 cdef inline void flush(double* stats, floating* partial, Py_ssize_t size) noexcept nogil:

@@ -20,8 +20,8 @@ _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
 # Mass under which a component counts as empty: less than a sum over the data can resolve.
 _EMPTY = 1e-8
-# Name of what batches left behind that will not be seen again.
-_PAST = "batches that are gone"
+# Name of what batches left behind that will not be seen again; no user's batch_id equals it.
+_PAST = ("sklearn_bnp", "batches that are gone")
 
 
 class Lap(NamedTuple):

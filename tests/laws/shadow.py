@@ -26,6 +26,8 @@ class Shadow:
         Batch id -> components of the columns.
     features, weight : dict
         Batch id -> s(x) of its rows, and their weights.
+    values : list
+        The learner's objective after each visit, and when another lap begins.
     gains : list
         Changes of the objective by each verdict that accepted something.
     accepted : list of str
@@ -37,7 +39,8 @@ class Shadow:
     def __init__(self, learner):
         self.learner = learner
         self.resp, self.uids, self.features, self.weight = {}, {}, {}, {}
-        self.gains, self.accepted, self.slack, self.entropy_slack = [], [], 0.0, 0.0
+        self.values, self.gains, self.accepted = [], [], []
+        self.slack, self.entropy_slack = 0.0, 0.0
         self._begin, self._visit = learner.begin_lap, learner.visit
         self._judge = learner.scheduler.judge
         learner.begin_lap, learner.visit = self.begin_lap, self.visit
@@ -46,6 +49,8 @@ class Shadow:
     def begin_lap(self, *args, **kwargs):
         """Keep what a lap that is taken back falls back on; responsibilities are never changed."""
         self._before = self.learner.memo, dict(self.resp), dict(self.uids)
+        if self.values:
+            self.values.append(self.learner.lower_bound)
         self._begin(*args, **kwargs)
 
     def visit(self, batch, **kwargs):
@@ -61,6 +66,7 @@ class Shadow:
         self.uids[name] = learner.totals.uids.copy()
         self.weight[name] = np.ones(len(z)) if batch.weight is None else batch.weight
         self._visit(batch, **kwargs)
+        self.values.append(learner.lower_bound)
 
     def judge(self, model, totals, memo):
         """Repeat accepted proposals on responsibilities; note what each verdict gains."""

@@ -5,12 +5,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, Merge
+from sklearn_bnp.core.batches import Block
 from sklearn_bnp.core.memo import Memo
 from sklearn_bnp.core.stats import SplitEdit, StatBag, UnionEdit
+from sklearn_bnp.proposals.base import SplitTrial
 from tests.reference import mixtures
 
 from .families import FAMILIES
-from .harness import learner_for, random_resp, totals_under
+from .harness import given, learner_for, random_resp, totals_under
 from .shadow import Shadow
 
 PROPOSALS = {
@@ -210,6 +212,28 @@ def test_union_that_some_batches_did_not_see():
         assert_allclose(bag.s, expected.s, rtol=1e-12)
         assert 0.0 <= bag.entropy[2] < expected.entropy[2]
         assert_allclose(bag.entropy[:2], expected.entropy[:2], rtol=1e-12)
+
+
+def test_rows_with_a_trace_of_a_split_component():
+    """A split of shares from 1e-12 to 1 keeps sums, and the entropy of what it does not split."""
+    rng = np.random.default_rng(10)
+    X, _ = FAMILIES[0].rows(rng, 60)
+    mass = 10.0 ** -np.linspace(0, 12, 60)
+    weight = rng.gamma(1.0, size=60)
+    resp = np.column_stack([mass, 1.0 - mass])
+    g = given(FAMILIES[0], X, resp, weight)
+    coef = g.model.likelihood.coefficients(g.model.prior, g.features[:2] * 20.0)
+    trial = SplitTrial("birth", (7,), (8, 9), coef, g.model.likelihood)
+    trial.observe(Block(g.z, weight, resp, np.array([7, 3])))
+    trial.close("batch", g.totals._replace(uids=np.array([7, 3])))
+    row = trial.successors(g.totals)
+    size = (weight * mass) @ np.abs(g.features)
+    assert np.all(np.abs(row.s.sum(axis=0) - g.s[0]) <= 1e-12 * size)
+    shares, _ = mixtures.responsibilities(g.features @ coef.T)
+    entropy = mixtures.entropies(mass[:, np.newaxis] * shares, weight).sum()
+    # shares of 1e-6 and less may stay whole: what splitting them would add is at most log 2 of them
+    low = entropy - np.log(2.0) * (weight * mass) @ (mass <= 1e-6)
+    assert low - 1e-12 <= row.entropy.sum() <= entropy + 1e-12
 
 
 def test_unknown_batch():

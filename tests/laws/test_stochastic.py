@@ -60,11 +60,13 @@ def test_totals_have_the_mass_of_the_population(family, total):
     """At each step, whatever the size of the batch; of what was seen so far, if that is not known."""
     rng = np.random.default_rng(3)
     X, _ = family.rows(rng, 200)
-    learner, source = learner_for(family, X, resp=random_resp(rng, 200, 3), n_batches=4)
+    learner, source = learner_for(
+        family, X, resp=random_resp(rng, 200, 3), weight=rng.gamma(1.0, size=200)
+    )
     seen = 0.0
     for rows in np.split(np.arange(200), [20, 110, 120]):
         stochastic_step(learner, source.rows(rows), total, 0.7, 1.0)
-        seen += len(rows)
+        seen += source.weight[rows].sum()
         assert_allclose(learner.totals.n.sum(), seen if total is None else total, rtol=1e-10)
         assert np.all(learner.totals.entropy >= 0)
 

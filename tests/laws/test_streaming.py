@@ -24,6 +24,7 @@ class Stream:
         # clusters come one after the other, so that new batches hold what old ones did not
         X = X[np.argsort(labels + rng.uniform(0, 1.5, size=len(X)))]
         self.weight = rng.gamma(1.0, size=len(X))
+        self.birth = birth
         self.learner, _ = learner_for(
             family, X[:n_rows], resp=np.ones((n_rows, 1)),
             proposals=[Birth(strategy=birth), Merge(), Delete()],
@@ -35,7 +36,12 @@ class Stream:
         ]
 
     def visit(self, i, **kwargs):
+        """One call; what it does with the batch in hand, again and again, only raises the objective."""
+        self.shadow.values.clear()
         stream_batch(self.learner, self.batches[i], **kwargs)
+        if self.birth == "split":
+            values = np.array([*self.shadow.values, self.learner.lower_bound])
+            assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
 
     def assert_bounded(self):
         """Sums as from scratch; entropies, and so the objective, not above."""

@@ -1,0 +1,163 @@
+"""Stick-breaking weights with Beta posteriors, for priors that share weights between groups.
+
+Topics of documents and states of hidden Markov models have global weights pi_k = u_k prod_{l<k}
+(1 - u_l), u_k ~ Beta(1, gamma), with q(u_k) = Beta(rho_k omega_k, (1 - rho_k) omega_k). Their
+objective adds up terms ``n_k E[log u_k] + m_k E[log(1 - u_k)]``, the divergence of q(u), and
+functions of E[pi]. Two things make it computable for a million groups:
+
+- With phi(x) = psi(x) - log x, ``E[log u] = log rho + phi(rho omega) - phi(omega)``. The logarithm
+  of the mean, which cancels against the groups' own terms, is kept apart from the rest, which is
+  O(1 / omega).
+- The terms lnG(x), x psi(x) of the entropy of a Beta cancel to all digits when omega is 1e12, as
+  it is for the last stick of a million documents. What is left after the cancellation has a short
+  asymptotic series (DLMF 5.11.1, 5.11.2), which is used directly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln, log_expit, zeta
+
+# From here on the series below are exact to double precision: their next terms are < 1e-15.
+_ASYMPTOTIC = 20.0
+# Half of log(2 pi e): entropy of a standard normal variable.
+_HALF_LOG_2PIE = 0.5 * (np.log(2.0 * np.pi) + 1.0)
+
+
+class Sticks(NamedTuple):
+    """Global parameters of q(u): means and concentrations of the Beta posteriors, (5.8).
+
+    The topics are in the order of the sticks, which the caller chooses.
+    """
+
+    rho: np.ndarray  # (K,) in (0, 1): E[u_k]
+    omega: np.ndarray  # (K,) > 0; infinite where u_k is known
+
+
+class StickTerms(NamedTuple):
+    """A part of the objective and its derivatives in logit rho and log omega."""
+
+    value: float
+    logit_rho: np.ndarray  # (K,)
+    log_omega: np.ndarray  # (K,)
+
+
+def logit(rho):
+    """``log rho - log(1 - rho)``, shape (K,)."""
+    return np.log(rho) - np.log1p(-rho)
+
+
+def log_weights(logit_rho):
+    """Logarithms of E[pi_1], ..., E[pi_K], E[pi_>]; (5.11).
+
+    Parameters
+    ----------
+    logit_rho : ndarray, shape (K,)
+        Means of the sticks, as log odds: 1 - rho has all its digits however small it is.
+
+    Returns
+    -------
+    ndarray, shape (K + 1,)
+        The last entry is the mass of all components that are not there yet.
+    """
+    log_left = np.concatenate([[0.0], np.cumsum(log_expit(-logit_rho))])
+    log_left[:-1] += log_expit(logit_rho)
+    return log_left
+
+
+def chain_to_logits(slopes, rho):
+    """Gradient in logit rho (K,) of a function whose slopes in log pi (K + 1,) are given.
+
+    Stick k raises log pi_k by 1 - rho_k, and lowers that of all later ones, and of the rest, by
+    rho_k.
+    """
+    after = np.cumsum(slopes[::-1])[::-1][1:]
+    return (1.0 - rho) * slopes[:-1] - rho * after
+
+
+def beta_remainders(x):
+    """What is left of the functions of a Beta's parameters when their leading terms cancel.
+
+    Parameters
+    ----------
+    x : ndarray of positive numbers
+
+    Returns
+    -------
+    phi : ndarray
+        ``psi(x) - log x``, about -1 / 2x.
+    h : ndarray
+        ``x phi'(x) = x psi'(x) - 1``, about 1 / 2x.
+    g : ndarray
+        ``lnG(x) - x psi(x) + x``, about ``log(2 pi e / x) / 2``; its derivative is -h.
+    """
+    small = x < _ASYMPTOTIC
+    big = np.where(small, _ASYMPTOTIC, x)
+    i1 = 1.0 / big
+    i2 = i1 * i1
+    phi = -i1 * (1 / 2 + i1 * (1 / 12 - i2 * (1 / 120 - i2 * (1 / 252 - i2 / 240))))
+    h = i1 * (1 / 2 + i1 * (1 / 6 - i2 * (1 / 30 - i2 * (1 / 42 - i2 / 30))))
+    g = i1 * (1 / 6 - i2 * (1 / 90 - i2 * (1 / 210 - i2 / 210)))
+    g += _HALF_LOG_2PIE - 0.5 * np.log(big)
+    if small.any():
+        s = x[small]
+        psi = digamma(s)
+        phi[small] = psi - np.log(s)
+        h[small] = s * zeta(2.0, s) - 1.0  # zeta(2, .) is the trigamma function
+        g[small] = gammaln(s) - s * psi + s
+    return phi, h, g
+
+
+def balanced_omega(logit_rho, ones, zeros):
+    """Best omega given rho when omega is large, shape (K,).
+
+    The objective depends on omega through ``ones phi(a) + zeros phi(b) - (ones + zeros) phi(omega)
+    + g(a) + g(b) - g(omega)``; with the leading terms of phi and g its maximum is at
+    ``omega = ones (1 - rho) / rho + zeros rho / (1 - rho)``. Where rho = ones / (ones + zeros),
+    this is the rule of thumb (5.39), ``ones + zeros``; at the last stick it is far larger.
+    """
+    return ones * np.exp(-logit_rho) + zeros * np.exp(logit_rho)
+
+
+def stick_terms(logit_rho, log_omega, ones, zeros, gamma):
+    """Terms of the objective in which q(u) enters other than through E[pi].
+
+    Equivalent to ``sum_k (ones_k - 1) (E[log u_k] - log rho_k) + (zeros_k - gamma)
+    (E[log(1 - u_k)] - log(1 - rho_k)) - KL(q(u_k) || Beta(1, gamma))``, but exact for any omega.
+
+    Parameters
+    ----------
+    logit_rho, log_omega : ndarray, shape (K,)
+        The sticks.
+    ones, zeros : ndarray, shape (K,)
+        Parameters of Beta(u_k) that the prior and the expected logarithms make up together:
+        for D documents D + 1 and ``D (K + 1 - k) + gamma``, (5.25).
+    gamma : float
+        Concentration of the prior.
+
+    Returns
+    -------
+    StickTerms
+    """
+    n_sticks = len(logit_rho)
+    omega = np.exp(log_omega)
+    log_rho, log_left = log_expit(logit_rho), log_expit(-logit_rho)
+    rho, left = np.exp(log_rho), np.exp(log_left)
+    a, b = rho * omega, left * omega
+
+    phi, h, g = beta_remainders(np.concatenate([a, b, omega]))
+    phi_a, phi_b, phi_omega = phi.reshape(3, n_sticks)
+    h_a, h_b, h_omega = h.reshape(3, n_sticks)
+    g_a, g_b, g_omega = g.reshape(3, n_sticks)
+
+    value = n_sticks * np.log(gamma) + np.sum(log_rho + gamma * log_left)
+    value += np.sum(g_a + g_b - g_omega)
+    value += np.sum(ones * (phi_a - phi_omega) + zeros * (phi_b - phi_omega))
+    in_log_a, in_log_b = (ones - a) * h_a, (zeros - b) * h_b
+    return StickTerms(
+        value=value,
+        logit_rho=left * (1.0 + in_log_a) - rho * (gamma + in_log_b),
+        log_omega=in_log_a + in_log_b - (ones + zeros - omega) * h_omega,
+    )

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..proposals.base import Context
-from .local import local_pass
 from .memo import Memo
 from .scheduler import Scheduler
 from .stats import StatBag
@@ -121,17 +120,18 @@ class Learner:
     def visit(self, batch, *, update=True):
         """Local and summary step of one batch, increment of the totals, and a global step."""
         start = time.perf_counter()
-        bag = local_pass(
-            batch, self.model.likelihood, self.coef, self.totals.uids, self._observers,
-            n_nonzero=self.n_nonzero, n_threads=self.n_threads,
+        old = self.memo.get(batch.batch_id, self.totals.uids)
+        bag = self.model.local_pass(
+            batch, self.coef, self.totals.uids, self._observers,
+            old=old, n_nonzero=self.n_nonzero, n_threads=self.n_threads,
         )  # fmt: skip
         for observer in self._observers:
             observer.close(batch.batch_id, bag)
-        old = self.memo.get(batch.batch_id, self.totals.uids)
-        self.totals = self.totals.add(bag) if old is None else self.totals.add(bag).add(old, -1.0)
+        self.totals = self.totals.exchanged(old, bag)
         self.memo.put(batch.batch_id, bag)
         self._seen.add(batch.batch_id)
         if update:
+            self.model = self.model.updated(self.totals)
             self.coef = self.model.coefficients(self.totals)
         self._seconds += time.perf_counter() - start
 

@@ -60,8 +60,7 @@ class Memo:
         for batch_id in self._bags:
             if batch_id not in batch_ids:
                 bag = self._current(batch_id).aligned(uids)
-                out.s[...] += bag.s
-                out.entropy[...] += bag.entropy
+                out = out.add(bag)
         return out
 
     def record(self, edit):
@@ -72,9 +71,7 @@ class Memo:
         """Sum over all batches: the statistics of everything seen. Drops the edits it has replayed."""
         out = StatBag.zeros(uids, n_statistics)
         for batch_id in self._bags:
-            bag = self.get(batch_id, uids)
-            out.s[...] += bag.s
-            out.entropy[...] += bag.entropy
+            out = out.add(self.get(batch_id, uids))
         self._forgotten += len(self._edits)
         self._edits.clear()
         return out

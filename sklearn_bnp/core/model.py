@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .local import local_pass
+
+import numpy as np
+
 
 class Model(NamedTuple):
     """What the learner knows of the model; immutable.
@@ -31,8 +35,12 @@ class Model(NamedTuple):
         return {
             "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
             "entropy": float(np.sum(totals.entropy)),
-            "allocation": float(self.allocation.elbo(totals.n)),
+            "allocation": self.allocation_term(totals),
         }
+
+    def allocation_term(self, totals):
+        """What the allocation model adds to the objective, in nats."""
+        return float(self.allocation.elbo(totals.n))
 
     def elbo(self, totals):
         return sum(self.elbo_terms(totals).values())
@@ -42,6 +50,42 @@ class Model(NamedTuple):
         coef = self.likelihood.coefficients(self.prior, totals.s)
         coef[:, -1] += self.allocation.expected_log_weights(totals.n)
         return coef
+
+    def local_pass(self, batch, coef, uids, observers=(), *, old=None, **settings):
+        """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
+        return local_pass(batch, self.likelihood, coef, uids, observers, **settings)
+
+    def updated(self, totals):
+        """The model after those global steps that are no function of the totals: there are none."""
+        return self
+
+    def replacement_gains(self, totals, replacements, fixed):
+        """Change of the objective by each of several replacements of components.
+
+        Parameters
+        ----------
+        totals : StatBag
+        replacements : list of pairs
+            Uids that go, and the `StatBag` of what comes.
+        fixed : ndarray
+            Change of the data and entropy terms.
+        """
+        width = len(totals.n) + max((len(new.n) for _, new in replacements), default=0)
+        n = np.full((len(replacements), width), np.nan)
+        n[:, : len(totals.n)] = totals.n
+        for row, (removed, new) in zip(n, replacements, strict=True):
+            row[totals.positions(removed)] = np.nan
+            row[len(totals.n) : len(totals.n) + len(new.n)] = new.n
+        return fixed + self.allocation.elbo(n) - self.allocation.elbo(totals.n)
+
+    def union_gains(self, totals, groups):
+        """Change of the allocation term for each group (lists of rows) joined."""
+        n = np.tile(totals.n, (len(groups), 1))
+        for row, group in zip(n, groups, strict=True):
+            mass = row[list(group)].sum()
+            row[list(group)] = np.nan
+            row[group[0]] = mass
+        return self.allocation.elbo(n) - self.allocation.elbo(totals.n)
 
     def with_adapted_prior(self, totals, n_iter):
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))

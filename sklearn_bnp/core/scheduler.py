@@ -275,27 +275,16 @@ class _State:
 
     def gains(self, trials, fixed):
         """Exact gains: ``fixed`` plus the change of the allocation term as things stand."""
-        if not trials:
-            return np.empty(0)
-        width = len(self.totals.n) + max(
-            0 if t.successors is None else len(t.successors.n) for t in trials
-        )
-        n = np.full((len(trials), width), np.nan)
-        n[:, : len(self.totals.n)] = self.totals.n
-        for row, trial in zip(n, trials, strict=True):
-            if trial.successors is not None:
-                row[self.totals.positions(trial.removed)] = np.nan
-                row[len(self.totals.n) : len(self.totals.n) + len(trial.successors.n)] = (
-                    trial.successors.n
-                )
-        return (
-            np.asarray(fixed)
-            + self.model.allocation.elbo(n)
-            - self.model.allocation.elbo(self.totals.n)
-        )
+        gains = np.asarray(fixed, dtype=float)
+        live = [i for i, trial in enumerate(trials) if trial.successors is not None]
+        if live:
+            replacements = [(trials[i].removed, trials[i].successors) for i in live]
+            gains[live] = self.model.replacement_gains(self.totals, replacements, gains[live])
+        return gains
 
     def accept(self, trial):
         self.totals = self.totals.replaced(trial.removed, trial.successors)
+        self.model = self.model.updated(self.totals)
 
     def accept_adapted(self, trial):
         """Accept if the objective rises when the prior adapts, with and without the trial."""

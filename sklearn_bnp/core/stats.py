@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
+
 
 class StatBag(NamedTuple):
     """Statistics of K components.
@@ -23,11 +25,14 @@ class StatBag(NamedTuple):
         ``sum_n w_n r_nk s(x_n)``; the last column is the count N_k.
     entropy : ndarray, shape (K,)
         ``-sum_n w_n r_nk log r_nk`` (3.51).
+    docs : DocumentCounts or NoDocuments
+        How often each document uses each component, where rows are grouped in documents.
     """
 
     uids: np.ndarray
     s: np.ndarray
     entropy: np.ndarray
+    docs: DocumentCounts | NoDocuments = NO_DOCUMENTS
 
     @classmethod
     def zeros(cls, uids, n_statistics):
@@ -45,11 +50,19 @@ class StatBag(NamedTuple):
         return np.array([where[int(uid)] for uid in uids], dtype=np.intp)
 
     def take(self, rows):
-        return StatBag(self.uids[rows], self.s[rows], self.entropy[rows])
+        uids = self.uids[rows]
+        return StatBag(uids, self.s[rows], self.entropy[rows], self.docs.only(uids.tolist()))
 
     def add(self, other, sign=1.0):
         """``self + sign * other``; both must list the same components in the same order."""
-        return StatBag(self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy)
+        docs = self.docs.joined(other.docs) if sign > 0 else self.docs.without(other.docs)
+        return StatBag(
+            self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, docs
+        )
+
+    def exchanged(self, old, new):
+        """The sum once a batch leaves ``new`` behind instead of ``old`` (None: nothing)."""
+        return self.add(new) if old is None else self.add(old, -1.0).add(new)
 
     def aligned(self, uids):
         """The same statistics listed as ``uids``, with zeros for components not in the bag (4.21)."""
@@ -61,7 +74,7 @@ class StatBag(NamedTuple):
         known = old >= 0
         out.s[known] = self.s[old[known]]
         out.entropy[known] = self.entropy[old[known]]
-        return out
+        return out._replace(docs=self.docs)
 
     def concatenated(self, other):
         """Both bags' components, this one's first."""
@@ -74,6 +87,7 @@ class StatBag(NamedTuple):
             np.concatenate([self.uids[keep], rows.uids]),
             np.concatenate([self.s[keep], rows.s]),
             np.concatenate([self.entropy[keep], rows.entropy]),
+            self.docs.replaced(removed, rows.docs),
         )
 
 
@@ -130,4 +144,5 @@ def union_row(bag, removed, created, entropy=None):
     s = bag.s[parts].sum(axis=0, keepdims=True)
     if entropy is None:
         entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(max(1, len(removed))))
-    return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]))
+    docs = bag.docs.union(removed, created[0])
+    return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]), docs)

@@ -7,7 +7,6 @@ import time
 import numpy as np
 
 from .learner import Lap
-from .local import local_pass
 
 
 def stochastic_step(learner, batch, total, decay, offset):
@@ -23,8 +22,8 @@ def stochastic_step(learner, batch, total, decay, offset):
     learner.n_steps += 1
     learner.mass_seen += batch.total_weight
     total = learner.mass_seen if total is None else float(total)
-    bag = local_pass(
-        batch, learner.model.likelihood, learner.coef, learner.totals.uids,
+    bag = learner.model.local_pass(
+        batch, learner.coef, learner.totals.uids,
         n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
     )  # fmt: skip
     rate = (offset + learner.n_steps) ** -decay

@@ -109,7 +109,7 @@ def _own_components(learner, batch_id):
         row = bag.take([k])._replace(uids=np.array(created, dtype=np.int64))
         removed = (int(bag.uids[k]),)
         totals = learner.totals.replaced(removed, rest.take([k]).concatenated(row))
-        change = model.allocation.elbo(totals.n) - model.allocation.elbo(learner.totals.n)
+        change = model.allocation_term(totals) - model.allocation_term(learner.totals)
         if len(totals.uids) > scheduler.max_components or not gain[k] + change > 0:
             break
         learner.totals = totals

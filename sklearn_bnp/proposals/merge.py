@@ -91,7 +91,7 @@ class Merge(Proposal):
         K = len(totals.uids)
         i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
         pairs = list(zip(i.tolist(), j.tolist(), strict=True))
-        gain = self._data_gain(model, totals, i, j) + self._allocation_gain(model, totals, pairs)
+        gain = self._data_gain(model, totals, i, j) + model.union_gains(totals, pairs)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
         return [pairs[p] for p in best if gain[p] > 0]
 
@@ -99,16 +99,6 @@ class Merge(Proposal):
     def _data_gain(model, totals, i, j):
         own = model.likelihood.evidence(model.prior, totals.s)
         return model.likelihood.evidence(model.prior, totals.s[i] + totals.s[j]) - own[i] - own[j]
-
-    @staticmethod
-    def _allocation_gain(model, totals, groups):
-        """Change of the allocation term for each group joined."""
-        n = np.tile(totals.n, (len(groups), 1))
-        for row, group in zip(n, groups, strict=True):
-            mass = row[list(group)].sum()
-            row[list(group)] = np.nan
-            row[group[0]] = mass
-        return model.allocation.elbo(n) - model.allocation.elbo(totals.n)
 
     def _several(self, context, near):
         """Nodes of more than two members that a uniform sample does not clearly speak against."""
@@ -132,7 +122,7 @@ class Merge(Proposal):
         most = len(totals.n) if self.max_members is None else self.max_members
         nodes = [node for node in tree.nodes if 2 < len(node.members) <= most]
         groups = [node.members for node in nodes]
-        gains = [node.gain for node in nodes] + self._allocation_gain(model, totals, groups)
+        gains = [node.gain for node in nodes] + model.union_gains(totals, groups)
         return [
             group
             for group, gain in zip(groups, gains, strict=True)

@@ -1,7 +1,7 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
 from ._mixture import DPMixtureVB
-from .observation import BernoulliObservation, GaussianObservation
+from .observation import BernoulliObservation, GaussianObservation, MultinomialObservation
 from .proposals import Birth, Delete, Merge
 
 __version__ = "0.1.0"
@@ -13,4 +13,5 @@ __all__ = [
     "Delete",
     "GaussianObservation",
     "Merge",
+    "MultinomialObservation",
 ]

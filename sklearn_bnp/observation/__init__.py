@@ -3,8 +3,13 @@
 from .base import Likelihood, Moments, ObservationModel
 from .bernoulli import BernoulliObservation
 from .gaussian import GaussianObservation
+from .multinomial import MultinomialObservation
 
-OBSERVATIONS = {"bernoulli": BernoulliObservation, "gaussian": GaussianObservation}
+OBSERVATIONS = {
+    "bernoulli": BernoulliObservation,
+    "gaussian": GaussianObservation,
+    "multinomial": MultinomialObservation,
+}
 
 __all__ = [
     "OBSERVATIONS",
@@ -12,5 +17,6 @@ __all__ = [
     "GaussianObservation",
     "Likelihood",
     "Moments",
+    "MultinomialObservation",
     "ObservationModel",
 ]

@@ -12,7 +12,12 @@ import numpy as np
 
 from sklearn_bnp.observation import OBSERVATIONS, GaussianObservation, ObservationModel
 from tests.reference.allocations import DirichletProcess, FiniteDirichlet
-from tests.reference.families import BetaBernoulli, NormalGamma, NormalWishart
+from tests.reference.families import (
+    BetaBernoulli,
+    DirichletMultinomial,
+    NormalGamma,
+    NormalWishart,
+)
 
 
 class Family(NamedTuple):
@@ -91,6 +96,16 @@ def switches(rng, n, spread=1.0):
     return (rng.random((n, 12)) < p).astype(float), labels
 
 
+def bags(rng, n, spread=1.0):
+    """20 to 60 tokens of twelve types, a third of which each cluster prefers; one type is rare."""
+    labels = labels_of(rng, n)
+    usual = np.append(np.full(11, 1.0), 0.01)
+    phi = 0.15 * spread * usual / usual.sum() + (1.0 - 0.15 * spread) * np.kron(
+        np.eye(3), np.array([0.4, 0.3, 0.2, 0.1])
+    )
+    return rng.multinomial(rng.integers(20, 61, size=n), phi[labels]).astype(float), labels
+
+
 # ---------------------------------------------------------------------- twins
 
 
@@ -122,6 +137,13 @@ def bernoulli(name, **parameters):
     return Family(name, observation, switches, lambda likelihood, prior: BetaBernoulli(*prior))
 
 
+def multinomial(name, **parameters):
+    observation = OBSERVATIONS["multinomial"](**parameters)
+    return Family(
+        name, observation, bags, lambda likelihood, prior: DirichletMultinomial(prior.lam)
+    )
+
+
 FAMILIES = [
     gaussian("full", False, clouds, 3, affine="columns"),
     gaussian("full", True, flat_clouds, 3, affine="columns"),
@@ -135,6 +157,8 @@ FAMILIES = [
     ),
     bernoulli("bernoulli"),
     bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),
+    multinomial("multinomial"),
+    multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
 ]
 
 

@@ -7,7 +7,12 @@ from scipy import stats
 from scipy.special import comb, logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from tests.reference.families import BetaBernoulli, NormalGamma, NormalWishart
+from tests.reference.families import (
+    BetaBernoulli,
+    DirichletMultinomial,
+    NormalGamma,
+    NormalWishart,
+)
 
 from .families import FAMILIES
 from .harness import given, one_hot, random_resp
@@ -22,6 +27,14 @@ def scipy_log_predictive(twin, q, z):
             stats.betabinom(1, a, b).logpmf(column)
             for a, b, column in zip(q.a, q.b, z.T, strict=True)
         )
+    if isinstance(twin, DirichletMultinomial):
+        # one type after the other, of the tokens that are left; less the number of their orders
+        left, others, out = z.sum(axis=1), q.sum(), 0.0
+        for a, x in zip(q[:-1], z.T[:-1], strict=True):
+            others = others - a
+            out = out + stats.betabinom(left, a, others).logpmf(x) - np.log(comb(left, x))
+            left = left - x
+        return out
     dof, location, shape = twin.student(q)
     if isinstance(twin, NormalWishart):
         out = stats.multivariate_t(location, shape, dof).logpdf(z)
@@ -176,7 +189,7 @@ def test_score_samples_is_a_mixture_of_predictive_densities(family, allocation):
     )[:, g.order]
     weights = allocation.twin(3).weights(np.sort(g.resp.sum(axis=0))[::-1])
     assert_allclose(g.estimator.weights_, weights, rtol=1e-10)
-    expected = logsumexp(each + np.log(weights), axis=1)
+    expected = logsumexp(each + np.log(weights), axis=1) + g.model.likelihood.log_base(X)
     assert_allclose(g.estimator.score_samples(X), expected, rtol=1e-9, atol=1e-9)
 
 

@@ -260,3 +260,46 @@ class BetaBernoulli:
     def log_predictive(self, q, z):
         p = q.a / (q.a + q.b)
         return np.array([np.sum(np.log(np.where(row == 1, p, 1.0 - p))) for row in z])
+
+
+class DirichletMultinomial:
+    """Tokens of types in a given order; Hughes (2016), (2.43)-(2.47).
+
+    The posterior is the vector of pseudo-counts.
+    """
+
+    def __init__(self, lam):
+        self.prior = np.asarray(lam, dtype=float)
+
+    def posterior(self, z, weight):
+        return self.prior + weight @ z
+
+    @staticmethod
+    def _log_beta(lam):
+        """Log normaliser of the Dirichlet density."""
+        return gammaln(lam).sum() - gammaln(lam.sum())
+
+    def evidence(self, z, weight):
+        """Log marginal likelihood of the rows' tokens: a ratio of multivariate Beta functions."""
+        return self._log_beta(self.posterior(z, weight)) - self._log_beta(self.prior)
+
+    def expected_log_lik(self, q, z):
+        log_phi = digamma(q) - digamma(q.sum())
+        return np.array([row @ log_phi for row in z])
+
+    def divergence(self, q):
+        """KL between Dirichlet densities."""
+        log_phi = digamma(q) - digamma(q.sum())
+        return self._log_beta(self.prior) - self._log_beta(q) + (q - self.prior) @ log_phi
+
+    def log_predictive(self, q, z):
+        """Token by token: each is drawn in proportion to its pseudo-count and those seen before."""
+        out = []
+        for row in z:
+            tokens = np.repeat(np.arange(len(q)), row.astype(int))
+            lam, value = q.copy(), 0.0
+            for v in tokens:
+                value += np.log(lam[v] / lam.sum())
+                lam[v] += 1.0
+            out.append(value)
+        return np.array(out)

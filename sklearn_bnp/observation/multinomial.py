@@ -1,0 +1,223 @@
+"""Counts of symbols, such as words of documents, with Dirichlet priors.
+
+Design note
+-----------
+(a) A row is a bag of tokens over V types. Its probability is ``log_base``, the multinomial coefficient,
+    times that of its tokens in one given order. The coefficient belongs to no component and changes no
+    decision: the objective is of the ordered tokens, only `score_samples` is of bags.
+(b) Most types never occur in most components. Functions of the prior alone are therefore kept with it,
+    and lnGamma and psi are evaluated where statistics are not zero.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from .base import Likelihood, ObservationModel
+
+# Beyond this share of nonzeros, picking them out costs more than the zeros do.
+_SPARSE_BELOW = 0.5
+
+
+class DirichletPrior(NamedTuple):
+    """Pseudo-counts ``lam`` of the types, (V,), and functions of them; made by `dirichlet_prior`."""
+
+    lam: np.ndarray
+    total: float  # sum of lam
+    log_gamma: np.ndarray  # lnGamma(lam)
+    digamma: np.ndarray  # psi(lam)
+
+
+def dirichlet_prior(lam):
+    """`DirichletPrior` of pseudo-counts (V,)."""
+    return DirichletPrior(lam, float(lam.sum()), gammaln(lam), digamma(lam))
+
+
+class MultinomialObservation(ObservationModel):
+    """Counts of types, each component with a distribution over them.
+
+    A row holds how often each of ``n_features`` types occurs: words of a document, species at a
+    site, purchases of a customer. Rows may differ in their total, on which everything is
+    conditional, and may be all zero.
+
+    Parameters
+    ----------
+    prior : float or array-like of shape (n_features,), default=0.2
+        Pseudo-count > 0 of each type in the Dirichlet prior. The smaller, the fewer types a
+        component is expected to use.
+
+    Notes
+    -----
+    The objective (``lower_bound_``) is of the tokens in a given order, as is usual for topic models;
+    `score_samples` is of the counts, and thus includes the multinomial coefficient, which depends
+    on no parameter.
+
+    References
+    ----------
+    Hughes (2016), Sec. 2.2.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, MultinomialObservation
+    >>> model = DPMixtureVB(observation=MultinomialObservation(prior=0.5))
+    """
+
+    _parameter_constraints = {"prior": [Real, "array-like"]}
+
+    def __init__(self, prior=0.2):
+        self.prior = prior
+
+    @property
+    def needs_covariance(self):
+        """Whether the covariances of the columns are wanted, or their variances alone."""
+        return False
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        try:
+            lam = np.broadcast_to(np.asarray(self.prior, dtype=float), moments.mean.shape).copy()
+        except (TypeError, ValueError):
+            lam = np.array([np.nan])
+        if not (np.all(lam > 0) and np.all(np.isfinite(lam))):
+            raise ValueError(
+                f"prior={self.prior!r} must be a positive number, the pseudo-count of each type, or "
+                f"an array of {len(moments.mean)} of them."
+            )
+        n_tokens = float(np.sum(moments.mean * moments.magnitude))
+        return MultinomialLikelihood(dirichlet_prior(lam), n_tokens)
+
+
+class MultinomialLikelihood(Likelihood):
+    """``s(x) = [x, 1]``; the evidence is a ratio of multivariate Beta functions.
+
+    Parameters
+    ----------
+    prior : DirichletPrior
+        Of each component's distribution.
+    n_tokens : float
+        Mean total of a row, the size of rows that are drawn.
+    """
+
+    def __init__(self, prior, n_tokens):
+        self.prior = prior
+        self.n_features = len(prior.lam)
+        self.n_tokens = n_tokens
+
+    def prepare(self, x):
+        least = x.min(initial=0)
+        if least < 0:
+            raise ValueError(
+                f"X holds {least:g}, but observation='multinomial' takes counts, which are never "
+                "negative; look for errors in X."
+            )
+        if x.dtype.kind == "f":
+            fractions = x[x != np.rint(x)]
+            if len(fractions):
+                raise ValueError(
+                    f"X holds {fractions[0]:g}, but observation='multinomial' takes whole numbers: "
+                    "give raw counts, as from CountVectorizer (not frequencies or tf-idf), or "
+                    "np.rint(X). What is to count less than once has its place in sample_weight."
+                )
+        return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+
+    def prepare_means(self, means):
+        """Counts of rows of mean size: means may be proportions as well as counts."""
+        if not (np.all(means >= 0) and np.all(means.sum(axis=1) > 0)):
+            raise ValueError(
+                "means_init must hold counts or proportions: zero or more, and not all zero in a row."
+            )
+        scale = max(self.n_tokens, 1.0) / means.sum(axis=1, keepdims=True)
+        return np.ascontiguousarray(means * scale, dtype=np.float64)
+
+    def evidence(self, prior, s):
+        counts = s[..., :-1]
+        at = _nonzeros(counts)
+        if at is None:
+            gains = np.sum(gammaln(prior.lam + counts) - prior.log_gamma, axis=-1)
+        else:
+            row, column, values = at
+            gains = gammaln(prior.lam[column] + values) - prior.log_gamma[column]
+            n_rows = counts.size // self.n_features
+            gains = np.bincount(row, gains, minlength=n_rows).reshape(counts.shape[:-1])
+        total = counts.sum(axis=-1)
+        return gains - (gammaln(prior.total + total) - gammaln(prior.total))
+
+    def coefficients(self, prior, s):
+        out = np.zeros(s.shape)
+        out[:, :-1] = expected_log_phi(prior, s[:, :-1])
+        return out
+
+    def log_predictive(self, prior, s, z):
+        a = prior.lam + s[:, :-1]
+        row, column, values = _nonzeros(z, always=True)
+        out = np.empty((len(z), len(a)))
+        for k, lam in enumerate(a):
+            gains = gammaln(lam[column] + values) - gammaln(lam)[column]
+            out[:, k] = np.bincount(row, gains, minlength=len(z))
+        total = a.sum(axis=1)
+        n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
+        return out - (gammaln(total + n_tokens) - gammaln(total))
+
+    def log_base(self, x):
+        x = np.asarray(x, dtype=np.float64)
+        row, _, values = _nonzeros(x, always=True)
+        cost = np.bincount(row, gammaln(values + 1.0), minlength=len(x))
+        return gammaln(x.sum(axis=1) + 1.0) - cost
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """Square roots of smoothed proportions, whose distances are Hellinger's; or residuals.
+
+        Proportions are those expected from the row alone under a prior of the same strength about the
+        target's: short rows lie near the target. KL is about twice the squared Hellinger distance.
+        With ``whiten`` false Pearson's residuals of the proportions: types that are rare in the
+        target count for more.
+        """
+        p = (prior.lam + s[:-1]) / (prior.total + s[:-1].sum())
+        n_tokens = z.sum(axis=1, dtype=np.float64, keepdims=True)
+        share = (z + prior.total * p) / (n_tokens + prior.total)
+        points = np.sqrt(share) if whiten else (share - p) / np.sqrt(p)
+        scale = np.sqrt((2.0 if whiten else 0.5) * max(n_tokens.mean(), 1.0))
+        return np.ascontiguousarray(scale * points, dtype=z.dtype)
+
+    def attributes(self, prior, s):
+        a = prior.lam + s[:, :-1]
+        return {
+            "means_": a / a.sum(axis=1, keepdims=True),
+            "components_": a,
+            "exp_dirichlet_component_": np.exp(expected_log_phi(prior, s[:, :-1])),
+        }
+
+    def sample(self, attributes, labels, rng):
+        """Rows of mean size."""
+        n_tokens, out = round(self.n_tokens), np.empty((len(labels), self.n_features))
+        for k in np.unique(labels):
+            rows = np.flatnonzero(labels == k)
+            out[rows] = rng.multinomial(n_tokens, attributes["means_"][k], size=len(rows))
+        return out
+
+
+def expected_log_phi(prior, counts):
+    """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)`` of counts S (K, V)."""
+    at = _nonzeros(counts)
+    if at is None:
+        out = digamma(prior.lam + counts)
+    else:
+        row, column, values = at
+        out = np.tile(prior.digamma, (len(counts), 1))
+        out[row, column] = digamma(prior.lam[column] + values)
+    out -= digamma(prior.total + counts.sum(axis=1))[:, np.newaxis]
+    return out
+
+
+def _nonzeros(counts, *, always=False):
+    """Row, column and value of what is not zero in counts (..., V), or None if that is most."""
+    flat = counts.reshape(-1)
+    at = np.flatnonzero(flat != 0)  # faster than np.nonzero of the counts themselves
+    if not always and len(at) > _SPARSE_BELOW * flat.size:
+        return None
+    row, column = np.divmod(at, counts.shape[-1])
+    return row, column, flat[at].astype(np.float64, copy=False)

@@ -18,12 +18,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln, log_expit, zeta
+from scipy.optimize import Bounds, minimize
+from scipy.special import digamma, expit, gammaln, log_expit, zeta
 
 # From here on the series below are exact to double precision: their next terms are < 1e-15.
 _ASYMPTOTIC = 20.0
 # Half of log(2 pi e): entropy of a standard normal variable.
 _HALF_LOG_2PIE = 0.5 * (np.log(2.0 * np.pi) + 1.0)
+# Sticks are searched in 1e-13 < rho < 1 - 1e-13: beyond it, rho as a number cannot tell 1 - rho.
+_MAX_LOGIT = 30.0
+# omega is searched within this factor (e^30) of what balances the terms.
+_MAX_LOG_RATIO = 30.0
+# Relative gain at which the search stops, and the slope at which it does: in the units of the
+# search half the squared slope is about the gain that is left, in nats.
+_RELATIVE_GAIN = 1e-10
+_SLOPE = 1e-3
 
 
 class Sticks(NamedTuple):
@@ -37,16 +46,23 @@ class Sticks(NamedTuple):
 
 
 class StickTerms(NamedTuple):
-    """A part of the objective and its derivatives in logit rho and log omega."""
+    """The objective, or a part of it, and its derivatives in logit rho and log omega."""
 
     value: float
     logit_rho: np.ndarray  # (K,)
     log_omega: np.ndarray  # (K,)
+    draws: np.ndarray | float  # (K,) >= 0: draws from pi that curve log pi as much as the data do
 
 
 def logit(rho):
-    """``log rho - log(1 - rho)``, shape (K,)."""
-    return np.log(rho) - np.log1p(-rho)
+    """``log rho - log(1 - rho)``, shape (K,), within the range of the search."""
+    return np.clip(np.log(rho) - np.log1p(-rho), -_MAX_LOGIT, _MAX_LOGIT)
+
+
+def logits_of_weights(weights):
+    """Sticks (K,), as log odds, of K + 1 positive weights that need not add up to one."""
+    after = np.cumsum(weights[::-1])[::-1][1:]
+    return np.clip(np.log(weights[:-1] / after), -_MAX_LOGIT, _MAX_LOGIT)
 
 
 def log_weights(logit_rho):
@@ -160,4 +176,72 @@ def stick_terms(logit_rho, log_omega, ones, zeros, gamma):
         value=value,
         logit_rho=left * (1.0 + in_log_a) - rho * (gamma + in_log_b),
         log_omega=in_log_a + in_log_b - (ones + zeros - omega) * h_omega,
+        draws=0.0,
     )
+
+
+def maximise_over_sticks(objective, start, ones, zeros, max_iter):
+    """Maximum of an objective over rho and omega, by L-BFGS.
+
+    The coordinates are logit rho, each in its own unit, and log omega less the logarithm of
+    ``balanced_omega``. This all but decouples them and gives them curvature 1: draws from pi make
+    up Beta counts of the sticks, with curvature ``rho (1 - rho) (draws_k + draws_>k)`` in logit
+    rho.
+
+    Parameters
+    ----------
+    objective : callable
+        From logit rho (K,) and log omega (K,) to StickTerms.
+    start : Sticks
+        Where to start.
+    ones, zeros : ndarray, shape (K,)
+        See ``stick_terms``.
+    max_iter : int
+        Largest number of iterations.
+
+    Returns
+    -------
+    sticks : Sticks
+    value : float
+        Never lower than at the start. Both are of the best point met.
+    """
+    logit_rho, log_omega = logit(start.rho), np.log(start.omega)
+    terms = objective(logit_rho, log_omega)
+    rho = expit(logit_rho)
+    draws = np.cumsum(terms.draws[::-1])[::-1]
+    units = 1.0 / np.sqrt(1.0 + rho * (1.0 - rho) * draws)
+
+    def descent(logit_rho, terms):
+        balanced = balanced_omega(logit_rho, ones, zeros)
+        drift = (zeros * np.exp(logit_rho) - ones * np.exp(-logit_rho)) / balanced
+        in_units = (terms.logit_rho + terms.log_omega * drift) * units
+        return -np.concatenate([in_units, terms.log_omega])
+
+    at_origin = -terms.value, descent(logit_rho, terms)
+    if np.abs(at_origin[1]).max() < _SLOPE:
+        return start, terms.value
+    ratio = log_omega - np.log(balanced_omega(logit_rho, ones, zeros))
+    origin = np.concatenate([logit_rho / units, ratio])
+    best = [terms.value, logit_rho, log_omega]
+
+    def negated(point):
+        if np.array_equal(point, origin):  # the search begins by asking for what is known
+            return at_origin
+        logit_rho = units * point[: len(units)]
+        log_omega = point[len(units) :] + np.log(balanced_omega(logit_rho, ones, zeros))
+        terms = objective(logit_rho, log_omega)
+        if terms.value > best[0]:
+            best[:] = terms.value, logit_rho, log_omega
+        return -terms.value, descent(logit_rho, terms)
+
+    most = np.concatenate([_MAX_LOGIT / units, np.full(len(units), _MAX_LOG_RATIO)])
+    minimize(
+        negated,
+        np.clip(origin, -most, most),
+        method="L-BFGS-B",
+        jac=True,
+        bounds=Bounds(-most, most),
+        options={"maxiter": max_iter, "ftol": _RELATIVE_GAIN, "gtol": _SLOPE, "maxcor": 20},
+    )
+    value, logit_rho, log_omega = best
+    return Sticks(expit(logit_rho), np.exp(log_omega)), value

@@ -27,28 +27,22 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import digamma, expit, gammaln
 
 from ._stick_breaking import (
     Sticks,
+    StickTerms,
     balanced_omega,
     chain_to_logits,
     log_weights,
     logit,
+    logits_of_weights,
+    maximise_over_sticks,
     stick_terms,
 )
 
 # Least value of alpha pi_k beside a count: digamma stays finite, and lnG(N + a) is as for a = 0.
 _TINY = 1e-290
-# Sticks are searched in 1e-13 < rho < 1 - 1e-13: beyond it, rho as a number cannot tell 1 - rho.
-_MAX_LOGIT = 30.0
-# omega is searched within this factor (e^30) of what balances the terms.
-_MAX_LOG_RATIO = 30.0
-# Relative gain at which the search stops, and the slope at which it does: in the units of the
-# search half the squared slope is about the gain that is left, in nats.
-_RELATIVE_GAIN = 1e-10
-_SLOPE = 1e-3
 
 
 class CountColumns(NamedTuple):
@@ -185,13 +179,13 @@ class HDPDocuments(DocumentAllocation):
         self.doc_concentration = doc_concentration
 
     def objective(self, sticks, columns):
-        logit_rho = np.clip(logit(sticks.rho), -_MAX_LOGIT, _MAX_LOGIT)
-        return self._problem(columns).evaluate(logit_rho, np.log(sticks.omega))[0]
+        return self._problem(columns)(logit(sticks.rho), np.log(sticks.omega)).value
 
     def optimise(self, columns, start=None, max_iter=100):
         if start is None:
             start = self.start(_group_sums(columns.values, columns.indptr), columns.n_docs)
-        return self._problem(columns).maximise(start, max_iter)
+        problem = self._problem(columns)
+        return maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
 
     def _problem(self, columns):
         return _StickProblem(columns, self.concentration, self.doc_concentration)
@@ -200,9 +194,8 @@ class HDPDocuments(DocumentAllocation):
         mass = np.asarray(mass, dtype=float)
         # About one document's share for what has no mass, and for what is not there yet.
         floor = 1.0 / (1.0 + n_docs)
-        w = np.append(np.maximum(mass / max(mass.sum(), _TINY), floor), floor)
-        after = np.cumsum(w[::-1])[::-1][1:]
-        logit_rho = np.clip(np.log(w[:-1] / after), -_MAX_LOGIT, _MAX_LOGIT)
+        weights = np.append(np.maximum(mass / max(mass.sum(), _TINY), floor), floor)
+        logit_rho = logits_of_weights(weights)
         ones, zeros = _beta_counts(n_docs, len(mass), self.concentration)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
@@ -235,76 +228,29 @@ class _StickProblem:
         self.unused = np.append(unused, columns.n_docs)
         self.constant = -columns.n_docs * np.log(alpha) - np.dot(n, gammaln(lengths + alpha))
 
-    def evaluate(self, logit_rho, log_omega):
-        """Value, gradients (K,) in logit rho and log omega, and slopes (K + 1,) in log pi."""
+    def __call__(self, logit_rho, log_omega):
         columns, alpha = self.columns, self.alpha
         log_pi = log_weights(logit_rho)
         a = alpha * np.exp(log_pi)
         lgammas, digammas = count_terms(
             columns.values, columns.indptr, np.maximum(a[:-1], _TINY), columns.weight
         )
-        terms = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
-        value = terms.value + self.constant + lgammas.sum()
+        top = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
+        value = top.value + self.constant + lgammas.sum()
         value += np.dot(self.using, log_pi[:-1] + np.log(alpha))
         value += np.dot(self.unused, gammaln(1.0 + a))
 
-        slopes = a * self.unused * digamma(1.0 + a)
-        slopes[:-1] += a[:-1] * digammas + self.using
-        gradient = terms.logit_rho + chain_to_logits(slopes, expit(logit_rho))
-        return value, gradient, terms.log_omega, slopes
-
-    def maximise(self, start, max_iter):
-        """Best Sticks found from a start, and the value there; see ``optimise``.
-
-        The search is over logit rho, each in its own unit, and over log omega less the logarithm of
-        ``balanced_omega``. This all but decouples the coordinates and gives them curvature 1.
-        """
-        x = np.clip(logit(start.rho), -_MAX_LOGIT, _MAX_LOGIT)
-        log_omega = np.log(start.omega)
-        value, in_x, in_omega, slopes = self.evaluate(x, log_omega)
-        units = self._units(x, slopes)
-        found = [value, x, log_omega]
-
-        def turned(x, in_x, in_omega):
-            balanced = balanced_omega(x, self.ones, self.zeros)
-            drift = (self.zeros * np.exp(x) - self.ones * np.exp(-x)) / balanced
-            return np.concatenate([(in_x + in_omega * drift) * units, in_omega])
-
-        def descend(point):
-            x, ratio = np.split(point, 2)
-            x = x * units
-            log_omega = ratio + np.log(balanced_omega(x, self.ones, self.zeros))
-            value, in_x, in_omega, _ = self.evaluate(x, log_omega)
-            if value > found[0]:
-                found[:] = value, x, log_omega
-            return -value, -turned(x, in_x, in_omega)
-
-        if np.abs(turned(x, in_x, in_omega)).max() < _SLOPE:
-            return start, value
-        ratio = log_omega - np.log(balanced_omega(x, self.ones, self.zeros))
-        bounds = np.concatenate([_MAX_LOGIT / units, np.full(len(x), _MAX_LOG_RATIO)])
-        minimize(
-            descend,
-            np.clip(np.concatenate([x / units, ratio]), -bounds, bounds),
-            method="L-BFGS-B",
-            jac=True,
-            bounds=np.column_stack([-bounds, bounds]),
-            options={"maxiter": max_iter, "ftol": _RELATIVE_GAIN, "gtol": _SLOPE, "maxcor": 20},
+        a_psi = a * digamma(1.0 + a)
+        used = a[:-1] * digammas + self.using
+        slopes = self.unused * a_psi
+        slopes[:-1] += used
+        return StickTerms(
+            value=value,
+            logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)),
+            log_omega=top.log_omega,
+            # The documents act like these tables of the Chinese restaurant franchise.
+            draws=np.maximum(used - self.using * a_psi[:-1], 0.0),
         )
-        value, x, log_omega = found
-        return Sticks(expit(x), np.exp(log_omega)), value
-
-    def _units(self, logit_rho, slopes):
-        """Lengths (K,) over which the objective changes by about a nat, to scale the search.
-
-        The counts of topic k act like ``t_k`` draws from pi (the tables of the Chinese restaurant
-        franchise), and draws make up Beta counts of the sticks: their curvature in logit rho is
-        ``rho (1 - rho) (t_k + t_>k)``.
-        """
-        a = self.alpha * np.exp(log_weights(logit_rho)[:-1])
-        tables = np.maximum(slopes[:-1] - self.columns.n_docs * a * digamma(1.0 + a), 0.0)
-        draws = np.cumsum(tables[::-1])[::-1]
-        return 1.0 / np.sqrt(1.0 + expit(logit_rho) * expit(-logit_rho) * draws)
 
 
 class DirichletDocuments(DocumentAllocation):
@@ -353,3 +299,70 @@ class DirichletDocuments(DocumentAllocation):
 
     def rest(self, sticks):
         return 0.0
+
+
+def union_document_gains(pairs, docs, columns, a, n_docs=None):
+    """Change of the documents' terms of the objective if two topics were one, with pi added up.
+
+    Equivalent to, for each pair (A, B) and with ``c = a_A + a_B``::
+
+        sum_d [lnG(N_dA + N_dB + c) - lnG(c)] - [lnG(N_dA + a_A) - lnG(a_A)]
+              - [lnG(N_dB + a_B) - lnG(a_B)].
+
+    Documents that use neither topic add nothing. That is with the exact normaliser of Dir(alpha
+    pi). The objective of the HDP has the bound (5.23) instead, in which a union also gains
+    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in every document of ``n_docs``.
+
+    Parameters
+    ----------
+    pairs : ndarray, shape (P, 2)
+        Topics A and B, different ones.
+    docs : ndarray of int, shape (nnz,)
+        The document of each of ``columns.values``; once at most in each topic.
+    columns : CountColumns
+        Counts of the documents; documents are weighted as they say.
+    a : ndarray, shape (K,)
+        Parameters of the documents' prior, as from ``prior``.
+    n_docs : float or None, default=None
+        Weighted number of documents, for the gain under the bound; None for the exact one.
+
+    Returns
+    -------
+    ndarray, shape (P,)
+        In nats.
+    """
+    values, indptr = columns.values, columns.indptr
+    weight = np.ones(len(values)) if columns.weight is None else columns.weight
+    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
+    union = a[first] + a[second]
+    alone, _ = count_terms(values, indptr, a, columns.weight)
+    alone -= _documents_using(columns) * gammaln(a)
+    gain = -alone[first] - alone[second]
+
+    in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of all documents, for one A at a time
+    for topic in np.unique(first):
+        of_a = slice(indptr[topic], indptr[topic + 1])
+        in_first[docs[of_a]] = values[of_a]
+        partners = np.flatnonzero(first == topic)
+        of_b, sizes = _ranges(indptr[second[partners]], indptr[second[partners] + 1])
+        pair = np.repeat(partners, sizes)
+        c, n_a = union[pair], in_first[docs[of_b]]
+        # All documents of A as if without B; then what changes in each document of B.
+        both = gammaln(n_a + values[of_b] + c) - gammaln(n_a + c)
+        gain += np.bincount(pair, weight[of_b] * both, minlength=len(gain))
+        only_a = gammaln(values[of_a] + union[partners, np.newaxis])
+        only_a -= gammaln(union[partners, np.newaxis])
+        gain[partners] += only_a @ weight[of_a]
+        in_first[docs[of_a]] = 0.0
+    if n_docs is not None:
+        gain += n_docs * (
+            gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second])
+        )
+    return gain
+
+
+def _ranges(starts, stops):
+    """Indices of all the ranges, one after the other, and the length of each range."""
+    sizes = stops - starts
+    ends = np.cumsum(sizes)
+    return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes

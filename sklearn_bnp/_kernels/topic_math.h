@@ -1,0 +1,341 @@
+/* Loops of the topic model's document step, and the special functions it needs.
+ *
+ * Design note
+ * (a) A document's table lies topic by topic: row j holds the likelihoods of its U entries under topic
+ *     j. Sums over topics then need no sums across the lanes of a register, divisions by s are
+ *     vectors, and a topic is dropped or taken back by an index, without a copy.
+ * (b) `vec_d` and `vec_f` are the compiler's own vectors (GCC, Clang) and plain numbers elsewhere; the
+ *     same expressions serve both. They are never passed to functions, so no ABI depends on them.
+ * (c) log, digamma and log Gamma have no branches. Arguments are moved up by 8 with products, not
+ *     sums of reciprocals, whose factors x + i pair off as t = x (x + 7), t + 6, t + 10, t + 12.
+ *     Arguments are normal numbers below 1e38 (the products would overflow there).
+ */
+#ifndef SKLEARN_BNP_TOPIC_MATH_H
+#define SKLEARN_BNP_TOPIC_MATH_H
+
+#include "vector_math.h"
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define VECTOR(T) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias))
+#elif defined(__GNUC__)
+#define VECTOR(T) __attribute__((vector_size(16), aligned(sizeof(T)), may_alias))
+#else
+#define VECTOR(T)
+#endif
+typedef double vec_d VECTOR(double);
+typedef float vec_f VECTOR(float);
+
+/* log(x) for normal x > 0: x = 2^k m with sqrt(1/2) <= m < sqrt(2); log m = 2 atanh((m - 1)/(m + 1)),
+ * whose Taylor series to the 21st power leaves less than half a unit in the last place. */
+static inline double log_normal(double x) {
+    const uint64_t root_half = 0x3fe6a09e667f3bcdULL, one = 0x3ff0000000000000ULL;
+    const uint64_t two52 = 0x4330000000000000ULL;
+    uint64_t bits, high;
+    double m, k;
+    memcpy(&bits, &x, sizeof bits);
+    bits += one - root_half;
+    high = (bits >> 52) | two52;
+    memcpy(&k, &high, sizeof k);
+    k -= 4503599627370496.0 + 1023.0;
+    bits = (bits & 0x000fffffffffffffULL) + root_half;
+    memcpy(&m, &bits, sizeof m);
+    double f = m - 1.0, g = f / (2.0 + f), z = g * g;
+    double p = 2.0 / 21.0;
+    p = p * z + 2.0 / 19.0;
+    p = p * z + 2.0 / 17.0;
+    p = p * z + 2.0 / 15.0;
+    p = p * z + 2.0 / 13.0;
+    p = p * z + 2.0 / 11.0;
+    p = p * z + 2.0 / 9.0;
+    p = p * z + 2.0 / 7.0;
+    p = p * z + 2.0 / 5.0;
+    p = p * z + 2.0 / 3.0;
+    /* 2 g = f - f g: the leading term keeps the rounding of f alone */
+    return k * 6.93147180369123816490e-01 + (f - g * (f - z * p) + k * 1.90821492927058770002e-10);
+}
+
+/* psi(y) - log(y) for y >= 8: Abramowitz and Stegun (1964), 6.3.18; next term 0.44 / y^16. */
+static inline double digamma_tail(double inv) {
+    double z = inv * inv;
+    double p = -1.0 / 12.0;
+    p = p * z + 691.0 / 32760.0;
+    p = p * z - 1.0 / 132.0;
+    p = p * z + 1.0 / 240.0;
+    p = p * z - 1.0 / 252.0;
+    p = p * z + 1.0 / 120.0;
+    p = p * z - 1.0 / 12.0;
+    return z * p - 0.5 * inv;
+}
+
+/* log Gamma(y) - (y - 1/2) log(y) + y for y >= 8: 6.1.41; next term 0.03 / y^15. */
+static inline double lgamma_tail(double inv) {
+    double z = inv * inv;
+    double p = 1.0 / 156.0;
+    p = p * z - 691.0 / 360360.0;
+    p = p * z + 1.0 / 1188.0;
+    p = p * z - 1.0 / 1680.0;
+    p = p * z + 1.0 / 1260.0;
+    p = p * z - 1.0 / 360.0;
+    p = p * z + 1.0 / 12.0;
+    return inv * p + 0.91893853320467274178;
+}
+
+/* psi(x) for x > 0. */
+static inline double digamma_positive(double x) {
+    double y = x + 8.0, t = x * (x + 7.0);
+    double top = ((4.0 * t + 84.0) * t + 504.0) * t + 720.0;
+    double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
+    return log_normal(y) + digamma_tail(1.0 / y) - (2.0 * x + 7.0) * top / product;
+}
+
+/* log Gamma(x) for x > 0. */
+static inline double lgamma_positive(double x) {
+    double y = x + 8.0, t = x * (x + 7.0);
+    double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
+    return (y - 0.5) * log_normal(y) - y + lgamma_tail(1.0 / y) - log_normal(product);
+}
+
+/* Sums of w f(v + a) over n values for f = log Gamma and f = psi; w may be NULL. */
+MULTIVERSION static void count_sums(const double *restrict v, const double *w, ptrdiff_t n, double a,
+                                    double *lgamma_sum, double *digamma_sum) {
+    double g[LANES] = {0}, d[LANES] = {0};
+    ptrdiff_t i = 0;
+    for (; i < n; i += LANES) {
+        double x[LANES], m[LANES];
+        if (i + LANES <= n) {
+            for (int l = 0; l < LANES; l++) { x[l] = v[i + l] + a; m[l] = w ? w[i + l] : 1.0; }
+        } else {
+            for (int l = 0; l < LANES; l++) {
+                x[l] = i + l < n ? v[i + l] + a : 1.0;
+                m[l] = i + l < n ? (w ? w[i + l] : 1.0) : 0.0;
+            }
+        }
+        for (int l = 0; l < LANES; l++) {
+            double y = x[l] + 8.0, t = x[l] * (x[l] + 7.0), inv = 1.0 / y, log_y = log_normal(y);
+            double top = ((4.0 * t + 84.0) * t + 504.0) * t + 720.0;
+            double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
+            g[l] += m[l] * ((y - 0.5) * log_y - y + lgamma_tail(inv) - log_normal(product));
+            d[l] += m[l] * (log_y + digamma_tail(inv) - (2.0 * x[l] + 7.0) * top / product);
+        }
+    }
+    for (int l = 1; l < LANES; l++) { g[0] += g[l]; d[0] += d[l]; }
+    *lgamma_sum = g[0];
+    *digamma_sum = d[0];
+}
+
+/* out = exp(psi(x)); 0 where that is below 1e-307. */
+MULTIVERSION static void exp_digamma_all(const double *restrict x, double *restrict out, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) out[i] = exp_nonpositive_d(digamma_positive(x[i]));
+}
+
+/* out = log Gamma(x). */
+MULTIVERSION static void lgamma_all(const double *restrict x, double *restrict out, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++) out[i] = lgamma_positive(x[i]);
+}
+
+/* log_e = psi(N + a) - max, e = exp(log_e): scores and shares are free of a common factor of e. */
+MULTIVERSION static void topic_weights(const double *restrict N, const double *restrict a,
+                                       ptrdiff_t n, double *restrict log_e, double *restrict e) {
+    double top[LANES], m = -INFINITY;
+    ptrdiff_t j = 0;
+    for (; j < n; j++) log_e[j] = digamma_positive(N[j] + a[j]);
+    for (int l = 0; l < LANES; l++) top[l] = -INFINITY;
+    for (j = 0; j + LANES <= n; j += LANES)
+        for (int l = 0; l < LANES; l++) top[l] = log_e[j + l] > top[l] ? log_e[j + l] : top[l];
+    for (; j < n; j++) m = log_e[j] > m ? log_e[j] : m;
+    for (int l = 0; l < LANES; l++) m = top[l] > m ? top[l] : m;
+    for (j = 0; j < n; j++) {
+        log_e[j] -= m;
+        e[j] = exp_nonpositive_d(log_e[j]);
+    }
+}
+
+/* sum_u c log s over entries with s above `tiny`; n is a multiple of LANES. */
+MULTIVERSION static double log_likelihood(const double *restrict c, const double *restrict s,
+                                          ptrdiff_t n, double tiny) {
+    double sum[LANES] = {0};
+    for (ptrdiff_t u = 0; u < n; u += LANES)
+        for (int l = 0; l < LANES; l++) {
+            double x = s[u + l];
+            sum[l] += c[u + l] * log_normal(x > tiny ? x : 1.0);
+        }
+    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
+
+/* sum_j lgamma(N + a) - lgamma(a) - N log e. */
+MULTIVERSION static double topic_score(const double *restrict N, const double *restrict a,
+                                       const double *restrict lgamma_a, const double *restrict log_e,
+                                       double *restrict scratch, ptrdiff_t n) {
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < n; j++)
+        scratch[j] = lgamma_positive(N[j] + a[j]) - lgamma_a[j] - N[j] * log_e[j];
+    for (ptrdiff_t j = 0; j < n; j++) sum += scratch[j];
+    return sum;
+}
+
+#define PANEL(T, S, NV)                                                                               \
+    /* s[u] = sum_j e_j B[j][u] for NV vectors of entries */                                          \
+    static inline void panel_##S##_##NV(const T *restrict B, const ptrdiff_t *restrict row,           \
+                                        ptrdiff_t A, const T *restrict e, T *restrict s) {            \
+        vec_##S a[NV];                                                                                \
+        for (int v = 0; v < NV; v++) a[v] = (vec_##S){0};                                             \
+        for (ptrdiff_t j = 0; j < A; j++) {                                                           \
+            const vec_##S *b = (const vec_##S *)(B + row[j]);                                         \
+            for (int v = 0; v < NV; v++) a[v] += b[v] * e[j];                                         \
+        }                                                                                             \
+        for (int v = 0; v < NV; v++) ((vec_##S *)s)[v] = a[v];                                        \
+    }
+
+PANEL(double, d, 8)
+PANEL(double, d, 4)
+PANEL(double, d, 2)
+PANEL(double, d, 1)
+PANEL(float, f, 8)
+PANEL(float, f, 4)
+PANEL(float, f, 2)
+PANEL(float, f, 1)
+
+#define DEFINE_DOCUMENT_LOOPS(T, S, TINY)                                                             \
+                                                                                                      \
+    /* One step of the fixed point (Alg. 5.1): s = B' e, w = c / s, N = e * (B w). Entries go in       \
+     * blocks whose part of B stays in the first-level cache between its two uses. U is a multiple     \
+     * of LANES; row[j] is the offset of topic j. Entries with c > 0 and s <= TINY take no part;       \
+     * returns how many. */                                                                           \
+    MULTIVERSION static ptrdiff_t document_pass_##S(                                                  \
+        const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A, const T *restrict e,         \
+        const T *restrict c, ptrdiff_t U, T *restrict s, T *restrict w, double *restrict N) {         \
+        enum { V = sizeof(vec_##S) / sizeof(T) };                                                     \
+        ptrdiff_t room = 20480 / (ptrdiff_t)(sizeof(T) * (size_t)(A > 0 ? A : 1)) / (8 * V) * (8 * V);  \
+        ptrdiff_t block = room < 8 * V ? 8 * V : room > 512 ? 512 : room, lost = 0;                   \
+        for (ptrdiff_t j = 0; j < A; j++) N[j] = 0;                                                   \
+        for (ptrdiff_t lo = 0; lo < U; lo += block) {                                                 \
+            ptrdiff_t hi = lo + block < U ? lo + block : U, u = lo, j = 0;                            \
+            int missing = 0;                                                                          \
+            for (; u + 8 * V <= hi; u += 8 * V) panel_##S##_8(B + u, row, A, e, s + u);               \
+            if (u + 4 * V <= hi) { panel_##S##_4(B + u, row, A, e, s + u); u += 4 * V; }              \
+            if (u + 2 * V <= hi) { panel_##S##_2(B + u, row, A, e, s + u); u += 2 * V; }              \
+            for (; u < hi; u += V) panel_##S##_1(B + u, row, A, e, s + u);                            \
+            for (u = lo; u < hi; u++) {                                                               \
+                T safe = s[u] > (T)TINY ? s[u] : (T)1, part = s[u] > (T)TINY ? c[u] : (T)0;           \
+                missing += part < c[u];                                                               \
+                w[u] = part / safe;                                                                   \
+            }                                                                                         \
+            lost += missing;                                                                          \
+            for (; j + 4 <= A; j += 4) {                                                              \
+                const T *b0 = B + row[j], *b1 = B + row[j + 1];                                       \
+                const T *b2 = B + row[j + 2], *b3 = B + row[j + 3];                                   \
+                vec_##S a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                       \
+                for (u = lo; u < hi; u += V) {                                                        \
+                    vec_##S x = *(const vec_##S *)(w + u);                                            \
+                    a0 += x * *(const vec_##S *)(b0 + u);                                             \
+                    a1 += x * *(const vec_##S *)(b1 + u);                                             \
+                    a2 += x * *(const vec_##S *)(b2 + u);                                             \
+                    a3 += x * *(const vec_##S *)(b3 + u);                                             \
+                }                                                                                     \
+                T sums[4][V];                                                                         \
+                memcpy(sums[0], &a0, sizeof a0);                                                      \
+                memcpy(sums[1], &a1, sizeof a1);                                                      \
+                memcpy(sums[2], &a2, sizeof a2);                                                      \
+                memcpy(sums[3], &a3, sizeof a3);                                                      \
+                for (int h = V / 2; h > 0; h /= 2)                                                    \
+                    for (int i = 0; i < 4; i++)                                                       \
+                        for (int l = 0; l < h; l++) sums[i][l] += sums[i][l + h];                     \
+                for (int i = 0; i < 4; i++) N[j + i] += (double)sums[i][0];                           \
+            }                                                                                         \
+            for (; j < A; j++) {                                                                      \
+                const T *b0 = B + row[j];                                                             \
+                vec_##S a0 = {0};                                                                     \
+                T sums[V];                                                                            \
+                for (u = lo; u < hi; u += V) a0 += *(const vec_##S *)(w + u) * *(const vec_##S *)(b0 + u); \
+                memcpy(sums, &a0, sizeof a0);                                                         \
+                for (int h = V / 2; h > 0; h /= 2)                                                    \
+                    for (int l = 0; l < h; l++) sums[l] += sums[l + h];                               \
+                N[j] += (double)sums[0];                                                              \
+            }                                                                                         \
+        }                                                                                             \
+        for (ptrdiff_t j = 0; j < A; j++) N[j] *= (double)e[j];                                       \
+        return lost;                                                                                  \
+    }                                                                                                 \
+                                                                                                      \
+    /* The same in double, for the final shares; weights are double too. */                           \
+    MULTIVERSION static ptrdiff_t document_settle_##S(                                                \
+        const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A, const double *restrict e,    \
+        const double *restrict c, ptrdiff_t U, double *restrict s, double *restrict w,                \
+        double *restrict N, double tiny) {                                                            \
+        ptrdiff_t lost = 0;                                                                           \
+        for (ptrdiff_t u = 0; u < U; u++) s[u] = 0;                                                   \
+        for (ptrdiff_t j = 0; j < A; j++)                                                             \
+            for (ptrdiff_t u = 0; u < U; u++) s[u] += e[j] * (double)B[row[j] + u];                   \
+        for (ptrdiff_t u = 0; u < U; u++) {                                                           \
+            double safe = s[u] > tiny ? s[u] : 1.0, part = s[u] > tiny ? c[u] : 0.0;                  \
+            lost += part < c[u];                                                                      \
+            w[u] = part / safe;                                                                       \
+        }                                                                                             \
+        for (ptrdiff_t j = 0; j < A; j++) {                                                           \
+            double sum[LANES] = {0};                                                                  \
+            for (ptrdiff_t u = 0; u < U; u += LANES)                                                  \
+                for (int l = 0; l < LANES; l++) sum[l] += w[u + l] * (double)B[row[j] + u + l];       \
+            N[j] = e[j] * (((sum[0] + sum[4]) + (sum[1] + sum[5]))                                    \
+                           + ((sum[2] + sum[6]) + (sum[3] + sum[7])));                                \
+        }                                                                                             \
+        return lost;                                                                                  \
+    }                                                                                                 \
+                                                                                                      \
+    /* -sum_u c r log r with r = m e b / s; U is a multiple of LANES, inv = m / s. */                 \
+    MULTIVERSION static double share_entropy_##S(const T *restrict b, double e,                       \
+                                                 const double *restrict inv,                          \
+                                                 const double *restrict c, ptrdiff_t U) {             \
+        double sum[LANES] = {0};                                                                      \
+        for (ptrdiff_t u = 0; u < U; u += LANES)                                                      \
+            for (int l = 0; l < LANES; l++) {                                                         \
+                double r = e * (double)b[u + l] * inv[u + l];                                         \
+                sum[l] -= c[u + l] * r * log_normal(r > 1e-300 ? r : 1.0);                            \
+            }                                                                                         \
+        return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));     \
+    }                                                                                                 \
+                                                                                                      \
+    /* Largest products of row and e in LANES * 4 interleaved classes; products into p. */            \
+    MULTIVERSION static void class_maxima_##S(const T *restrict table, const T *restrict e,           \
+                                              ptrdiff_t n, T *restrict p, T *restrict top) {          \
+        ptrdiff_t k = 0;                                                                              \
+        for (int l = 0; l < 4 * LANES; l++) top[l] = 0;                                               \
+        for (; k + 4 * LANES <= n; k += 4 * LANES)                                                    \
+            for (int l = 0; l < 4 * LANES; l++) {                                                     \
+                T x = table[k + l] * e[k + l];                                                        \
+                p[k + l] = x;                                                                         \
+                top[l] = x > top[l] ? x : top[l];                                                     \
+            }                                                                                         \
+        for (int l = 0; k < n; k++, l++) {                                                            \
+            T x = table[k] * e[k];                                                                    \
+            p[k] = x;                                                                                 \
+            top[l] = x > top[l] ? x : top[l];                                                         \
+        }                                                                                             \
+    }                                                                                                 \
+                                                                                                      \
+    /* For LANES entries: how many positive products stay in the mask, and how many are at least the   \
+     * smallest of these (or positive, if fewer than L stay): equal numbers mean the L largest are     \
+     * still the same. */                                                                             \
+    MULTIVERSION static void recount_##S(const T *restrict B, const T *restrict mask,                 \
+                                         const ptrdiff_t *restrict row, ptrdiff_t A,                  \
+                                         const T *restrict e, ptrdiff_t L, T *restrict kept,          \
+                                         T *restrict found) {                                         \
+        T bar[LANES];                                                                                 \
+        for (int l = 0; l < LANES; l++) { bar[l] = (T)INFINITY; kept[l] = 0; found[l] = 0; }          \
+        for (ptrdiff_t j = 0; j < A; j++)                                                             \
+            for (int l = 0; l < LANES; l++) {                                                         \
+                T p = mask[row[j] + l] * e[j];                                                        \
+                bar[l] = p > 0 && p < bar[l] ? p : bar[l];                                            \
+                kept[l] += p > 0 ? (T)1 : (T)0;                                                       \
+            }                                                                                         \
+        for (int l = 0; l < LANES; l++) bar[l] = kept[l] < (T)L ? (T)0 : bar[l];                      \
+        for (ptrdiff_t j = 0; j < A; j++)                                                             \
+            for (int l = 0; l < LANES; l++) {                                                         \
+                T p = B[row[j] + l] * e[j];                                                           \
+                found[l] += p > 0 && p >= bar[l] ? (T)1 : (T)0;                                       \
+            }                                                                                         \
+    }
+
+DEFINE_DOCUMENT_LOOPS(double, d, 1e-290)
+DEFINE_DOCUMENT_LOOPS(float, f, 1e-30)
+
+#endif

@@ -1,0 +1,329 @@
+"""Laws of the priors of documents' topics: HDP and symmetric Dirichlet."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import logsumexp, xlogy
+
+from sklearn_bnp.allocation import _stick_breaking as sticks_module
+from sklearn_bnp.allocation.documents import (
+    CountColumns,
+    DirichletDocuments,
+    HDPDocuments,
+    Sticks,
+    count_terms,
+    union_document_gains,
+)
+from tests.reference.hdp_topic import HDPTopics, LDATopics, stick_weights, union_gain
+
+PARAMETERS = list(itertools.product((0.01, 1.0, 30.0), (0.01, 1.0, 100.0)))  # gamma, alpha
+
+
+def columns_of(counts, weight=None):
+    """CountColumns of dense counts (D, K)."""
+    w = np.ones(len(counts)) if weight is None else weight
+    docs = [np.flatnonzero(n) for n in counts.T]
+    return CountColumns(
+        values=np.concatenate([n[d] for n, d in zip(counts.T, docs, strict=True)]),
+        indptr=np.concatenate([[0], np.cumsum([len(d) for d in docs])]).astype(np.intp),
+        weight=None if weight is None else np.concatenate([w[d] for d in docs]),
+        n_docs=w.sum(),
+        lengths=(counts.sum(axis=1), w),
+    )
+
+
+def random_counts(rng, n_docs, n_topics):
+    """Soft counts of which two fifths are zero, topics by decreasing mass."""
+    counts = rng.gamma(0.3, 5.0, (n_docs, n_topics)) * (rng.random((n_docs, n_topics)) < 0.6)
+    return counts[:, np.argsort(-counts.sum(axis=0))]
+
+
+def random_sticks(rng, n_topics):
+    return Sticks(rng.uniform(0.05, 0.95, n_topics), 0.5 + rng.gamma(2.0, 10.0, n_topics))
+
+
+def corpus(n_docs, n_topics, seed=0, length=100):
+    """Hard counts of an HDP-like corpus in which each topic is used by many documents."""
+    rng = np.random.default_rng(seed)
+    pi = rng.dirichlet(np.full(n_topics, 2.0))
+    shares = rng.dirichlet(np.maximum(3.0 * pi, 0.01), size=n_docs)
+    counts = np.array([rng.multinomial(length, p) for p in shares]).astype(float)
+    return counts[:, np.argsort(-counts.sum(axis=0))]
+
+
+def with_empty(counts, n_empty):
+    return np.column_stack([counts, np.zeros((len(counts), n_empty))])
+
+
+# Agreement with the definitions ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_topics", [1, 2, 5])
+def test_objective_is_the_definition(gamma, alpha, n_topics):
+    rng = np.random.default_rng(n_topics)
+    counts, sticks = random_counts(rng, 7, n_topics), random_sticks(rng, n_topics)
+    model, twin = HDPDocuments(gamma, alpha), HDPTopics(gamma, alpha)
+    expected = twin.objective(counts, *sticks)
+    np.testing.assert_allclose(
+        model.objective(sticks, columns_of(counts)), expected, rtol=1e-10, atol=1e-8
+    )
+    pi = stick_weights(sticks.rho)
+    np.testing.assert_allclose(np.append(model.weights(sticks), model.rest(sticks)), pi)
+    np.testing.assert_allclose(model.prior(sticks), alpha * pi[:-1])
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+def test_no_other_theta_is_better(gamma, alpha):
+    rng = np.random.default_rng(1)
+    counts, sticks = random_counts(rng, 5, 3), random_sticks(rng, 3)
+    twin = HDPTopics(gamma, alpha)
+    best = twin.best_theta(counts, sticks.rho)
+    value = twin.objective(counts, *sticks)
+    for _ in range(20):
+        theta = best * np.exp(rng.normal(0.0, 0.3, best.shape))
+        assert twin.objective(counts, *sticks, theta=theta) < value
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_topics", [1, 2, 3])
+def test_surrogate_is_a_lower_bound(gamma, alpha, n_topics):
+    rng = np.random.default_rng(2)
+    twin = HDPTopics(gamma, alpha)
+    for _ in range(3):
+        rho, omega = random_sticks(rng, n_topics)
+        exact = twin.exact_top(4.0, rho, omega, n_points=12)
+        assert twin.surrogate(4.0, rho, omega) <= exact + 1e-6 * abs(exact)
+
+
+def test_surrogate_is_tight_for_small_alpha():
+    # -lnG(x) -> log(x): a wrong constant would show. The gap is D alpha times less than 0.58 K.
+    rho, omega = random_sticks(np.random.default_rng(3), 2)
+    twin = HDPTopics(1.0, 1e-6)
+    exact = twin.exact_top(4.0, rho, omega, n_points=100)
+    # Quadrature of log u has an error of O(n_points^-2) or so.
+    np.testing.assert_allclose(twin.surrogate(4.0, rho, omega), exact, atol=1e-2)
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), [(1.0, 0.5), (3.0, 1.0), (0.5, 10.0)])
+def test_below_the_log_probability_of_a_tiny_corpus(gamma, alpha):
+    # Topics' words are known; q(z) is any; z is enumerated, and u integrated exactly.
+    rng = np.random.default_rng(4)
+    words = rng.dirichlet(np.ones(4), size=2)  # (K, V)
+    corpus = rng.integers(4, size=(2, 3))  # 2 documents of 3 tokens
+    model, twin = HDPDocuments(gamma, alpha), HDPTopics(gamma, alpha)
+    known = {}
+    terms = []
+    for z in itertools.product(range(2), repeat=6):
+        z = np.reshape(z, (2, 3))
+        counts = np.array([np.bincount(row, minlength=2) for row in z])
+        key = counts.tobytes()
+        if key not in known:
+            known[key] = twin.log_prior_assignments(counts, n_points=10)
+        terms.append(known[key] + np.log(words[z, corpus]).sum())
+    log_p = logsumexp(terms)
+    best = -np.inf
+    for temperature in (0.0, 0.5, 1.0, 2.0, 5.0):
+        resp = words[:, corpus] ** temperature * np.array([0.6, 0.4])[:, None, None]
+        resp /= resp.sum(axis=0)
+        counts = resp.sum(axis=2).T
+        _, value = model.optimise(columns_of(counts))
+        elbo = value - xlogy(resp, resp).sum() + np.sum(resp * np.log(words[:, corpus]))
+        best = max(best, elbo)
+        assert elbo < log_p
+    if alpha <= 1.0:
+        assert log_p - best < 5.0  # not below by a constant
+
+
+@pytest.mark.parametrize("a", [0.01, 1.0, 20.0])
+def test_dirichlet_is_the_dirichlet_multinomial(a):
+    counts = random_counts(np.random.default_rng(5), 6, 4)
+    model, columns = DirichletDocuments(a), columns_of(counts)
+    sticks, value = model.optimise(columns)
+    expected = LDATopics(a).objective(counts)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(model.objective(None, columns), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.prior(sticks), np.full(4, a))
+    np.testing.assert_allclose(model.weights(sticks), stick_weights(sticks.rho)[:-1])
+    assert model.rest(sticks) == 0.0
+
+
+def test_dirichlet_concentration_is_one_over_k_by_default():
+    counts = random_counts(np.random.default_rng(6), 6, 4)
+    columns = columns_of(counts)
+    automatic, explicit = DirichletDocuments(), DirichletDocuments(0.25)
+    assert automatic.optimise(columns)[1] == explicit.optimise(columns)[1]
+    np.testing.assert_array_equal(automatic.prior(automatic.start(np.ones(4), 6.0)), 0.25)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_count_terms_of_empty_topics_are_zero(weighted):
+    indptr = np.array([0, 0, 2, 2, 3, 3], dtype=np.intp)
+    weight = np.array([2.0, 1.0, 3.0]) if weighted else None
+    lgammas, digammas = count_terms(np.array([1.0, 2.0, 3.0]), indptr, np.ones(5), weight)
+    np.testing.assert_allclose(lgammas, [0, np.log(2), 0, (3 if weighted else 1) * np.log(6), 0])
+    np.testing.assert_array_equal(digammas == 0.0, [True, False, True, False, True])
+
+
+# The search --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_docs", [7.0, 7e6])
+def test_gradient(gamma, alpha, n_docs):
+    rng = np.random.default_rng(7)
+    counts = random_counts(rng, 7, 4)
+    problem = HDPDocuments(gamma, alpha)._problem(columns_of(counts, np.full(7, n_docs / 7)))
+    x = np.concatenate([rng.normal(0.0, 2.0, 4), rng.normal(np.log(n_docs), 2.0, 4)])
+    terms = problem(*np.split(x, 2))
+    found = np.concatenate([terms.logit_rho, terms.log_omega])
+    scale = 1.0 + n_docs
+    expected = approx_fprime(x, lambda x: problem(*np.split(x, 2)).value / scale, 1e-6)
+    # Forward differences: errors of 1e-6 times the curvature, and of rounding / 1e-6.
+    np.testing.assert_allclose(found / scale, expected, rtol=1e-4, atol=1e-4 * max(alpha, 1.0))
+
+
+def test_remainders_are_smooth_where_the_series_begins():
+    below, above = 20.0 * (1.0 - 1e-15), 20.0
+    for low, high in zip(*map(sticks_module.beta_remainders, np.array([[below], [above]])), strict=True):
+        np.testing.assert_allclose(low, high, rtol=3e-12)  # lnG(20) and 20 psi(20) are about 50
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+def test_optimum_is_above_its_start(gamma, alpha):
+    rng = np.random.default_rng(8)
+    columns = columns_of(random_counts(rng, 30, 5))
+    model = HDPDocuments(gamma, alpha)
+    for start in (random_sticks(rng, 5), model.start(np.ones(5), 30.0)):
+        sticks, value = model.optimise(columns, start)
+        assert value >= model.objective(start, columns)
+        np.testing.assert_allclose(value, model.objective(sticks, columns), rtol=1e-8, atol=1e-5)
+        again, same = model.optimise(columns, sticks)
+        np.testing.assert_allclose(same, value, rtol=1e-7, atol=1e-5)
+        assert np.all(again.omega > 0)
+
+
+def test_no_iteration_returns_the_start_or_better():
+    rng = np.random.default_rng(9)
+    columns, start = columns_of(random_counts(rng, 30, 5)), random_sticks(rng, 5)
+    model = HDPDocuments()
+    _, value = model.optimise(columns, start, max_iter=1)
+    assert model.objective(start, columns) <= value <= model.optimise(columns, start)[1]
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1e3])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n_docs", [1.0, 1e6])
+@pytest.mark.parametrize(("n_rows", "n_topics", "n_empty"), [(1, 1, 0), (1, 3, 2), (20, 1, 1), (20, 6, 3)])
+def test_extremes_are_finite(gamma, alpha, n_docs, n_rows, n_topics, n_empty):
+    counts = random_counts(np.random.default_rng(10), n_rows, n_topics)
+    counts[:, 0] += 1e-8
+    columns = columns_of(with_empty(counts, n_empty), np.full(n_rows, n_docs))
+    model = HDPDocuments(gamma, alpha)
+    sticks, value = model.optimise(columns)
+    assert np.isfinite(value)
+    assert np.all((sticks.rho > 0) & (sticks.rho < 1) & (sticks.omega > 0))
+    assert np.all(np.isfinite(sticks.omega))
+    pi = np.append(model.weights(sticks), model.rest(sticks))
+    assert np.all(pi > 0)
+    np.testing.assert_allclose(pi.sum(), 1.0)
+    start = model.start(np.zeros(len(sticks.rho)), n_docs)
+    assert np.isfinite(model.objective(start, columns))
+    tiny = Sticks(np.full(len(sticks.rho), 1e-12), np.full(len(sticks.rho), 1e-3))
+    assert np.isfinite(model.objective(tiny, columns))
+
+
+def test_documents_have_no_order():
+    rng = np.random.default_rng(11)
+    counts = random_counts(rng, 50, 4)
+    model = HDPDocuments()
+    _, value = model.optimise(columns_of(counts))
+    _, permuted = model.optimise(columns_of(rng.permutation(counts)))
+    np.testing.assert_allclose(permuted, value, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", [HDPDocuments(), DirichletDocuments()], ids=["hdp", "dirichlet"])
+def test_weights_are_repetition(model):
+    rng = np.random.default_rng(12)
+    counts, times = random_counts(rng, 20, 4), rng.integers(1, 4, 20)
+    repeated, expected = model.optimise(columns_of(np.repeat(counts, times, axis=0)))
+    sticks, value = model.optimise(columns_of(counts, times.astype(float)))
+    # Both searches stop within some 1e-6 nats of the optimum, where weights differ by its root.
+    np.testing.assert_allclose(value, expected, rtol=1e-8)
+    np.testing.assert_allclose(model.weights(sticks), model.weights(repeated), rtol=1e-3)
+
+
+def test_an_empty_document_never_helps():
+    counts = random_counts(np.random.default_rng(13), 20, 4)
+    for alpha in (0.1, 1.0, 10.0):
+        model = HDPDocuments(1.0, alpha)
+        _, value = model.optimise(columns_of(counts))
+        _, with_one = model.optimise(columns_of(np.vstack([counts, np.zeros(4)])))
+        assert with_one <= value
+
+
+# Model selection ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_docs", [300, 1000])
+def test_each_empty_topic_lowers_the_objective(n_docs):
+    # The claim of Fig. 5.3: each one costs several nats, and about as much as the one before.
+    counts, model = corpus(n_docs, 10), HDPDocuments()
+    values = [model.optimise(columns_of(with_empty(counts, n)))[1] for n in range(4)]
+    drops = -np.diff(values)
+    assert np.all((drops > 3.5) & (drops < 5.0)), drops
+
+
+def with_rule_of_thumb(model, columns):
+    """Best objective over rho with omega by (5.39)."""
+    problem = model._problem(columns)
+    n_topics = len(columns.indptr) - 1
+    log_omega = np.log(problem.ones + problem.zeros)
+
+    def negated(x):
+        terms = problem(x, log_omega)
+        return -terms.value, -terms.logit_rho
+
+    start = model.optimise(columns)[0]
+    x = np.log(start.rho / (1.0 - start.rho))
+    bounds = [(-25.0, 25.0)] * n_topics
+    return -minimize(negated, x, jac=True, method="L-BFGS-B", bounds=bounds).fun
+
+
+@pytest.mark.parametrize("n_topics", [10, 20, 50])
+def test_omega_of_the_rule_of_thumb_is_nats_below(n_topics):
+    columns, model = columns_of(corpus(1000, n_topics)), HDPDocuments()
+    _, value = model.optimise(columns)
+    assert value - with_rule_of_thumb(model, columns) > 2.0
+
+
+def test_weights_follow_the_use_of_topics():
+    counts = corpus(1000, 10)
+    model = HDPDocuments()
+    sticks, _ = model.optimise(columns_of(counts))
+    weights = model.weights(sticks)
+    use = (counts > 0).sum(axis=0)
+    assert np.corrcoef(weights, use)[0, 1] > 0.9
+    assert model.rest(sticks) < 0.01
+
+
+# Unions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_union_gains(weighted):
+    rng = np.random.default_rng(14)
+    counts = with_empty(random_counts(rng, 30, 5), 1)
+    times = rng.integers(1, 4, 30) if weighted else np.ones(30, dtype=int)
+    columns = columns_of(counts, times.astype(float) if weighted else None)
+    docs = np.concatenate([np.flatnonzero(n) for n in counts.T])
+    a = rng.gamma(1.0, 0.3, 6)
+    pairs = np.array([(1, 0), (0, 4), (0, 2), (3, 5), (5, 1)])
+    dense = np.repeat(counts, times, axis=0)
+    for n_docs in (None, float(times.sum())):
+        expected = [union_gain(dense[:, i], dense[:, j], a[i], a[j], n_docs) for i, j in pairs]
+        found = union_document_gains(pairs, docs, columns, a, n_docs)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+    assert union_document_gains(pairs[:0], docs, columns, a).shape == (0,)

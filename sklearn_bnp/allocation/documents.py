@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
+from .._kernels import _topics
 from ._stick_breaking import (
     Sticks,
     StickTerms,
@@ -78,8 +79,9 @@ def count_terms(values, indptr, a, weight=None):
     -------
     lgamma_sums, digamma_sums : ndarray, shape (K,)
     """
-    x = values + np.repeat(a, np.diff(indptr))
-    return _group_sums(gammaln(x), indptr, weight), _group_sums(digamma(x), indptr, weight)
+    lgamma_sums, digamma_sums = np.empty(len(a)), np.empty(len(a))
+    _topics.count_terms(values, indptr, a, lgamma_sums, digamma_sums, 1, weight)
+    return lgamma_sums, digamma_sums
 
 
 def _group_sums(x, indptr, weight=None):

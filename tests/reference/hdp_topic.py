@@ -111,6 +111,15 @@ def dirichlet_multinomial(n, prior, total):
     return out + np.sum(gammaln(prior + n) - gammaln(prior))
 
 
+def count_sums(values, indptr, a, weight):
+    """Weighted sums of ``lnG(N + a_k)`` and ``psi(N + a_k)`` for each topic k."""
+    out = np.zeros((2, len(a)))
+    for k, (first, last) in enumerate(itertools.pairwise(indptr)):
+        x = values[first:last] + a[k]
+        out[:, k] = gammaln(x) @ weight[first:last], digamma(x) @ weight[first:last]
+    return out
+
+
 def union_gain(n, m, a, b, n_docs=None):
     """Gain of merging topics with dense counts n, m (D,) and parameters a, b of each document.
 

@@ -22,7 +22,7 @@ PACKAGE = "sklearn_bnp"
 HEIGHTS = {"_kernels": 0, "observation": 1, "allocation": 1, "proposals": 1, "core": 2}
 PUBLIC = 3
 SEPARATE = {"observation", "allocation", "proposals"}
-LEAVES = {"sklearn_bnp.core.document_counts", "sklearn_bnp.core.stats"}
+LEAVES = {"sklearn_bnp.core.corpus", "sklearn_bnp.core.document_counts", "sklearn_bnp.core.stats"}
 
 MAX_LINES = 400
 SOURCES = sorted(

@@ -82,40 +82,40 @@ class Collector:
         z, resp = (np.concatenate(part) for part in zip(*uniform, strict=True))
         return z, resp
 
+    @staticmethod
+    def samples_after(trial, samples):
+        """The samples once an accepted trial has replaced components; children inherit rows."""
+        parents = [samples.pop(uid) for uid in trial.removed if uid in samples]
+        coef = getattr(trial, "coef", None)
+        heirs = [[] for _ in trial.created]
+        for parent in parents:
+            if coef is None:
+                heirs[0].append(parent)
+                continue
+            share = trial.likelihood.local_step(coef, parent.z, None, None, None, None)
+            for j, heir in enumerate(heirs):
+                mass = parent.mass * share[:, j]
+                rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
+                weight = None if parent.weight is None else parent.weight[rows]
+                heir.append(Sample(parent.z[rows], mass[rows], weight))
+        for uid, parts in zip(trial.created, heirs, strict=True):
+            if sum(len(part.z) for part in parts):
+                samples[uid] = Sample(
+                    np.concatenate([part.z for part in parts]),
+                    np.concatenate([part.mass for part in parts]),
+                    None if parts[0].weight is None else np.concatenate([p.weight for p in parts]),
+                )
 
-def samples_after(trial, samples):
-    """The samples once an accepted trial has replaced components; children inherit rows."""
-    parents = [samples.pop(uid) for uid in trial.removed if uid in samples]
-    coef = getattr(trial, "coef", None)
-    heirs = [[] for _ in trial.created]
-    for parent in parents:
-        if coef is None:
-            heirs[0].append(parent)
-            continue
-        share = trial.likelihood.local_step(coef, parent.z, None, None, None, None)
-        for j, heir in enumerate(heirs):
-            mass = parent.mass * share[:, j]
-            rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
-            weight = None if parent.weight is None else parent.weight[rows]
-            heir.append(Sample(parent.z[rows], mass[rows], weight))
-    for uid, parts in zip(trial.created, heirs, strict=True):
-        if sum(len(part.z) for part in parts):
-            samples[uid] = Sample(
-                np.concatenate([part.z for part in parts]),
-                np.concatenate([part.mass for part in parts]),
-                None if parts[0].weight is None else np.concatenate([p.weight for p in parts]),
-            )
-
-
-def uniform_after(trial, uniform, uids, uids_after):
-    """Responsibilities of the uniform rows, as ``uids_after``, once a trial was accepted."""
-    z, resp = uniform
-    removed = np.isin(uids, trial.removed)
-    mass = resp[:, removed].sum(axis=1, keepdims=True)
-    coef = getattr(trial, "coef", None)
-    if coef is not None:
-        mass = mass * trial.likelihood.local_step(coef, z, None, None, None, None)
-    everything = np.concatenate([resp[:, ~removed], mass], axis=1)
-    names = np.concatenate([uids[~removed], trial.created]).tolist()
-    order = [names.index(uid) for uid in uids_after.tolist()]
-    return z, np.ascontiguousarray(everything[:, order])
+    @staticmethod
+    def uniform_after(trial, uniform, uids, uids_after):
+        """Responsibilities of the uniform rows, as ``uids_after``, once a trial was accepted."""
+        z, resp = uniform
+        removed = np.isin(uids, trial.removed)
+        mass = resp[:, removed].sum(axis=1, keepdims=True)
+        coef = getattr(trial, "coef", None)
+        if coef is not None:
+            mass = mass * trial.likelihood.local_step(coef, z, None, None, None, None)
+        everything = np.concatenate([resp[:, ~removed], mass], axis=1)
+        names = np.concatenate([uids[~removed], trial.created]).tolist()
+        order = [names.index(uid) for uid in uids_after.tolist()]
+        return z, np.ascontiguousarray(everything[:, order])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..proposals.base import Context
+from .collector import Collector
 from .memo import Memo
 from .scheduler import Scheduler
 from .stats import StatBag
@@ -58,15 +59,20 @@ class Learner:
     n_nonzero : int or None
         L of L-sparse responsibilities.
     n_threads : int
+    collector_type : type
+        What collects samples for the proposals.
     """
 
     def __init__(
-        self, model, proposals, rng, *, max_components=np.inf, n_nonzero=None, n_threads=1
-    ):
+        self, model, proposals, rng, *, max_components=np.inf, n_nonzero=None, n_threads=1,
+        collector_type=Collector,
+    ):  # fmt: skip
         self.model, self.rng = model, rng
         self.n_nonzero, self.n_threads = n_nonzero, n_threads
         self._next_uid = 0
-        self.scheduler = Scheduler(proposals, self.new_uids, max_components, rng, n_threads)
+        self.scheduler = Scheduler(
+            proposals, self.new_uids, max_components, rng, n_threads, collector_type
+        )
         self.memo = Memo()
         self.totals = None
         self.coef = None
@@ -109,12 +115,13 @@ class Learner:
         self._observers = self.scheduler.observers(totals)
         self._seen, self._seconds = set(), 0.0
         self._before = None
-        for trial in self.scheduler.adoptions:
-            if self._before is None:
-                self._before = _Snapshot(
-                    self.totals, self.memo.copy(), self.model, self.lower_bound
-                )
-            self.totals = self.totals.concatenated(trial.seeds)
+        adoptions = self.scheduler.adoptions
+        if adoptions:
+            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
+            for trial in adoptions:
+                self.totals = self.totals.concatenated(trial.seeds)
+            retired = {trial.target: trial.created for trial in adoptions if trial.retires}
+            self.model = self.model.adopting(self.totals, retired)
             self.coef = self.model.coefficients(self.totals)
 
     def visit(self, batch, *, update=True):
@@ -123,7 +130,7 @@ class Learner:
         old = self.memo.get(batch.batch_id, self.totals.uids)
         bag = self.model.local_pass(
             batch, self.coef, self.totals.uids, self._observers,
-            old=old, n_nonzero=self.n_nonzero, n_threads=self.n_threads,
+            old=old, lap=self.n_laps, n_nonzero=self.n_nonzero, n_threads=self.n_threads,
         )  # fmt: skip
         for observer in self._observers:
             observer.close(batch.batch_id, bag)
@@ -131,7 +138,8 @@ class Learner:
         self.memo.put(batch.batch_id, bag)
         self._seen.add(batch.batch_id)
         if update:
-            self.model = self.model.updated(self.totals)
+            if self._before is None:
+                self.model = self.model.updated(self.totals)
             self.coef = self.model.coefficients(self.totals)
         self._seconds += time.perf_counter() - start
 
@@ -162,9 +170,10 @@ class Learner:
         Lap
         """
         start = time.perf_counter()
-        adopted, n_kept = self._end_adoptions()
+        self._take_out_seeds()
         if resum:
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        self.model = self.model.updated(self.totals)
         uids = self.totals.uids
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
         for trial in verdict.accepted:
@@ -172,6 +181,7 @@ class Learner:
         self.model, self.totals = verdict.model, verdict.totals
         if verdict.partial:  # batches unseen by a trial know their own bounds, and better ones
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        adopted, n_kept, took_back = self._end_adoptions()
         judged = time.perf_counter()
         self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
         self._tidy()
@@ -183,33 +193,37 @@ class Learner:
         lap = Lap(
             self.n_laps + 1, len(self.totals.uids), self.lower_bound,
             self._seconds + time.perf_counter() - start, end - adapted + judged - start,
-            dict(verdict.tried + adopted), dict(verdict.n_accepted + n_kept),
+            dict(verdict.tried + adopted),
+            {} if took_back else dict(verdict.n_accepted + n_kept - verdict.undone),
         )  # fmt: skip
         self.history.append(lap)
         self._observers, self._seen = [], set()
         return lap
 
+    def _take_out_seeds(self):
+        """Adopted components counted rows twice while the lap went on."""
+        for trial in self.scheduler.adoptions if self._before is not None else ():
+            self.totals.s[self.totals.positions(trial.created)] -= trial.seeds.s
+
     def _end_adoptions(self):
-        """Take out what was counted twice; if the objective fell over the lap, take the lap back.
+        """If components were adopted and the objective fell over the lap, take the lap back.
 
         Returns
         -------
         tried, kept : Counter
+        took_back : bool
         """
         before, self._before = self._before, None
         if before is None:
-            return Counter(), Counter()
-        adoptions = self.scheduler.adoptions
-        for trial in adoptions:
-            self.totals.s[self.totals.positions(trial.created)] -= trial.seeds.s
+            return Counter(), Counter(), False
         rose = self.lower_bound > before.lower_bound
         if not rose:
             self.totals, self.memo, self.model = before.totals, before.memo, before.model
             self.scheduler.collector = None
         counts = dict(zip(before.totals.uids.tolist(), before.totals.n.tolist(), strict=True))
-        self.scheduler.judge_adoptions(rose, counts.get)
+        adoptions = self.scheduler.judge_adoptions(rose, counts.get)
         tried = Counter(trial.kind for trial in adoptions)
-        return tried, tried if rose else Counter()
+        return tried, tried if rose else Counter(), not rose
 
     def run_lap(self, source, *, propose=True):
         """One pass over the batches of a source that holds all the data."""
@@ -261,6 +275,7 @@ class Learner:
         if self.scheduler.proposals:
             order = order[self.totals.n[order] > _EMPTY]
         self.totals = self.totals.take(order)
+        self.model = self.model.updated(self.totals)
 
     def _context(self, samples, uniform):
         return Context(

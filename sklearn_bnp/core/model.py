@@ -8,8 +8,6 @@ import numpy as np
 
 from .local import local_pass
 
-import numpy as np
-
 
 class Model(NamedTuple):
     """What the learner knows of the model; immutable.
@@ -51,12 +49,16 @@ class Model(NamedTuple):
         coef[:, -1] += self.allocation.expected_log_weights(totals.n)
         return coef
 
-    def local_pass(self, batch, coef, uids, observers=(), *, old=None, **settings):
+    def local_pass(self, batch, coef, uids, observers=(), *, old=None, lap=0, **settings):
         """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
         return local_pass(batch, self.likelihood, coef, uids, observers, **settings)
 
     def updated(self, totals):
         """The model after those global steps that are no function of the totals: there are none."""
+        return self
+
+    def adopting(self, totals, retired):
+        """The model for a lap with components on trial in place of others: nothing depends on it."""
         return self
 
     def replacement_gains(self, totals, replacements, fixed):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
-from .collector import Collector, samples_after, uniform_after
+from ..proposals.base import AdoptTrial, UndoTrial, UnionObserver, UnionTrial
+from .collector import Collector
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
@@ -35,6 +35,8 @@ class Verdict(NamedTuple):
         By kind.
     partial : bool
         Whether an accepted trial had not observed every batch.
+    undone : Counter
+        Adoptions that were undone, by kind.
     """
 
     model: object
@@ -43,6 +45,7 @@ class Verdict(NamedTuple):
     tried: Counter
     n_accepted: Counter
     partial: bool
+    undone: Counter
 
 
 class Scheduler:
@@ -56,10 +59,15 @@ class Scheduler:
     max_components : float
     rng : numpy.random.RandomState
     n_threads : int
+    collector_type : type
+        `Collector`, or one with the same methods.
     """
 
-    def __init__(self, proposals, new_uids, max_components, rng, n_threads=1):
+    def __init__(
+        self, proposals, new_uids, max_components, rng, n_threads=1, collector_type=Collector
+    ):
         self.proposals = proposals
+        self._collector_type = collector_type
         self.new_uids, self.max_components, self.rng = new_uids, max_components, rng
         self.n_threads = n_threads
         self.trials = []
@@ -77,10 +85,10 @@ class Scheduler:
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         unions = [t for t in self.trials if isinstance(t, UnionTrial)]
-        splits = [t for t in self.trials if isinstance(t, SplitTrial)]
+        others = [t for t in self.trials if not isinstance(t, (UnionTrial, AdoptTrial))]
         wanted = self._wanted(totals)
-        self.collector = Collector(wanted, totals, self.rng) if self.proposals else None
-        observers = [*splits]
+        self.collector = self._collector_type(wanted, totals, self.rng) if self.proposals else None
+        observers = [*others]
         if unions:
             observers.append(UnionObserver(unions, self.n_threads))
         if self.collector is not None:
@@ -109,7 +117,7 @@ class Scheduler:
         return [t for t in self.trials if isinstance(t, AdoptTrial)]
 
     def judge_adoptions(self, rose, mass):
-        """Verdict on a lap with adoptions; if the objective fell, no trial of the lap means a thing.
+        """Verdict on a lap with adoptions, after that on its other trials.
 
         Parameters
         ----------
@@ -121,14 +129,16 @@ class Scheduler:
         adoptions = self.adoptions
         for trial in adoptions:
             self._proposal_of(trial).judged(trial, rose, mass(trial.target))
-        self.trials = [t for t in self.trials if rose and not isinstance(t, AdoptTrial)]
+        self.trials = []
         return adoptions
 
     def judge(self, model, totals, memo):
         """Accept every trial, best first, that raises the objective; each component changes once."""
-        trials, self.trials = [_Judged.of(trial, totals, memo) for trial in self.trials], []
+        adoptions = self.adoptions
+        trials = [_Judged.of(t, totals, memo) for t in self.trials if t not in adoptions]
+        self.trials = adoptions
         accepted = []
-        tried = Counter(trial.kind for trial in trials)
+        tried = Counter(trial.kind for trial in trials if not trial.undoes)
         state = _State(model, totals)
         fixed = state.fixed_gains(trials)
         pending = list(range(len(trials)))
@@ -151,7 +161,8 @@ class Scheduler:
         chosen = [trials[i] for i in accepted]
         return Verdict(
             state.model, state.totals, [c.trial for c in chosen], tried,
-            Counter(c.kind for c in chosen), any(c.partial for c in chosen),
+            Counter(c.kind for c in chosen if not c.undoes), any(c.partial for c in chosen),
+            Counter(c.kind for c in chosen if c.undoes),
         )  # fmt: skip
 
     def _proposal_of(self, trial):
@@ -194,22 +205,25 @@ class Scheduler:
         """
         if self.collector is None:
             return
-        samples, uniform, uids = self.collector.samples(), self.collector.uniform(), uids_before
+        collector, uids = self.collector, uids_before
+        samples, uniform = collector.samples(), collector.uniform()
         self.collector = None
         born = 0
         for trial in accepted:
             born += len(trial.created) - len(trial.removed)
-            samples_after(trial, samples)
+            collector.samples_after(trial, samples)
             after = np.concatenate([uids[~np.isin(uids, trial.removed)], trial.created])
             after = after.astype(np.int64)
-            uniform, uids = uniform_after(trial, uniform, uids, after), after
+            uniform, uids = collector.uniform_after(trial, uniform, uids, after), after
         context = context_of(samples, uniform)
         z, resp = uniform
         context = context._replace(
             uniform=(z, _columns(resp, uids, context.totals.uids)),
             settling=born < 0 or (first and len(uids) > 1),
         )
-        self.trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
+        trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
+        leaving = {t.target for t in trials if isinstance(t, AdoptTrial) and t.retires}
+        self.trials = [t for t in trials if leaving.isdisjoint(t.removed)]
 
     def prior_changed(self):
         for proposal in self.proposals:
@@ -221,7 +235,7 @@ def _columns(resp, uids, wanted):
     where = {uid: k for k, uid in enumerate(uids.tolist())}
     out = np.zeros((len(resp), len(wanted)), dtype=resp.dtype)
     for k, uid in enumerate(wanted.tolist()):
-        if uid in where:
+        if len(resp) and uid in where:
             out[:, k] = resp[:, where[uid]]
     return out
 
@@ -240,6 +254,10 @@ class _Judged(NamedTuple):
     @property
     def removed(self):
         return self.trial.removed
+
+    @property
+    def undoes(self):
+        return isinstance(self.trial, UndoTrial)
 
     @classmethod
     def of(cls, trial, totals, memo):

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._responsibilities import Quadratic, local_step, n_statistics
+from .documents import step_of_rows, summary_of_rows
 
 
 class Moments(NamedTuple):
@@ -87,6 +88,8 @@ class Likelihood(ABC):
 
     Attributes
     ----------
+    words : bool
+        Whether entries of documents are types with counts, and not rows of data.
     quadratic, linear : Quadratic, bool
         Layout of s(x), see `_kernels._responsibilities`.
     n_features : int
@@ -97,6 +100,7 @@ class Likelihood(ABC):
         Whether `update_prior` may change anything.
     """
 
+    words = False
     quadratic = Quadratic.NONE
     linear = True
     n_features: int
@@ -176,6 +180,18 @@ class Likelihood(ABC):
             resp, s, entropy, log_norm, len(coef) if n_nonzero is None else n_nonzero, n_threads,
         )  # fmt: skip
         return resp
+
+    def document_parameters(self, prior, s):
+        """What `document_step` wants to know of the components with statistics ``s`` (K, P)."""
+        return self.coefficients(prior, s)
+
+    def document_step(self, params, docs, doc_prior, settings, **given):
+        """Local step of documents, `DocumentStep`; see `observation.documents.step_of_rows`."""
+        return step_of_rows(self, params, docs, doc_prior, settings, **given)
+
+    def document_summary(self, docs, resp):
+        """`DocumentStep` of documents under given responsibilities (n, K)."""
+        return summary_of_rows(self, docs, resp)
 
     def update_prior(self, prior, s, n_iter):
         """The prior after ``n_iter`` steps of empirical Bayes on statistics ``s`` (K, P)."""

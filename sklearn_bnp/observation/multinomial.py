@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from .base import Likelihood, ObservationModel
+from .documents import step_of_words, summary_of_words
 
 # Beyond this share of nonzeros, picking them out costs more than the zeros do.
 _SPARSE_BELOW = 0.5
@@ -102,6 +103,8 @@ class MultinomialLikelihood(Likelihood):
         Mean total of a row, the size of rows that are drawn.
     """
 
+    words = True
+
     def __init__(self, prior, n_tokens):
         self.prior = prior
         self.n_features = len(prior.lam)
@@ -150,6 +153,18 @@ class MultinomialLikelihood(Likelihood):
         out = np.zeros(s.shape)
         out[:, :-1] = expected_log_phi(prior, s[:, :-1])
         return out
+
+    def document_parameters(self, prior, s):
+        """``exp E[log phi_kv]`` as a table (V, K)."""
+        return np.ascontiguousarray(np.exp(expected_log_phi(prior, s[:, :-1])).T)
+
+    def document_step(self, params, docs, doc_prior, settings, **given):
+        """Local step of documents of words; their entries' types share responsibilities (5.3.5)."""
+        return step_of_words(params, docs, doc_prior, settings, **given)
+
+    def document_summary(self, docs, resp):
+        """`DocumentStep` of documents of words under given responsibilities (n, K)."""
+        return summary_of_words(self.n_features, docs, resp)
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]

@@ -47,6 +47,26 @@ class Sample(NamedTuple):
         return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
 
 
+class DocumentSample(NamedTuple):
+    """What documents have of a component.
+
+    Attributes
+    ----------
+    docs : Documents
+        Entries for which the component has some responsibility.
+    mass : ndarray, shape (n,)
+        That responsibility.
+    """
+
+    docs: Any
+    mass: np.ndarray
+
+    @property
+    def total(self):
+        """Tokens."""
+        return float(self.mass @ self.docs.counts)
+
+
 class Context(NamedTuple):
     """What a proposal may look at when it plans.
 
@@ -185,14 +205,19 @@ class UnionTrial:
         return UnionEdit(self.removed, self.created, self.entropies)
 
 
+class UndoTrial(UnionTrial):
+    """Join what an adoption of the same lap has put in a component's place: it did not help."""
+
+
 class AdoptTrial:
     """Components added to the model for a lap, with statistics ``s`` that count rows twice.
 
-    The learner puts them in when the lap begins and judges the whole lap when it ends.
+    The learner puts them in when the lap begins and judges the whole lap when it ends. If the trial
+    ``retires`` its target, no row may go to that any more.
     """
 
-    def __init__(self, kind, target, created, s):
-        self.kind, self.target = kind, target
+    def __init__(self, kind, target, created, s, *, retires=False):
+        self.kind, self.target, self.retires = kind, target, retires
         self.removed, self.created = (), tuple(created)
         self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)))
 

@@ -43,7 +43,9 @@ class Shadow:
         self.slack, self.entropy_slack = 0.0, 0.0
         self._begin, self._visit = learner.begin_lap, learner.visit
         self._judge = learner.scheduler.judge
+        self._end = learner.end_lap
         learner.begin_lap, learner.visit = self.begin_lap, self.visit
+        learner.end_lap = self.end_lap
         learner.scheduler.judge = self.judge
 
     def begin_lap(self, *args, **kwargs):
@@ -68,10 +70,16 @@ class Shadow:
         self._visit(batch, **kwargs)
         self.values.append(learner.lower_bound)
 
+    def end_lap(self, *args, **kwargs):
+        """A lap that is taken back leaves another memo, that of before."""
+        memo = self.learner.memo
+        lap = self._end(*args, **kwargs)
+        if self.learner.memo is not memo:
+            _, self.resp, self.uids = self._before
+        return lap
+
     def judge(self, model, totals, memo):
         """Repeat accepted proposals on responsibilities; note what each verdict gains."""
-        if memo is not self._before[0]:
-            _, self.resp, self.uids = self._before
         verdict = self._judge(model, totals, memo)
         for trial in verdict.accepted:
             assert len(set(trial.removed)) == len(trial.removed)

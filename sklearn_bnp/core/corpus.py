@@ -1,0 +1,86 @@
+"""Documents as the local step sees them, and what it leaves behind. A leaf module."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# A document's counts have converged when none moves by more (5.3.3).
+COUNT_TOL = 0.05
+MAX_ITER = 100
+
+
+class Documents(NamedTuple):
+    """Entries of some documents.
+
+    Attributes
+    ----------
+    indptr : ndarray of int64, shape (n_docs + 1,)
+        Document d has the entries ``indptr[d]:indptr[d + 1]``.
+    counts : ndarray of float64, shape (n,)
+        How often each entry occurs.
+    indices : ndarray of int32, shape (n,), or None
+        Word types; None if entries are rows.
+    z : ndarray, shape (n, D'), or None
+        Prepared rows; None if entries are words.
+    """
+
+    indptr: np.ndarray
+    counts: np.ndarray
+    indices: np.ndarray | None = None
+    z: np.ndarray | None = None
+
+    def __len__(self):
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self):
+        """Tokens of each document."""
+        ends = np.concatenate([[0.0], np.cumsum(self.counts)])[self.indptr]
+        return np.diff(ends)
+
+
+class DocumentStep(NamedTuple):
+    """What a local step of documents leaves behind.
+
+    Attributes
+    ----------
+    s, entropy : ndarray, shapes (K, P) and (K,)
+        As in `StatBag`.
+    counts : ndarray, shape (n_docs, K)
+        N_dk, exactly the sums of the responsibilities.
+    resp : ndarray, shape (n, K), or None
+    """
+
+    s: np.ndarray
+    entropy: np.ndarray
+    counts: np.ndarray
+    resp: np.ndarray | None
+
+
+class Settings(NamedTuple):
+    """How a local step of documents goes about it.
+
+    Attributes
+    ----------
+    warm : bool
+        Start from counts of an earlier visit.
+    cold : bool
+        Start from the likelihoods; with counts to start from as well, the better end is kept.
+    max_iter, tol : int, float
+        Iterations end when no N_dk moves by ``tol``.
+    n_restarts : int
+        Topics of each document that are tried at zero (Alg. 5.2).
+    n_nonzero : int or None
+        L of L-sparse responsibilities.
+    n_threads : int
+    """
+
+    warm: bool = True
+    cold: bool = True
+    max_iter: int = MAX_ITER
+    tol: float = COUNT_TOL
+    n_restarts: int = 0
+    n_nonzero: int | None = None
+    n_threads: int = 1

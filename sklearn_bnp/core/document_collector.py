@@ -1,0 +1,107 @@
+"""What documents have of chosen components, collected during a lap for proposals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..proposals.base import DocumentSample
+from .corpus import Documents
+
+# A document belongs to a component's sample if it has more than this many tokens of it, and an entry
+# if the component has more than this share of it.
+_LEAST_COUNT = 1.0
+_LEAST_SHARE = 1e-3
+# Entries that all samples hold together.
+_MOST_ENTRIES = 4_000_000
+
+
+class DocumentCollector:
+    """Pseudo-documents of chosen components: of each document, what it has of the component.
+
+    They come from all documents, for a component fitted to some of them only fits these. If that
+    would be too many entries, each document is kept with the same probability.
+
+    Parameters
+    ----------
+    wanted : dict
+        Uid -> anything; the components to collect.
+    totals : StatBag
+        Counts from which the probability is found.
+    rng : numpy.random.RandomState
+    """
+
+    def __init__(self, wanted, totals, rng):
+        where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
+        self._columns = {uid: where[uid] for uid in wanted if uid in where}
+        mass = totals.n[list(self._columns.values())].sum() if self._columns else 0.0
+        self._rate = min(1.0, _MOST_ENTRIES / max(mass, 1e-12))
+        self._rng = rng
+        self._parts, self._batches = {}, {}
+
+    def observe(self, block):
+        n_docs = len(block.docs)
+        entry_docs = np.repeat(np.arange(n_docs), np.diff(block.docs.indptr))
+        for uid, k in self._columns.items():
+            kept = block.doc_counts[:, k] > _LEAST_COUNT
+            if self._rate < 1.0:
+                kept &= self._rng.random_sample(n_docs) < self._rate
+            if not kept.any():
+                continue
+            share = block.resp[:, k]
+            entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
+            sizes = np.bincount(entry_docs[entries], minlength=n_docs)[kept]
+            self._parts.setdefault(uid, []).append((block.docs, entries, share[entries], sizes))
+
+    def close(self, batch_id, bag):
+        """Keep the documents of a batch; if it is seen again, these are replaced."""
+        self._batches[batch_id] = {
+            uid: [_taken(*part) for part in parts] for uid, parts in self._parts.items()
+        }
+        self._parts = {}
+
+    def samples(self):
+        """Uid -> `DocumentSample`."""
+        found = {}
+        for parts in self._batches.values():
+            for uid, more in parts.items():
+                found.setdefault(uid, []).extend(more)
+        return {uid: _joined(parts) for uid, parts in found.items()}
+
+    def uniform(self):
+        """No rows are drawn uniformly."""
+        return np.empty((0, 0)), np.empty((0, 0))
+
+    @staticmethod
+    def samples_after(trial, samples):
+        """Components that were replaced have no samples; their successors have none yet."""
+        for uid in trial.removed:
+            samples.pop(uid, None)
+
+    @staticmethod
+    def uniform_after(trial, uniform, uids, uids_after):
+        return np.empty((0, 0)), np.empty((0, len(uids_after)))
+
+
+def _taken(docs, entries, share, sizes):
+    """The chosen entries of a block, as documents of their own, and their responsibilities."""
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    chosen = Documents(
+        indptr,
+        docs.counts[entries],
+        None if docs.indices is None else docs.indices[entries],
+        None if docs.z is None else docs.z[entries],
+    )
+    return DocumentSample(chosen, share.astype(np.float64))
+
+
+def _joined(parts):
+    docs = [part.docs for part in parts]
+    offsets = np.cumsum([0] + [d.indptr[-1] for d in docs])
+    indptr = np.concatenate([[0], *(d.indptr[1:] + o for d, o in zip(docs, offsets, strict=False))])
+    fields = [
+        None if getattr(docs[0], name) is None else np.concatenate([getattr(d, name) for d in docs])
+        for name in ("counts", "indices", "z")
+    ]
+    return DocumentSample(
+        Documents(indptr.astype(np.int64), *fields), np.concatenate([p.mass for p in parts])
+    )

@@ -1,0 +1,209 @@
+"""Documents in batches, and the local and summary step of a batch of them."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from .batches import BLOCK_ROWS
+from .corpus import Documents
+from .document_counts import DocumentCounts, Part
+from .stats import StatBag
+
+# Numbers of responsibilities that a block which somebody observes holds at a time.
+_BLOCK_NUMBERS = 1_000_000
+# Entries of a block that nobody observes.
+_BLOCK_ENTRIES = 500_000
+
+
+class DocumentBlock(NamedTuple):
+    """Entries of some documents with what the local step found for them.
+
+    Attributes
+    ----------
+    docs : Documents
+    first : int
+        Position in the batch of the first document.
+    weight : ndarray, shape (n,)
+        How often each entry occurs.
+    resp : ndarray, shape (n, K)
+    doc_counts : ndarray, shape (n_docs, K)
+    uids : ndarray, shape (K,)
+        Components that the columns stand for.
+    """
+
+    docs: Documents
+    first: int
+    weight: np.ndarray
+    resp: np.ndarray
+    doc_counts: np.ndarray
+    uids: np.ndarray
+
+
+class DocumentBatch(NamedTuple):
+    """Whole documents under a name.
+
+    Attributes
+    ----------
+    batch_id : object
+    indptr : ndarray of int64, shape (n_docs + 1,)
+        Document d has the entries ``indptr[d]:indptr[d + 1]``.
+    counts : ndarray, shape (n,), or None
+        How often each entry occurs; once if None.
+    indices : ndarray, shape (n,), or None
+        Word types, for text.
+    x : ndarray, shape (n, D), or None
+        Rows of data, for everything else.
+    resp : ndarray, shape (n, K), or None
+        Responsibilities to summarise instead of a local step.
+    """
+
+    batch_id: object
+    indptr: np.ndarray
+    counts: np.ndarray | None = None
+    indices: np.ndarray | None = None
+    x: np.ndarray | None = None
+    resp: np.ndarray | None = None
+
+    @property
+    def n_entries(self):
+        return int(self.indptr[-1])
+
+    @property
+    def total_weight(self):
+        """Tokens."""
+        return float(self.n_entries if self.counts is None else np.sum(self.counts, dtype=float))
+
+    def content_hash(self):
+        """Identity of the batch by its content."""
+        digest = hashlib.blake2b(digest_size=16)
+        for array in (self.indptr, self.counts, self.indices, self.x):
+            if array is not None:
+                digest.update(f"{array.shape} {array.dtype}".encode())
+                digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()
+
+    def slices(self):
+        """Slices of at most `BLOCK_ROWS` entries."""
+        n_blocks = max(1, -(-self.n_entries // BLOCK_ROWS))
+        edges = np.linspace(0, self.n_entries, n_blocks + 1).astype(int)
+        return [slice(a, b) for a, b in pairwise(edges)]
+
+    def documents(self, first, last, prepare):
+        """`Documents` from ``first`` to before ``last``; rows go through ``prepare``."""
+        indptr = self.indptr[first : last + 1]
+        rows = slice(int(indptr[0]), int(indptr[-1]))
+        counts = np.ones(rows.stop - rows.start) if self.counts is None else self.counts[rows]
+        return Documents(
+            np.ascontiguousarray(indptr - indptr[0], dtype=np.int64),
+            np.ascontiguousarray(counts, dtype=np.float64),
+            None if self.indices is None else np.ascontiguousarray(self.indices[rows], np.int32),
+            None if self.x is None else prepare(np.asarray(self.x[rows])),
+        )
+
+    def cuts(self, n_entries):
+        """Positions that cut the documents into blocks of about so many entries."""
+        block = (self.indptr[1:] - 1) // max(1, n_entries)
+        edges = np.flatnonzero(np.diff(block)) + 1
+        return [0, *edges.tolist(), len(self.indptr) - 1]
+
+
+class DocumentSource:
+    """Consecutive documents of a corpus in batches, visited in random order."""
+
+    def __init__(self, corpus, n_batches):
+        self.corpus = corpus
+        self.edges = np.linspace(0, self.n_rows, min(n_batches, self.n_rows) + 1).astype(int)
+
+    def __len__(self):
+        return len(self.edges) - 1
+
+    @property
+    def n_rows(self):
+        """Documents."""
+        return len(self.corpus.indptr) - 1
+
+    @property
+    def rows_in_memory(self):
+        return self.n_rows
+
+    @property
+    def total_weight(self):
+        """Tokens."""
+        return self.corpus.total_weight
+
+    @property
+    def resp(self):
+        return self.corpus.resp
+
+    def batch(self, i):
+        return self._between(i, self.edges[i], self.edges[i + 1])
+
+    def _between(self, name, first, last):
+        corpus, indptr = self.corpus, self.corpus.indptr[first : last + 1]
+        rows = slice(int(indptr[0]), int(indptr[-1]))
+        fields = (corpus.counts, corpus.indices, corpus.x, corpus.resp)
+        return DocumentBatch(
+            name, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
+        )
+
+    def batches(self, rng=None):
+        """All batches, in random order if an rng is given."""
+        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
+        return (self.batch(i) for i in order)
+
+    def document(self, d):
+        """One document as a batch."""
+        return self._between(d, d, d + 1)
+
+    def without_responsibilities(self):
+        """The same batches, to be given responsibilities by local steps."""
+        if self.resp is None:
+            return self
+        source = DocumentSource(self.corpus._replace(resp=None), len(self))
+        source.edges = self.edges
+        return source
+
+
+def document_pass(batch, likelihood, params, uids, observers, old, settings):
+    """`StatBag` of a batch of documents after its local step.
+
+    Parameters
+    ----------
+    batch : DocumentBatch
+    params : TopicParams
+    observers : list of objects with ``observe(block)``
+    old : StatBag or None
+        What the batch left behind when it was last visited; its counts warm-start the documents.
+    settings : Settings
+    """
+    total = StatBag.zeros(uids, likelihood.n_statistics)
+    names, parts, lengths = uids.tolist(), [], []
+    start = None
+    if old is not None and settings.warm:
+        start = params.starting_counts(old.docs.parts[batch.batch_id].dense(names))
+    observed = len(observers) > 0
+    size = max(1, _BLOCK_NUMBERS // max(1, len(uids))) if observed else _BLOCK_ENTRIES
+    for first, last in pairwise(batch.cuts(size)):
+        docs = batch.documents(first, last, likelihood.prepare)
+        if batch.resp is None:
+            step = likelihood.document_step(
+                params.theta, docs, params.prior, settings,
+                start=None if start is None else start[first:last], want_resp=observed,
+            )  # fmt: skip
+        else:
+            rows = slice(int(batch.indptr[first]), int(batch.indptr[last]))
+            step = likelihood.document_summary(docs, np.asarray(batch.resp[rows], dtype=float))
+        total.s[...] += step.s
+        total.entropy[...] += step.entropy
+        parts.append(step.counts)
+        lengths.append(docs.lengths)
+        if observed:
+            block = DocumentBlock(docs, first, docs.counts, step.resp, step.counts, uids)
+            for observer in observers:
+                observer.observe(block)
+    part = Part.of(np.concatenate(parts), np.concatenate(lengths), names)
+    return total._replace(docs=DocumentCounts({batch.batch_id: part}))

@@ -1,0 +1,246 @@
+"""The model of documents: a likelihood, and weights of components that documents share.
+
+The allocation term of the objective is a function of the sticks and of the documents' counts; it has
+no closed-form optimum. The sticks are therefore part of the model, in the order of the totals'
+components, and the objective is that at the sticks as they stand: a bound at any time, and never
+lowered by the global step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ..allocation.documents import CountColumns
+from .corpus import Settings
+from .documents import document_pass
+
+# L-BFGS iterations of a global step, and of the judgement of a candidate.
+_STEPS, _CANDIDATE_STEPS = 100, 30
+# Nats by which better sticks may raise a candidate's objective over those it is first tried with.
+_STICK_GAIN = 30.0
+
+
+class TopicParams(NamedTuple):
+    """Parameters of the local step.
+
+    Attributes
+    ----------
+    theta : ndarray
+        From `Likelihood.document_parameters`.
+    prior : ndarray, shape (K,)
+        Parameters of the Dirichlet prior of a document's weights; 0 for components that are retired.
+    heirs : list of pairs
+        Column of a retired component, and columns of those that share what documents had of it.
+    """
+
+    theta: np.ndarray
+    prior: np.ndarray
+    heirs: list
+
+    def starting_counts(self, counts):
+        """Counts (n_docs, K) to start from, given those of the last visit."""
+        for gone, heirs in self.heirs:
+            share = self.prior[heirs] / self.prior[heirs].sum()
+            counts[:, heirs] += counts[:, [gone]] * share
+            counts[:, gone] = 0.0
+        return counts
+
+
+class TopicModel(NamedTuple):
+    """What the learner knows of a model of documents; immutable.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    allocation : DocumentAllocation
+    prior : object
+        The likelihood's prior as it stands, after empirical Bayes.
+    local : LocalSchedule
+    sticks : Sticks or None
+        Global parameters for the components ``uids``.
+    uids : tuple of int
+    retired : dict
+        Components that take part in no local step any more -> those that take their place.
+    """
+
+    likelihood: object
+    allocation: object
+    prior: object
+    local: object
+    sticks: object = None
+    uids: tuple = ()
+    retired: dict | None = None
+
+    def elbo_terms(self, totals):
+        """The objective in three terms, in nats: (5.29) at the optimum of q(phi) and q(pi_d)."""
+        return {
+            "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
+            "entropy": float(np.sum(totals.entropy)),
+            "allocation": self.allocation_term(totals),
+        }
+
+    def elbo(self, totals):
+        return sum(self.elbo_terms(totals).values())
+
+    def allocation_term(self, totals):
+        """What the allocation model adds to the objective, in nats."""
+        return float(self.allocation.objective(self._sticks(totals), columns(totals)))
+
+    def coefficients(self, totals):
+        """`TopicParams` of the local step."""
+        theta = self.likelihood.document_parameters(self.prior, totals.s)
+        prior = self.doc_prior(totals)
+        heirs = []
+        for gone, created in (self.retired or {}).items():
+            [column] = totals.positions([gone])
+            prior[column] = 0.0
+            heirs.append((column, totals.positions(created)))
+        return TopicParams(theta, prior, heirs)
+
+    def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, **settings):
+        """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
+        how = self.local.settings(self.retired is not None or lap % self.local.every == 0)
+        how = how._replace(**settings)
+        return document_pass(batch, self.likelihood, params, uids, observers, old, how)
+
+    def _sticks(self, totals):
+        """Sticks in the order of ``totals``; a guess from the masses if they are for others."""
+        uids, mass = tuple(totals.uids.tolist()), totals.n
+        if self.sticks is not None:
+            if self.uids == uids:
+                return self.sticks
+            weights = dict(zip(self.uids, self.allocation.weights(self.sticks), strict=True))
+            if weights.keys() >= set(uids):
+                mass = np.array([weights[uid] for uid in uids])
+        return self.allocation.start(mass, max(1.0, n_docs(totals)))
+
+    def doc_prior(self, totals):
+        """Parameters (K,) of the Dirichlet prior of a document's weights."""
+        return self.allocation.prior(self._sticks(totals))
+
+    def updated(self, totals, max_iter=_STEPS):
+        """The model after the global step of the sticks."""
+        if not totals.docs.parts or len(totals.uids) == 0:
+            return self._replace(sticks=None, uids=())
+        sticks, _ = self.allocation.optimise(columns(totals), self._sticks(totals), max_iter)
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
+
+    def adopting(self, totals, retired):
+        """The model for a lap with components on trial: sticks from masses, some components out."""
+        mass = totals.n.copy()
+        mass[totals.positions(list(retired))] = 0.0
+        sticks = self.allocation.start(mass, max(1.0, n_docs(totals)))
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+
+    def replacement_gains(self, totals, replacements, fixed):
+        """Change of the objective by each of several replacements; see `Model.replacement_gains`.
+
+        Each candidate has sticks of its own: first a guess, and where that leaves the verdict open,
+        the best.
+        """
+        here = self.allocation_term(totals)
+        gains = np.array(fixed, dtype=float)
+        for i, (removed, new) in enumerate(replacements):
+            after = _by_mass(totals.replaced(removed, new))
+            there = columns(after)
+            start = self.allocation.start(after.n, n_docs(after))
+            gain = fixed[i] + self.allocation.objective(start, there) - here
+            if 0 >= gain > -_STICK_GAIN:
+                _, value = self.allocation.optimise(there, start, _CANDIDATE_STEPS)
+                gain = fixed[i] + value - here
+            gains[i] = gain
+        return gains
+
+    def union_gains(self, totals, groups):
+        """Change of the allocation term for each group (lists of rows) joined, at sticks that add up."""
+        a = self.doc_prior(totals)
+        counts = dense_columns(totals)
+        own = _log_rising(counts, a)
+        gains = np.empty(len(groups))
+        for i, group in enumerate(groups):
+            members = list(group)
+            together = _log_rising(counts[:, members].sum(axis=1), a[members].sum())
+            gains[i] = np.sum(together) - own[members].sum()
+        return gains
+
+    def with_adapted_prior(self, totals, n_iter):
+        return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+
+
+class LocalSchedule(NamedTuple):
+    """When documents start anew and try restarts; in other laps they only go on.
+
+    They do so every second lap, and when new components have come.
+
+    Attributes
+    ----------
+    warm : bool
+        Start from the counts that a document had when it was last visited, and keep these if a new
+        start is worse: then the objective never falls.
+    every : int
+        Laps between new starts.
+    n_restarts : int
+        Of each document, when it starts anew.
+    """
+
+    warm: bool = True
+    every: int = 2
+    n_restarts: int = 5
+
+    def settings(self, fresh):
+        """`Settings` of a lap in which documents start anew, or only go on."""
+        fresh = fresh or not self.warm
+        return Settings(self.warm, cold=fresh, n_restarts=self.n_restarts if fresh else 0)
+
+
+def n_docs(totals):
+    """Documents that have any tokens."""
+    return float(sum(p.scale * np.count_nonzero(p.lengths) for p in totals.docs.parts.values()))
+
+
+def columns(totals):
+    """`CountColumns` of the components of ``totals``, in their order."""
+    parts = list(totals.docs.parts.values())
+    uids = totals.uids.tolist()
+    values, sizes, weights = [], [], []
+    plain = all(part.scale == 1.0 for part in parts)
+    for uid in uids:
+        size = 0
+        for part in parts:
+            column = part.columns.get(uid)
+            if column is not None:
+                values.append(column.values)
+                size += len(column.values)
+                if not plain:
+                    weights.append(np.full(len(column.values), part.scale))
+        sizes.append(size)
+    lengths = np.concatenate([p.lengths[p.lengths > 0] for p in parts] or [np.empty(0)])
+    scale = np.concatenate(
+        [np.full(np.count_nonzero(p.lengths), p.scale) for p in parts] or [np.empty(0)]
+    )
+    different, which = np.unique(lengths, return_inverse=True)
+    return CountColumns(
+        np.concatenate(values) if values else np.empty(0),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+        None if plain else np.concatenate(weights) if weights else np.empty(0),
+        float(scale.sum()),
+        (different, np.bincount(which, scale, minlength=len(different))),
+    )
+
+
+def dense_columns(totals):
+    """Counts (n_docs, K) of all documents."""
+    uids = totals.uids.tolist()
+    return np.concatenate([part.dense(uids) for part in totals.docs.parts.values()])
+
+
+def _log_rising(counts, a):
+    """``sum_d lnG(N_d + a) - lnG(a)`` of counts (n_docs, ...)."""
+    return np.sum(gammaln(counts + a) - gammaln(a), axis=0)
+
+
+def _by_mass(totals):
+    return totals.take(np.argsort(-totals.n, kind="stable"))

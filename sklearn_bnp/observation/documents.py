@@ -1,0 +1,93 @@
+"""The local step of documents, for whatever likelihood their entries have.
+
+Design note
+-----------
+(a) An *entry* of a document is a word type with its count, or a row of data. The kernel sees a table
+    of likelihoods, one row an item: for words the items are the V types and the table is made once
+    a pass; for rows each row is an item, and the table is the mixture's local step under equal
+    weights, which is the likelihood up to a factor a row.
+(b) Statistics of words are summed by the kernel into the table's shape; those of rows by the matrix
+    product that mixtures use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._kernels._responsibilities import summarise
+from .._kernels._topics import document_step
+from ..core.corpus import DocumentStep
+
+# With such a prior a component that has no count is out.
+_LEAST_PRIOR = 1e-290
+
+
+def step_of_words(table, docs, prior, settings, *, mass=None, start=None, want_resp=False):
+    """`DocumentStep` of documents of words; ``table`` (V, K) holds ``exp E[log phi_kv]``."""
+    counts, resp, entropy = _room(docs, table, want_resp)
+    s = np.zeros((len(table), table.shape[1]))
+    _call(table, docs, mass, prior, start, counts, settings, resp, s, entropy)
+    out = np.empty((table.shape[1], len(table) + 1))
+    out[:, :-1] = s.T
+    out[:, -1] = s.sum(axis=0)
+    return DocumentStep(out, entropy, counts, resp)
+
+
+def step_of_rows(
+    likelihood, coef, docs, prior, settings, *, mass=None, start=None, want_resp=True
+):
+    """`DocumentStep` of documents of rows; ``coef`` (K, P) gives ``E[log p(x | k)]``.
+
+    Responsibilities are there whether wanted or not: the statistics are made from them.
+    """
+    table = likelihood.local_step(
+        coef, docs.z, None, None, None, None, n_threads=settings.n_threads
+    )
+    counts, resp, entropy = _room(docs, table, True)
+    _call(table, docs, mass, prior, start, counts, settings, resp, None, entropy)
+    return DocumentStep(_sums_of_rows(likelihood, docs, resp), entropy, counts, resp)
+
+
+def _sums_of_rows(likelihood, docs, resp):
+    s = np.empty((resp.shape[1], likelihood.n_statistics))
+    weighted = resp * docs.counts[:, np.newaxis].astype(resp.dtype)
+    summarise(docs.z, weighted, likelihood.quadratic, likelihood.linear, s, False)
+    return s
+
+
+def summary_of_rows(likelihood, docs, resp):
+    """`DocumentStep` of documents of rows under given responsibilities (n, K)."""
+    resp = np.ascontiguousarray(resp, dtype=docs.z.dtype)
+    return DocumentStep(_sums_of_rows(likelihood, docs, resp), *_given(docs, resp), resp)
+
+
+def summary_of_words(n_types, docs, resp):
+    """`DocumentStep` of documents of words under given responsibilities (n, K)."""
+    s = np.zeros((resp.shape[1], n_types + 1))
+    weighted = resp * docs.counts[:, np.newaxis]
+    np.add.at(s.T, docs.indices, weighted)
+    s[:, -1] = weighted.sum(axis=0)
+    return DocumentStep(s, *_given(docs, resp), resp)
+
+
+def _given(docs, resp):
+    """Entropies (K,) and counts (n_docs, K) of given responsibilities."""
+    weighted = resp * docs.counts[:, np.newaxis]
+    entropy = -np.sum(weighted * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
+    sums = np.concatenate([np.zeros((1, resp.shape[1])), np.cumsum(weighted, axis=0, dtype=float)])
+    return entropy, np.diff(sums[docs.indptr], axis=0)
+
+
+def _room(docs, table, want_resp):
+    K = table.shape[1]
+    resp = np.empty((len(docs.counts), K), dtype=table.dtype) if want_resp else None
+    return np.empty((len(docs), K)), resp, np.zeros(K)
+
+
+def _call(table, docs, mass, prior, start, counts, settings, resp, s, entropy):
+    document_step(
+        table, docs.indptr, docs.indices, docs.counts, mass,
+        np.maximum(prior, _LEAST_PRIOR), start, counts,
+        settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,
+        settings.n_nonzero or table.shape[1], resp, s, entropy, None, settings.n_threads,
+    )  # fmt: skip

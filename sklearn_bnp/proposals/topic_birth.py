@@ -1,0 +1,109 @@
+"""Births of topics: a topic gives way to several, and whole documents think again."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+from sklearn.utils._param_validation import Interval
+
+from .base import AdoptTrial, Failures, Proposal, UndoTrial
+from .topic_creation import create_topics
+
+
+class TopicBirth(Proposal):
+    """Replace topics by several, created by a topic model nested in each.
+
+    A new topic pays only once documents have gone over to it, and from other topics too; to share
+    out the target's own tokens among its successors hardly ever raises the objective on real
+    text. So all targets of a lap give way to their successors for one lap of ordinary local steps
+    over all topics. At its end the successors of each target stay, unless the objective of the
+    whole data is higher with their union; and if it is not higher than before the lap in any case,
+    everything is as before.
+
+    Parameters
+    ----------
+    n_seeds : int, default=10
+        How many topics a target is first broken into.
+    n_first_seeds : int, default=50
+        The same, when there is one topic in all.
+    max_targets : int, default=10
+        Targets a lap, the largest first.
+    min_tokens : float, default=50
+        Topics with fewer tokens are not split.
+
+    References
+    ----------
+    Hughes (2016), Sec. 5.5.3.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import HDPTopicVB, TopicBirth
+    >>> model = HDPTopicVB(proposals=(TopicBirth(max_targets=5), "merge", "delete"))
+    """
+
+    kind = "birth"
+    _parameter_constraints = {
+        "n_seeds": [Interval(Integral, 2, None, closed="left")],
+        "n_first_seeds": [Interval(Integral, 2, None, closed="left")],
+        "max_targets": [Interval(Integral, 1, None, closed="left")],
+        "min_tokens": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, n_seeds=10, n_first_seeds=50, max_targets=10, min_tokens=50):
+        self.n_seeds = n_seeds
+        self.n_first_seeds = n_first_seeds
+        self.max_targets = max_targets
+        self.min_tokens = min_tokens
+
+    def reset(self):
+        """Forget all failures."""
+        self._validate_params()
+        self._failures = Failures(change=0.2)
+        self._resting = False
+
+    def wants(self, totals):
+        """The largest topics that may be split next."""
+        if self._resting:
+            return []
+        open_ = sorted(
+            (-n, uid)
+            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
+            if n >= self.min_tokens and not self._failures.blocked(uid, n)
+        )
+        return [uid for _, uid in open_[: self.max_targets]]
+
+    def plan(self, context):
+        """An adoption for each target, and a trial that may undo it."""
+        totals = context.totals
+        targets = [uid for uid in self.wants(totals) if uid in context.samples]
+        self._resting = False
+        if context.settling:
+            return []
+        trials, room = [], context.max_components - len(totals.uids)
+        doc_prior = context.model.doc_prior(totals)
+        for uid in targets:
+            if room < 1:
+                break
+            k = int(totals.positions([uid])[0])
+            n_seeds = self.n_first_seeds if len(totals.uids) == 1 else self.n_seeds
+            creation = create_topics(
+                context.model, context.samples[uid], doc_prior[k], int(min(n_seeds, room + 1)),
+                context.rng,
+            )  # fmt: skip
+            if creation is None:
+                self._failures.note(uid, totals.n[k])
+                continue
+            created = context.new_uids(len(creation.s))
+            room -= len(created) - 1
+            trials.append(AdoptTrial(self.kind, uid, created, creation.s, retires=True))
+            trials.append(UndoTrial(self.kind, created, context.new_uids(1)))
+        self._resting = len(trials) > 0
+        return trials
+
+    def judged(self, trial, accepted, mass):
+        """Remember failures: births that were undone, or that all were taken back."""
+        if isinstance(trial, UndoTrial):
+            if accepted:
+                self._failures.note(trial.created[0], mass)
+        elif not accepted:
+            self._failures.note(trial.target, mass)

@@ -245,7 +245,7 @@ def completion_score(split: Completion, phi, infer: Infer, block: int = 256) -> 
     return total / split.hidden.sum()
 
 
-def fold_in(phi, alpha, n_iter: int = 200, tol: float = 1e-4) -> Infer:
+def fold_in(phi, alpha, n_iter: int = 2000, tol: float = 1e-5) -> Infer:
     """Variational inference of shares under fixed topics (K, V) and a Dirichlet(alpha) prior."""
     phi = _shares(phi)
 

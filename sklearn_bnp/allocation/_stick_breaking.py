@@ -25,8 +25,8 @@ from scipy.special import digamma, expit, gammaln, log_expit, zeta
 _ASYMPTOTIC = 20.0
 # Half of log(2 pi e): entropy of a standard normal variable.
 _HALF_LOG_2PIE = 0.5 * (np.log(2.0 * np.pi) + 1.0)
-# Sticks are searched in 1e-13 < rho < 1 - 1e-13: beyond it, rho as a number cannot tell 1 - rho.
-_MAX_LOGIT = 30.0
+# Sticks are searched in 1e-11 < rho < 1 - 1e-11: much beyond, rho as a number cannot tell 1 - rho.
+_MAX_LOGIT = 25.0
 # omega is searched within this factor (e^30) of what balances the terms.
 _MAX_LOG_RATIO = 30.0
 # Relative gain at which the search stops, and the slope at which it does: in the units of the
@@ -241,7 +241,7 @@ def maximise_over_sticks(objective, start, ones, zeros, max_iter):
         method="L-BFGS-B",
         jac=True,
         bounds=Bounds(-most, most),
-        options={"maxiter": max_iter, "ftol": _RELATIVE_GAIN, "gtol": _SLOPE, "maxcor": 20},
+        options={"maxiter": max_iter, "ftol": _RELATIVE_GAIN, "gtol": _SLOPE},
     )
     value, logit_rho, log_omega = best
     return Sticks(expit(logit_rho), np.exp(log_omega)), value

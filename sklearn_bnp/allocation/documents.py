@@ -333,28 +333,30 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None):
     ndarray, shape (P,)
         In nats.
     """
-    values, indptr = columns.values, columns.indptr
-    weight = np.ones(len(values)) if columns.weight is None else columns.weight
+    values, indptr, weight = columns.values, columns.indptr, columns.weight
+    a = np.maximum(a, _TINY)
     first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
     union = a[first] + a[second]
-    alone, _ = count_terms(values, indptr, a, columns.weight)
-    alone -= _documents_using(columns) * gammaln(a)
+    using = _documents_using(columns)
+    alone = count_terms(values, indptr, a, weight)[0] - using * gammaln(a)
     gain = -alone[first] - alone[second]
+
+    def sums(x, entries, sizes, c):
+        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return count_terms(x, ends, c, None if weight is None else weight[entries])[0]
 
     in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of all documents, for one A at a time
     for topic in np.unique(first):
-        of_a = slice(indptr[topic], indptr[topic + 1])
-        in_first[docs[of_a]] = values[of_a]
         partners = np.flatnonzero(first == topic)
+        c, n_partners = union[partners], len(partners)
+        of_a = np.arange(indptr[topic], indptr[topic + 1])
+        in_first[docs[of_a]] = values[of_a]
+        # All documents of A as if without B, then what changes in each document of B.
+        each_a, sizes = np.tile(of_a, n_partners), np.full(n_partners, len(of_a))
+        gain[partners] += sums(values[each_a], each_a, sizes, c) - using[topic] * gammaln(c)
         of_b, sizes = _ranges(indptr[second[partners]], indptr[second[partners] + 1])
-        pair = np.repeat(partners, sizes)
-        c, n_a = union[pair], in_first[docs[of_b]]
-        # All documents of A as if without B; then what changes in each document of B.
-        both = gammaln(n_a + values[of_b] + c) - gammaln(n_a + c)
-        gain += np.bincount(pair, weight[of_b] * both, minlength=len(gain))
-        only_a = gammaln(values[of_a] + union[partners, np.newaxis])
-        only_a -= gammaln(union[partners, np.newaxis])
-        gain[partners] += only_a @ weight[of_a]
+        n_a = in_first[docs[of_b]]
+        gain[partners] += sums(n_a + values[of_b], of_b, sizes, c) - sums(n_a, of_b, sizes, c)
         in_first[docs[of_a]] = 0.0
     if n_docs is not None:
         gain += n_docs * (

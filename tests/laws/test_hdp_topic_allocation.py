@@ -243,6 +243,15 @@ def test_extremes_are_finite(gamma, alpha, n_docs, n_rows, n_topics, n_empty):
     assert np.isfinite(model.objective(tiny, columns))
 
 
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+def test_without_documents_the_posterior_is_the_prior(gamma):
+    model = HDPDocuments(gamma, 1.0)
+    sticks, value = model.optimise(columns_of(np.empty((0, 3))))
+    np.testing.assert_allclose(value, 0.0, atol=1e-5)
+    np.testing.assert_allclose(sticks.rho, 1.0 / (1.0 + gamma), rtol=1e-2)
+    np.testing.assert_allclose(sticks.omega, 1.0 + gamma, rtol=1e-2)
+
+
 def test_documents_have_no_order():
     rng = np.random.default_rng(11)
     counts = random_counts(rng, 50, 4)

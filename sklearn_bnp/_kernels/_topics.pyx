@@ -19,557 +19,25 @@ Design note
 These functions trust their callers; shapes and values are checked in the Python that calls them.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport fabs, log
+from libc.math cimport log
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from cython cimport floating
 
-from ._tiles cimport kth_largest
+from ._document_solver cimport settle, start_cold, start_warm, try_restarts
+from ._documents cimport Call, State, Work, carve, likeliest
 
 cdef extern from "topic_math.h" nogil:
+    Py_ssize_t LANES
+    double TINY
     void count_sums(double*, const double*, Py_ssize_t, double, double*, double*)
     void exp_digamma_all(double*, double*, Py_ssize_t)
     void lgamma_all(double*, double*, Py_ssize_t)
-    void topic_weights(double*, double*, Py_ssize_t, double*, double*)
-    double log_likelihood(double*, double*, Py_ssize_t, double)
-    double topic_score(double*, double*, double*, double*, double*, Py_ssize_t)
-    Py_ssize_t document_pass_d(double*, Py_ssize_t*, Py_ssize_t, double*, double*, Py_ssize_t, double*,
-                               double*, double*)
-    Py_ssize_t document_pass_f(float*, Py_ssize_t*, Py_ssize_t, float*, float*, Py_ssize_t, float*,
-                               float*, double*)
-    Py_ssize_t document_settle_d(double*, Py_ssize_t*, Py_ssize_t, double*, double*, Py_ssize_t,
-                                 double*, double*, double*, double)
-    Py_ssize_t document_settle_f(float*, Py_ssize_t*, Py_ssize_t, double*, double*, Py_ssize_t,
-                                 double*, double*, double*, double)
     double share_entropy_d(double*, double, double*, double*, Py_ssize_t)
     double share_entropy_f(float*, double, double*, double*, Py_ssize_t)
-    void class_maxima_d(double*, double*, Py_ssize_t, double*, double*)
-    void class_maxima_f(float*, float*, Py_ssize_t, float*, float*)
-    void recount_d(double*, double*, Py_ssize_t*, Py_ssize_t, double*, Py_ssize_t, double*, double*)
-    void recount_f(float*, float*, Py_ssize_t*, Py_ssize_t, float*, Py_ssize_t, float*, float*)
 
-cdef Py_ssize_t LANES = 8               # of topic_math.h
-cdef Py_ssize_t CLASSES = 32            # 4 * LANES
 cdef Py_ssize_t CHUNK_DOCS = 16         # documents whose entropies are summed before they join the total
-cdef double DROP_BELOW = 1e-7           # of a document's tokens: topics under it leave (Alg. 7.4)
-cdef double TINY = 1e-290               # sums of products under it have lost their digits
-cdef double RESTART_ABOVE = 0.1         # tokens of a topic that is worth removing (Alg. 5.2)
-
-
-cdef struct Call:
-    # What is the same for all documents.
-    Py_ssize_t K, L, max_iter, n_restarts
-    double tol
-    double* prior
-    double* lgamma_prior
-
-
-cdef struct State:
-    # A topics, each with its offset into the gather; e may be stale by one step against N.
-    Py_ssize_t A
-    Py_ssize_t* topic
-    Py_ssize_t* row
-    double* a
-    double* lgamma_a
-    double* N
-    double* log_e
-    double* e
-    double score
-
-
-cdef struct Work:
-    # Buffers of one thread, and the document that it is at: U entries, rounded up to `padded`.
-    Py_ssize_t U, padded, stride, iterations
-    double tokens
-    void* B                 # (K, stride) gather
-    void* mask              # (K, stride) likelihoods of chosen topics, or NULL
-    void* c                 # (stride,) counts times mass, in the table's type
-    void* s                 # (stride,)
-    void* w                 # (stride,) c / s
-    void* e                 # (K,) in the table's type
-    void* products          # (2 K + CLASSES,)
-    double* c_d             # (stride,) counts times mass
-    double* s_d
-    double* w_d
-    double* next_N          # (K,)
-    double* states
-    Py_ssize_t* items       # (stride,) rows of the table
-    Py_ssize_t* hot         # (stride,) where an entry that has lost its digits goes
-    Py_ssize_t* chosen      # (stride, L) first choices
-    Py_ssize_t* fresh       # (K,)
-    Py_ssize_t* topics
-    char* gathered          # (K,)
-    State now, best
-
-
-cdef void _carve(State* state, double* numbers, Py_ssize_t* topics, Py_ssize_t K) noexcept nogil:
-    state.a = numbers
-    state.lgamma_a = numbers + K
-    state.N = numbers + 2 * K
-    state.log_e = numbers + 3 * K
-    state.e = numbers + 4 * K
-    state.topic = topics
-    state.row = topics + K
-
-
-cdef bint _allocate(Work* q, Call* call, Py_ssize_t longest, Py_ssize_t itemsize) noexcept nogil:
-    cdef Py_ssize_t K = call.K, most = (longest + LANES - 1) // LANES * LANES + LANES
-    cdef bint sparse = call.L < K
-    q.B = malloc(K * most * itemsize)
-    q.mask = malloc(K * most * itemsize) if sparse else NULL
-    q.c = malloc(most * itemsize)
-    q.s = malloc(most * itemsize)
-    q.w = malloc(most * itemsize)
-    q.e = malloc(K * itemsize)
-    q.products = malloc((2 * K + CLASSES) * itemsize)
-    q.c_d = <double*>malloc(most * sizeof(double))
-    q.s_d = <double*>malloc(most * sizeof(double))
-    q.w_d = <double*>malloc(most * sizeof(double))
-    q.next_N = <double*>malloc(K * sizeof(double))
-    q.states = <double*>malloc(10 * K * sizeof(double))
-    q.items = <Py_ssize_t*>malloc(most * sizeof(Py_ssize_t))
-    q.hot = <Py_ssize_t*>malloc(most * sizeof(Py_ssize_t))
-    q.chosen = <Py_ssize_t*>malloc(most * (call.L if sparse else 1) * sizeof(Py_ssize_t))
-    q.fresh = <Py_ssize_t*>malloc(K * sizeof(Py_ssize_t))
-    q.topics = <Py_ssize_t*>malloc(4 * K * sizeof(Py_ssize_t))
-    q.gathered = <char*>malloc(K)
-    if (q.B == NULL or (sparse and q.mask == NULL) or q.c == NULL or q.s == NULL or q.w == NULL
-            or q.e == NULL or q.products == NULL or q.c_d == NULL or q.s_d == NULL or q.w_d == NULL
-            or q.next_N == NULL or q.states == NULL or q.items == NULL or q.hot == NULL
-            or q.chosen == NULL or q.fresh == NULL or q.topics == NULL or q.gathered == NULL):
-        return False
-    _carve(&q.now, q.states, q.topics, K)
-    _carve(&q.best, q.states + 5 * K, q.topics + 2 * K, K)
-    return True
-
-
-cdef void _release(Work* q) noexcept nogil:
-    free(q.B)
-    free(q.mask)
-    free(q.c)
-    free(q.s)
-    free(q.w)
-    free(q.e)
-    free(q.products)
-    free(q.c_d)
-    free(q.s_d)
-    free(q.w_d)
-    free(q.next_N)
-    free(q.states)
-    free(q.items)
-    free(q.hot)
-    free(q.chosen)
-    free(q.fresh)
-    free(q.topics)
-    free(q.gathered)
-
-
-cdef void _add(State* state, Call* call, Work* q, Py_ssize_t k, double N) noexcept nogil:
-    cdef Py_ssize_t j = state.A
-    state.topic[j] = k
-    state.row[j] = k * q.stride
-    state.a[j] = call.prior[k]
-    state.lgamma_a[j] = call.lgamma_prior[k]
-    state.N[j] = N
-    state.A = j + 1
-
-
-cdef void _move(State* to, Py_ssize_t i, State* state, Py_ssize_t j) noexcept nogil:
-    to.topic[i] = state.topic[j]
-    to.row[i] = state.row[j]
-    to.a[i] = state.a[j]
-    to.lgamma_a[i] = state.lgamma_a[j]
-    to.N[i] = state.N[j]
-    to.log_e[i] = state.log_e[j]
-    to.e[i] = state.e[j]
-
-
-cdef void _copy(State* to, State* state) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(state.A):
-        _move(to, j, state, j)
-    to.A = state.A
-    to.score = state.score
-
-
-cdef void _drop(State* state, double bar) noexcept nogil:
-    """Topics with N under the bar leave, unless all would."""
-    cdef Py_ssize_t j, A = 0
-    for j in range(state.A):
-        A += state.N[j] >= bar
-    if A == 0 or A == state.A:
-        return
-    A = 0
-    for j in range(state.A):
-        if state.N[j] >= bar:
-            _move(state, A, state, j)
-            A += 1
-    state.A = A
-
-
-cdef floating* _weights(Work* q, State* state, floating* like) noexcept nogil:
-    """e in the type of ``like``."""
-    cdef Py_ssize_t j
-    cdef floating* e
-    if floating is double:
-        return state.e
-    e = <floating*>q.e
-    for j in range(state.A):
-        e[j] = <floating>state.e[j]
-    return e
-
-
-cdef void _gather(Work* q, const floating* table, Py_ssize_t K, State* state) noexcept nogil:
-    """Columns of the document's rows of the table that are not there yet, transposed."""
-    cdef Py_ssize_t m = 0, j, k, u, l
-    cdef floating* out
-    cdef const floating* rows[8]
-    for j in range(state.A):
-        k = state.topic[j]
-        if not q.gathered[k]:
-            q.gathered[k] = 1
-            q.fresh[m] = k
-            m += 1
-            if q.mask != NULL:
-                memset(<floating*>q.mask + k * q.stride, 0, q.padded * sizeof(floating))
-    if m == 0:
-        return
-    u = 0
-    while u < q.padded:
-        for l in range(8):
-            rows[l] = table + q.items[min(u + l, q.U - 1)] * K
-        for j in range(m):
-            k = q.fresh[j]
-            out = <floating*>q.B + k * q.stride + u
-            for l in range(8):
-                out[l] = rows[l][k]
-        u += 8
-    for j in range(m):
-        for u in range(q.U, q.padded):
-            (<floating*>q.B)[q.fresh[j] * q.stride + u] = 0
-
-
-cdef Py_ssize_t _likeliest(Work* q, State* state, Py_ssize_t u, floating* like) noexcept nogil:
-    """Position of the topic with the largest product for entry u, by logarithms."""
-    cdef Py_ssize_t j, best = 0
-    cdef double v, top = 0
-    for j in range(state.A):
-        v = log(max(<double>(<floating*>q.B)[state.row[j] + u], 1e-300)) + state.log_e[j]
-        if j == 0 or v > top:
-            top = v
-            best = j
-    return best
-
-
-cdef Py_ssize_t _select(floating* p, Py_ssize_t n, Py_ssize_t L, floating* top, floating* scratch,
-                        Py_ssize_t* out) noexcept nogil:
-    """Indices of the L largest positive p, of ties the first. ``top``: largest of n's residues."""
-    cdef Py_ssize_t filled = 0, i, l, k, spare
-    cdef floating v, bar = 0
-    cdef floating best[16]
-    if L > 16:
-        for k in range(n):
-            if p[k] > 0:
-                scratch[filled] = p[k]
-                filled += 1
-        spare = 0
-        if filled > L:
-            bar = kth_largest(scratch, filled, L)
-            spare = L
-            for k in range(n):
-                spare -= p[k] > bar
-        filled = 0
-        for k in range(n):
-            if p[k] > bar:
-                out[filled] = k
-                filled += 1
-            elif p[k] == bar and spare > 0:
-                out[filled] = k
-                filled += 1
-                spare -= 1
-        return filled
-    # the L-th largest of the residues' maxima is reached by L products, in L residues
-    for l in range(CLASSES):
-        v = top[l]
-        if filled == L and not v > best[L - 1]:
-            continue
-        i = filled if filled < L else L - 1
-        while i > 0 and best[i - 1] < v:
-            best[i] = best[i - 1]
-            i -= 1
-        best[i] = v
-        filled = min(filled + 1, L)
-    bar = best[L - 1]
-    filled = 0
-    for l in range(CLASSES):
-        if not (top[l] >= bar and top[l] > 0):
-            continue
-        k = l
-        while k < n:
-            v = p[k]
-            if v > 0 and v >= bar and (filled < L or v > best[L - 1]
-                                       or (v == best[L - 1] and k < out[L - 1])):
-                i = filled if filled < L else L - 1
-                while i > 0 and (best[i - 1] < v or (best[i - 1] == v and out[i - 1] > k)):
-                    best[i] = best[i - 1]
-                    out[i] = out[i - 1]
-                    i -= 1
-                best[i] = v
-                out[i] = k
-                filled = min(filled + 1, L)
-            k += CLASSES
-    return filled
-
-
-cdef void _maxima(floating* values, floating* e, Py_ssize_t n, floating* p, floating* top) noexcept nogil:
-    if floating is double:
-        class_maxima_d(values, e, n, p, top)
-    else:
-        class_maxima_f(values, e, n, p, top)
-
-
-cdef void _choose(Work* q, Call* call, State* state, floating* e) noexcept nogil:
-    """The mask: for each entry the L largest of the state's products."""
-    cdef Py_ssize_t u = 0, l, j, n
-    cdef floating* B = <floating*>q.B
-    cdef floating* mask = <floating*>q.mask
-    cdef floating* column = <floating*>q.products
-    cdef floating* p = column + call.K
-    cdef floating* top = p + call.K
-    cdef floating kept[8]
-    cdef floating found[8]
-    while u < q.U:
-        if floating is double:
-            recount_d(B + u, mask + u, state.row, state.A, e, call.L, kept, found)
-        else:
-            recount_f(B + u, mask + u, state.row, state.A, e, call.L, kept, found)
-        for l in range(min(LANES, q.U - u)):
-            if kept[l] == found[l] and kept[l] <= call.L:
-                continue
-            for j in range(state.A):
-                column[j] = B[state.row[j] + u + l]
-                mask[state.row[j] + u + l] = 0
-            _maxima(column, e, state.A, p, top)
-            n = _select(p, state.A, call.L, top, column, q.chosen)
-            for j in range(n):
-                mask[state.row[q.chosen[j]] + u + l] = B[state.row[q.chosen[j]] + u + l]
-        u += LANES
-
-
-cdef void _first_choice(Work* q, Call* call, const floating* table, State* state) noexcept nogil:
-    """N after one step of all K topics, chosen in the table itself; only what was chosen stays."""
-    cdef Py_ssize_t u, i, j, n, K = call.K
-    cdef Py_ssize_t* chosen
-    cdef floating* e = _weights(q, state, <floating*>NULL)
-    cdef floating* row
-    cdef floating* p = <floating*>q.products + K
-    cdef floating* top = p + K
-    cdef double s
-    memset(q.next_N, 0, K * sizeof(double))
-    for u in range(q.U):
-        chosen = q.chosen + u * call.L
-        row = <floating*>table + q.items[u] * K
-        _maxima(row, e, K, p, top)
-        n = _select(p, K, call.L, top, <floating*>q.products, chosen)
-        s = 0
-        for i in range(n):
-            s += p[chosen[i]]
-        for i in range(n):
-            q.next_N[chosen[i]] += q.c_d[u] * p[chosen[i]] / s
-        if n == 0:                          # without digits: any topic that it may have
-            for j in range(K):
-                if row[j] > row[chosen[0]] or j == 0:
-                    chosen[0] = j
-            q.next_N[chosen[0]] += q.c_d[u]
-            n = 1
-        if n < call.L:
-            chosen[n] = -1
-    memcpy(state.N, q.next_N, K * sizeof(double))
-    _drop(state, max(DROP_BELOW * q.tokens, 1e-300))
-    _gather(q, table, K, state)
-    for u in range(q.U):
-        chosen = q.chosen + u * call.L
-        for i in range(call.L):
-            if chosen[i] < 0:
-                break
-            if q.gathered[chosen[i]]:
-                j = chosen[i] * q.stride + u
-                (<floating*>q.mask)[j] = (<floating*>q.B)[j]
-
-
-cdef void _pass(Work* q, State* state, floating* e) noexcept nogil:
-    """next_N of the shares that follow from e."""
-    cdef floating* B = <floating*>(q.B if q.mask == NULL else q.mask)
-    cdef floating* c = <floating*>q.c
-    cdef floating* s = <floating*>q.s
-    cdef floating* w = <floating*>q.w
-    cdef Py_ssize_t lost, u
-    if floating is double:
-        lost = document_pass_d(B, state.row, state.A, e, c, q.padded, s, w, q.next_N)
-    else:
-        lost = document_pass_f(B, state.row, state.A, e, c, q.padded, s, w, q.next_N)
-    if lost:
-        for u in range(q.U):
-            if c[u] > 0 and w[u] == 0:
-                q.next_N[_likeliest(q, state, u, B)] += c[u]
-
-
-cdef void _iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter, double tol,
-                   floating* like) noexcept nogil:
-    """Alg. 5.1 from N on, or Alg. 7.4; leaves e of the last step."""
-    cdef Py_ssize_t it, j
-    cdef double change
-    cdef floating* e
-    for it in range(1, max_iter + 1):
-        topic_weights(state.N, state.a, state.A, state.log_e, state.e)
-        e = _weights(q, state, like)
-        if q.mask != NULL and (it <= 5 or it % 10 == 0):
-            _choose(q, call, state, e)
-        _pass(q, state, e)
-        change = 0
-        for j in range(state.A):
-            change = max(change, fabs(q.next_N[j] - state.N[j]))
-            state.N[j] = q.next_N[j]
-        q.iterations += 1
-        if change < tol:
-            break
-        if it < max_iter and (it % 20 == 5 or q.mask != NULL):
-            _drop(state, DROP_BELOW * q.tokens)
-
-
-cdef void _settle(Work* q, Call* call, State* state, floating* like) noexcept nogil:
-    """Shares, N and score that follow from e, in double."""
-    cdef floating* B = <floating*>q.B
-    cdef Py_ssize_t lost, u, j
-    cdef double score
-    if q.mask != NULL:
-        _choose(q, call, state, _weights(q, state, like))
-        B = <floating*>q.mask
-    if floating is double:
-        lost = document_settle_d(B, state.row, state.A, state.e, q.c_d, q.padded, q.s_d, q.w_d, state.N,
-                                 TINY)
-    else:
-        lost = document_settle_f(B, state.row, state.A, state.e, q.c_d, q.padded, q.s_d, q.w_d, state.N,
-                                 TINY)
-    score = log_likelihood(q.c_d, q.s_d, q.padded, TINY)
-    if lost:
-        for u in range(q.U):
-            if q.c_d[u] > 0 and q.s_d[u] <= TINY:
-                j = _likeliest(q, state, u, B)
-                state.N[j] += q.c_d[u]
-                score += q.c_d[u] * (log(max(<double>(<floating*>q.B)[state.row[j] + u], 1e-300))
-                                     + state.log_e[j])
-    state.score = score + topic_score(state.N, state.a, state.lgamma_a, state.log_e, q.next_N, state.A)
-
-
-cdef bint _keep(Work* q) noexcept nogil:
-    """``now`` becomes ``best`` if its score is higher."""
-    if q.best.A > 0 and not q.now.score > q.best.score:
-        return False
-    _copy(&q.best, &q.now)
-    return True
-
-
-cdef void _all_topics(Work* q, Call* call, State* state) noexcept nogil:
-    cdef Py_ssize_t k
-    state.A = 0
-    for k in range(call.K):
-        _add(state, call, q, k, 0.0)
-
-
-cdef bint _cold(Work* q, Call* call, const floating* table) noexcept nogil:
-    """From r proportional to table * prior. True if the result is the best."""
-    cdef State* state = &q.now
-    cdef Py_ssize_t k
-    cdef double top = 0
-    _all_topics(q, call, state)
-    for k in range(call.K):
-        top = max(top, call.prior[k])
-    for k in range(call.K):
-        state.e[k] = call.prior[k] / top
-        state.log_e[k] = log(call.prior[k]) - log(top)
-    if q.mask != NULL:
-        _first_choice(q, call, table, state)
-    else:
-        _gather(q, table, call.K, state)
-        _pass(q, state, _weights(q, state, <floating*>NULL))
-        memcpy(state.N, q.next_N, state.A * sizeof(double))
-    if q.tokens > 0:
-        _iterate(q, call, state, call.max_iter, call.tol, <floating*>NULL)
-    _settle(q, call, state, <floating*>NULL)
-    return _keep(q)
-
-
-cdef bint _warm(Work* q, Call* call, const floating* table, const double* start) noexcept nogil:
-    """From N = start. The first step, over the topics that start has, is kept as a candidate: it is
-    never worse than what start came from, even where topics are dropped after it."""
-    cdef State* state = &q.now
-    cdef Py_ssize_t k, j
-    state.A = 0
-    for k in range(call.K):
-        if start[k] > 0:
-            _add(state, call, q, k, start[k])
-    if state.A == 0:
-        return False
-    _gather(q, table, call.K, state)
-    topic_weights(state.N, state.a, state.A, state.log_e, state.e)
-    _settle(q, call, state, <floating*>NULL)
-    _keep(q)
-    if call.max_iter == 0:
-        return True
-    _all_topics(q, call, state)
-    for j in range(q.best.A):
-        state.N[q.best.topic[j]] = q.best.N[j]
-    if q.mask != NULL:
-        topic_weights(state.N, state.a, state.A, state.log_e, state.e)
-        _first_choice(q, call, table, state)
-    else:
-        _gather(q, table, call.K, state)
-    _iterate(q, call, state, call.max_iter, call.tol, <floating*>NULL)
-    _settle(q, call, state, <floating*>NULL)
-    return _keep(q)
-
-
-cdef bint _restarts(Work* q, Call* call, floating* like) noexcept nogil:
-    """Alg. 5.2, smallest topics first. True if the last state settled is the best."""
-    cdef Py_ssize_t n = 0, i, j, A = q.best.A
-    cdef Py_ssize_t* order = q.fresh
-    cdef double N
-    cdef bint accepted = False, last = True
-    for j in range(A):
-        N = q.best.N[j]
-        if N > RESTART_ABOVE and N <= 0.5 * q.tokens:
-            i = n
-            while i > 0 and q.next_N[i - 1] > N:
-                q.next_N[i] = q.next_N[i - 1]
-                order[i] = order[i - 1]
-                i -= 1
-            q.next_N[i] = N
-            order[i] = q.best.topic[j]
-            n += 1
-    for i in range(min(n, call.n_restarts)):
-        A = q.best.A
-        if A < 2:
-            break
-        q.now.A = 0
-        for j in range(A):
-            N = q.best.N[j]
-            if q.best.topic[j] != order[i] or N <= RESTART_ABOVE or N > 0.5 * q.tokens:
-                _move(&q.now, q.now.A, &q.best, j)
-                q.now.A += 1
-        if q.now.A == A:
-            continue
-        _iterate(q, call, &q.now, 3, 0.0, like)
-        _settle(q, call, &q.now, like)
-        last = _keep(q)
-        accepted |= last
-    if accepted:
-        _copy(&q.now, &q.best)
-        _iterate(q, call, &q.now, call.max_iter, call.tol, like)
-        _settle(q, call, &q.now, like)
-        last = _keep(q)
-    return last
 
 
 cdef struct Output:
@@ -623,7 +91,7 @@ cdef void _write(Work* q, Call* call, const double* counts, const double* mass, 
     for u in range(q.U):
         q.hot[u] = -1
         if not q.s_d[u] > TINY:
-            q.hot[u] = _likeliest(q, state, u, B)
+            q.hot[u] = likeliest(q, state, u, B)
     if out.shares != NULL:
         out.topics[0] = state.A
         memcpy(out.topics + 1, state.topic, state.A * sizeof(Py_ssize_t))
@@ -692,13 +160,13 @@ cdef void _document(Work* q, Call* call, const floating* table, Py_ssize_t first
             out.topics[0] = 0
         return
     if start != NULL and q.tokens > 0:
-        last = _warm(q, call, table, start)
+        last = start_warm(q, call, table, start)
     if cold or q.best.A == 0:
-        last = _cold(q, call, table)
+        last = start_cold(q, call, table)
     if call.n_restarts > 0 and q.tokens > 0:
-        last = _restarts(q, call, <floating*>NULL) and last
+        last = try_restarts(q, call, <floating*>NULL) and last
     if not last:
-        _settle(q, call, &q.best, <floating*>NULL)
+        settle(q, call, &q.best, <floating*>NULL)
     _write(q, call, counts, mass, out, <floating*>NULL)
 
 
@@ -807,11 +275,12 @@ def document_step(
 
     Hughes (2016), Alg. 5.1 (local step), 5.2 (restarts) and 7.4 (n_nonzero).
     """
-    cdef Py_ssize_t n_docs = doc_counts.shape[0], M = table.shape[0], nnz, d, c, longest = 0, t
+    cdef Py_ssize_t n_docs = doc_counts.shape[0], M = table.shape[0], nnz, d, c, longest = 0, t, size
     cdef Py_ssize_t n_chunks = (n_docs + CHUNK_DOCS - 1) // CHUNK_DOCS, iterations = 0, k
     cdef Call call
     cdef Work* works
-    cdef bint failed = False, sparse
+    cdef char* arena = NULL
+    cdef bint failed, sparse
     cdef Output none
     memset(&none, 0, sizeof(Output))
     call.K = table.shape[1]
@@ -856,8 +325,11 @@ def document_step(
               or (s_p != NULL and not sparse
                   and (none.shares == NULL or none.e == NULL or none.topics == NULL)))
     if not failed:
-        for t in range(n_threads):
-            failed |= not _allocate(&works[t], &call, longest, sizeof(floating))
+        size = carve(&works[0], &call, NULL, longest, sizeof(floating))
+        arena = <char*>malloc(size * n_threads + 64)
+        failed = arena == NULL
+        for t in range(n_threads if not failed else 0):
+            carve(&works[t], &call, arena + t * size, longest, sizeof(floating))
     if not failed:
         lgamma_all(call.prior, call.lgamma_prior, K)
         for c in prange(n_chunks, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
@@ -878,10 +350,10 @@ def document_step(
             for c in range(n_chunks):
                 for k in range(K):
                     entropy[k] += parts[c * K + k]
-    if works != NULL:
+    if not failed:
         for t in range(n_threads):
             iterations += works[t].iterations
-            _release(&works[t])
+    free(arena)
     free(works)
     free(call.lgamma_prior)
     free(parts)

@@ -15,6 +15,11 @@
 
 #include "vector_math.h"
 
+#define CLASSES (4 * LANES)
+#define DROP_BELOW 1e-7   /* of a document's tokens: topics under it leave (Hughes 2016, Alg. 7.4) */
+#define TINY 1e-290       /* sums of products under it have lost their digits */
+#define RESTART_ABOVE 0.1 /* tokens of a topic that is worth removing (Alg. 5.2) */
+
 #if defined(__GNUC__) && defined(__x86_64__)
 #define VECTOR(T) __attribute__((vector_size(32), aligned(sizeof(T)), may_alias))
 #elif defined(__GNUC__)
@@ -195,11 +200,11 @@ PANEL(float, f, 4)
 PANEL(float, f, 2)
 PANEL(float, f, 1)
 
-#define DEFINE_DOCUMENT_LOOPS(T, S, TINY)                                                             \
+#define DEFINE_DOCUMENT_LOOPS(T, S, LOST)                                                             \
                                                                                                       \
     /* One step of the fixed point (Alg. 5.1): s = B' e, w = c / s, N = e * (B w). Entries go in       \
      * blocks whose part of B stays in the first-level cache between its two uses. U is a multiple     \
-     * of LANES; row[j] is the offset of topic j. Entries with c > 0 and s <= TINY take no part;       \
+     * of LANES; row[j] is the offset of topic j. Entries with c > 0 and s <= LOST take no part (w = 0);       \
      * returns how many. */                                                                           \
     MULTIVERSION static ptrdiff_t document_pass_##S(                                                  \
         const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A, const T *restrict e,         \
@@ -207,6 +212,7 @@ PANEL(float, f, 1)
         enum { V = sizeof(vec_##S) / sizeof(T) };                                                     \
         ptrdiff_t room = 20480 / (ptrdiff_t)(sizeof(T) * (size_t)(A > 0 ? A : 1)) / (8 * V) * (8 * V);  \
         ptrdiff_t block = room < 8 * V ? 8 * V : room > 512 ? 512 : room, lost = 0;                   \
+        T parts[4 * sizeof(vec_##S) / sizeof(T)];                                                     \
         for (ptrdiff_t j = 0; j < A; j++) N[j] = 0;                                                   \
         for (ptrdiff_t lo = 0; lo < U; lo += block) {                                                 \
             ptrdiff_t hi = lo + block < U ? lo + block : U, u = lo, j = 0;                            \
@@ -215,16 +221,16 @@ PANEL(float, f, 1)
             if (u + 4 * V <= hi) { panel_##S##_4(B + u, row, A, e, s + u); u += 4 * V; }              \
             if (u + 2 * V <= hi) { panel_##S##_2(B + u, row, A, e, s + u); u += 2 * V; }              \
             for (; u < hi; u += V) panel_##S##_1(B + u, row, A, e, s + u);                            \
-            for (u = lo; u < hi; u++) {                                                               \
-                T safe = s[u] > (T)TINY ? s[u] : (T)1, part = s[u] > (T)TINY ? c[u] : (T)0;           \
-                missing += part < c[u];                                                               \
-                w[u] = part / safe;                                                                   \
-            }                                                                                         \
+            for (u = lo; u < hi; u++) w[u] = s[u] > (T)LOST ? c[u] : (T)0;                            \
+            for (u = lo; u < hi; u++) missing += w[u] < c[u];                                         \
+            for (u = lo; u < hi; u++) s[u] = s[u] > (T)LOST ? s[u] : (T)1;                            \
+            for (u = lo; u < hi; u += V) *(vec_##S *)(w + u) /= *(const vec_##S *)(s + u);            \
             lost += missing;                                                                          \
             for (; j + 4 <= A; j += 4) {                                                              \
                 const T *b0 = B + row[j], *b1 = B + row[j + 1];                                       \
                 const T *b2 = B + row[j + 2], *b3 = B + row[j + 3];                                   \
                 vec_##S a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0};                                       \
+                vec_##S *to = (vec_##S *)parts;                                                       \
                 for (u = lo; u < hi; u += V) {                                                        \
                     vec_##S x = *(const vec_##S *)(w + u);                                            \
                     a0 += x * *(const vec_##S *)(b0 + u);                                             \
@@ -232,25 +238,21 @@ PANEL(float, f, 1)
                     a2 += x * *(const vec_##S *)(b2 + u);                                             \
                     a3 += x * *(const vec_##S *)(b3 + u);                                             \
                 }                                                                                     \
-                T sums[4][V];                                                                         \
-                memcpy(sums[0], &a0, sizeof a0);                                                      \
-                memcpy(sums[1], &a1, sizeof a1);                                                      \
-                memcpy(sums[2], &a2, sizeof a2);                                                      \
-                memcpy(sums[3], &a3, sizeof a3);                                                      \
-                for (int h = V / 2; h > 0; h /= 2)                                                    \
-                    for (int i = 0; i < 4; i++)                                                       \
-                        for (int l = 0; l < h; l++) sums[i][l] += sums[i][l + h];                     \
-                for (int i = 0; i < 4; i++) N[j + i] += (double)sums[i][0];                           \
+                to[0] = a0; to[1] = a1; to[2] = a2; to[3] = a3;                                       \
+                for (int i = 0; i < 4; i++) {                                                         \
+                    T sum = 0;                                                                        \
+                    for (int l = 0; l < V; l++) sum += parts[i * V + l];                              \
+                    N[j + i] += (double)sum;                                                          \
+                }                                                                                     \
             }                                                                                         \
             for (; j < A; j++) {                                                                      \
                 const T *b0 = B + row[j];                                                             \
                 vec_##S a0 = {0};                                                                     \
-                T sums[V];                                                                            \
-                for (u = lo; u < hi; u += V) a0 += *(const vec_##S *)(w + u) * *(const vec_##S *)(b0 + u); \
-                memcpy(sums, &a0, sizeof a0);                                                         \
-                for (int h = V / 2; h > 0; h /= 2)                                                    \
-                    for (int l = 0; l < h; l++) sums[l] += sums[l + h];                               \
-                N[j] += (double)sums[0];                                                              \
+                T sum = 0;                                                                            \
+                for (u = lo; u < hi; u += V) a0 += *(const vec_##S *)(w + u) * *(const vec_##S *)(b0 + u);\
+                *(vec_##S *)parts = a0;                                                               \
+                for (int l = 0; l < V; l++) sum += parts[l];                                          \
+                N[j] += (double)sum;                                                                  \
             }                                                                                         \
         }                                                                                             \
         for (ptrdiff_t j = 0; j < A; j++) N[j] *= (double)e[j];                                       \
@@ -335,7 +337,7 @@ PANEL(float, f, 1)
             }                                                                                         \
     }
 
-DEFINE_DOCUMENT_LOOPS(double, d, 1e-290)
+DEFINE_DOCUMENT_LOOPS(double, d, TINY)
 DEFINE_DOCUMENT_LOOPS(float, f, 1e-30)
 
 #endif

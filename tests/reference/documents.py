@@ -1,0 +1,144 @@
+"""The local step of one document of a topic model, entry by entry and with logarithms everywhere.
+
+Hughes (2016), Alg. 5.1 (fixed point), 5.2 (restarts) and 7.4 (at most L nonzeros an entry).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln, logsumexp
+
+DROP_BELOW = 1e-7  # of the document's tokens
+RESTART_ABOVE = 0.1  # tokens
+
+
+class Local(NamedTuple):
+    """Shares (U, K) that sum to 1, topic counts (K,) and the document's part of the objective."""
+
+    shares: np.ndarray
+    counts: np.ndarray
+    score: float
+
+
+def score(log_table, c, prior, shares):
+    """``sum c r (log table - log r)`` and the Dirichlet terms with theta = N + a; (5.40)."""
+    counts = c @ shares
+    positive = shares > 0
+    r, gain = shares[positive], log_table[positive]
+    each = np.broadcast_to(c[:, np.newaxis], shares.shape)[positive]
+    terms = gammaln(counts + prior) - gammaln(prior)
+    return np.sum(each * r * (gain - np.log(r))) + np.sum(terms)
+
+
+def top(log_w, n_nonzero):
+    """True at the largest weights of each row, of equal ones the first; (Alg. 7.2)."""
+    order = np.argsort(-log_w, axis=1, kind="stable")[:, :n_nonzero]
+    out = np.zeros(log_w.shape, dtype=bool)
+    np.put_along_axis(out, order, True, axis=1)
+    return out & (log_w > -np.inf)
+
+
+def softmax(log_w):
+    """Rows of weights to shares."""
+    return np.exp(log_w - logsumexp(log_w, axis=1, keepdims=True))
+
+
+class Document:
+    """Entries with log likelihoods (U, K) and effective counts (U,), and how they are solved."""
+
+    def __init__(self, log_table, c, prior, n_nonzero=None, max_iter=100, tol=1e-9):
+        self.log_table, self.c, self.prior = log_table, c, prior
+        self.K = len(prior)
+        self.L = self.K if n_nonzero is None else n_nonzero
+        self.max_iter, self.tol = max_iter, tol
+
+    def shares(self, log_e, chosen=None):
+        """Shares of weights ``log_table + log_e``, of the largest or of those chosen before."""
+        log_w = self.log_table + log_e
+        if chosen is None:
+            chosen = top(log_w, self.L)
+        return softmax(np.where(chosen, log_w, -np.inf)), chosen
+
+    def drop(self, counts, active):
+        """Topics that stay."""
+        return active & (counts >= DROP_BELOW * self.c.sum())
+
+    def log_weights(self, counts, active):
+        """``psi(N + a)``, and nothing for topics that have left."""
+        return np.where(active, digamma(counts + self.prior), -np.inf)
+
+    def iterate(self, counts, active, max_iter, tol):
+        """Alternate shares and counts; returns the last weights."""
+        log_e, chosen = self.log_weights(counts, active), None
+        for it in range(1, max_iter + 1):
+            log_e = self.log_weights(counts, active)
+            anew = it <= 5 or it % 10 == 0
+            shares, chosen = self.shares(log_e, None if anew else chosen)
+            last, counts = counts, self.c @ shares
+            if np.max(np.abs(counts - last)) < tol:
+                break
+            if it < max_iter:
+                active = self.drop(counts, active)
+        return log_e
+
+    def local(self, log_e):
+        """Shares, counts and score of weights."""
+        shares = self.shares(log_e)[0]
+        return Local(shares, self.c @ shares, score(self.log_table, self.c, self.prior, shares))
+
+    def begin(self, log_e):
+        """Counts of the first shares, and who may go on: with L, only what was chosen."""
+        counts = self.c @ self.shares(log_e)[0]
+        everyone = np.ones(self.K, dtype=bool)
+        return counts, everyone if self.L == self.K else self.drop(counts, everyone)
+
+    def cold(self):
+        """From shares proportional to table * prior."""
+        counts, active = self.begin(np.log(self.prior))
+        if self.max_iter == 0:
+            return self.local(np.where(active, np.log(self.prior), -np.inf))
+        return self.local(self.iterate(counts, active, self.max_iter, self.tol))
+
+    def warm(self, start):
+        """From counts; the first step, over their topics alone, is a candidate of its own."""
+        first = self.local(self.log_weights(start, start > 0))
+        counts, active = first.counts, np.ones(self.K, dtype=bool)
+        if self.max_iter == 0:
+            return first
+        if self.L < self.K:
+            counts, active = self.begin(self.log_weights(counts, active))
+        last = self.local(self.iterate(counts, active, self.max_iter, self.tol))
+        return max(first, last, key=lambda local: local.score)
+
+    def without(self, local, k):
+        """Three steps from the counts without topic k."""
+        active = local.counts > 0
+        active[k] = False
+        return self.local(self.iterate(np.where(active, local.counts, 0.0), active, 3, 0.0))
+
+    def restart(self, local, n_restarts):
+        """Try to do without each of the smallest topics."""
+        best, half = local, 0.5 * self.c.sum()
+
+        def eligible(k):
+            return RESTART_ABOVE < best.counts[k] <= half and np.sum(best.counts > 0) > 1
+
+        order = [k for k in np.argsort(local.counts, kind="stable") if eligible(k)][:n_restarts]
+        for k in order:
+            if eligible(k):
+                best = max(best, self.without(best, k), key=lambda local: local.score)
+        if best is not local:
+            log_e = self.iterate(best.counts, best.counts > 0, self.max_iter, self.tol)
+            best = max(best, self.local(log_e), key=lambda local: local.score)
+        return best
+
+    def solve(self, start=None, cold=True, n_restarts=0):
+        """The better of the warm and the cold start, after restarts."""
+        candidates = []
+        if start is not None and start.any():
+            candidates.append(self.warm(start))
+        if cold or not candidates:
+            candidates.append(self.cold())
+        return self.restart(max(candidates, key=lambda local: local.score), n_restarts)

@@ -1,8 +1,9 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
 from ._mixture import DPMixtureVB
+from ._topics import HDPTopicVB
 from .observation import BernoulliObservation, GaussianObservation, MultinomialObservation
-from .proposals import Birth, Delete, Merge
+from .proposals import Birth, Delete, Merge, TopicBirth, TopicDelete
 
 __version__ = "0.1.0"
 
@@ -12,6 +13,9 @@ __all__ = [
     "DPMixtureVB",
     "Delete",
     "GaussianObservation",
+    "HDPTopicVB",
     "Merge",
     "MultinomialObservation",
+    "TopicBirth",
+    "TopicDelete",
 ]

@@ -87,11 +87,11 @@ def allocation_of(estimator):
     return family() if concentration is None else family(float(concentration))
 
 
-def make_learner(estimator, model, rng):
-    """A `Learner` with the estimator's settings."""
+def make_learner(estimator, model, rng, resolve=resolve_proposals, **kind):
+    """A `Learner` with the estimator's settings; ``resolve`` knows its sort of proposals."""
     stochastic = estimator.learning_method == "stochastic"
-    proposals = [] if stochastic else resolve_proposals(estimator.proposals)
-    return with_settings(Learner(model, proposals, rng), estimator)
+    proposals = [] if stochastic else resolve(estimator.proposals)
+    return with_settings(Learner(model, proposals, rng, **kind), estimator)
 
 
 def with_settings(learner, estimator):
@@ -129,18 +129,22 @@ def starting_statistics(estimator, likelihood, source, rng):
     return seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
 
 
-def _settled(learner):
-    """Totals by decreasing count, and the coefficients of the local step.
-
-    In mid-lap they are in the learner's own order, and components on trial count rows twice.
-    """
-    totals, coef, model = learner.totals, learner.coef, learner.model
+def totals_without_seeds(learner):
+    """Totals in the learner's own order; in mid-lap, components on trial count rows twice."""
+    totals = learner.totals
     for trial in learner.scheduler.adoptions:
         if np.isin(trial.created, totals.uids).all():
             s = totals.s.copy()
             s[totals.positions(trial.created)] -= trial.seeds.s
             totals = totals._replace(s=s)
-            coef = model.coefficients(totals)
+    return totals
+
+
+def _settled(learner):
+    """Totals by decreasing count, and the coefficients of the local step."""
+    totals, coef = totals_without_seeds(learner), learner.coef
+    if totals is not learner.totals:
+        coef = learner.model.coefficients(totals)
     order = np.argsort(-totals.n, kind="stable")
     if np.any(np.diff(order) < 0):
         totals, coef = totals.take(order), coef[order]
@@ -148,17 +152,27 @@ def _settled(learner):
 
 
 def publish(estimator, learner):
-    """Set all fitted attributes at once."""
+    """Set all fitted attributes of a mixture at once."""
     model = learner.model
     totals, coef = _settled(learner)
-    terms = model.elbo_terms(totals)
+    publish_with(
+        estimator, learner, totals,
+        {
+            "_statistics": totals.s,
+            "_coef": coef,
+            "weights_": model.allocation.weights(totals.n),
+            **model.likelihood.attributes(model.prior, totals.s),
+        },
+    )  # fmt: skip
+
+
+def publish_with(estimator, learner, totals, own):
+    """Set all fitted attributes at once: those of every estimator, and its ``own``."""
+    terms = learner.model.elbo_terms(totals)
     attributes = {
         "_learner_": learner,
-        "_model": model,
+        "_model": learner.model,
         "_observation": clone(resolve_observation(estimator.observation)),
-        "_statistics": totals.s,
-        "_coef": coef,
-        "weights_": model.allocation.weights(totals.n),
         "n_components_": len(totals.uids),
         "lower_bound_": sum(terms.values()),
         "elbo_terms_": terms,
@@ -166,7 +180,7 @@ def publish(estimator, learner):
         "history_": list(learner.history),
         "n_iter_": learner.history[-1].lap if learner.history else 0,
         "converged_": learner.converged,
-        **model.likelihood.attributes(model.prior, totals.s),
+        **own,
     }
     # another likelihood has other attributes
     for name in set(getattr(estimator, "_published", ())).difference(attributes):

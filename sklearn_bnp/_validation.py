@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from .observation import OBSERVATIONS, ObservationModel
-from .proposals import PROPOSALS, Proposal
+from .proposals import PROPOSALS, Proposal, TopicBirth, TopicDelete
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -48,22 +48,30 @@ def resolve_observation(observation):
     )
 
 
-def resolve_proposals(proposals):
-    """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation."""
+def resolve_proposals(proposals, registry=PROPOSALS, unsuited=(TopicBirth, TopicDelete)):
+    """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
+
+    ``registry`` has the names, and ``unsuited`` the classes that are for another kind of model.
+    """
     if proposals is None:
         return []
     if not isinstance(proposals, (list, tuple)):  # the order of a set would change from run to run
         proposals = (proposals,)
     out = []
     for proposal in proposals:
+        if isinstance(proposal, unsuited):
+            raise ValueError(
+                f"proposals holds {proposal!r}, which is for another kind of model; use "
+                f"{registry[proposal.kind]()!r} or the name {proposal.kind!r}."
+            )
         if isinstance(proposal, Proposal):
             out.append(checked(clone(proposal)))
-        elif isinstance(proposal, str) and proposal in PROPOSALS:
-            out.append(PROPOSALS[proposal]())
+        elif isinstance(proposal, str) and proposal in registry:
+            out.append(registry[proposal]())
         else:
             raise ValueError(
                 f"proposals holds {proposal!r}, which is not known; use a tuple of names among "
-                f"{sorted(PROPOSALS)} or of Proposal objects, or None for a fixed truncation."
+                f"{sorted(registry)} or of Proposal objects, or None for a fixed truncation."
             )
     kinds = [proposal.kind for proposal in out]
     if len(set(kinds)) < len(kinds):

@@ -6,11 +6,16 @@ import time
 
 import numpy as np
 
+from .document_counts import DocumentCounts
 from .learner import Lap
+from .stats import StatBag
 
 
 def stochastic_step(learner, batch, total, decay, offset):
     """One natural-gradient step on the global parameters; (3.52), which is linear in statistics.
+
+    Counts of documents are not: those of the batch stand for all, and sticks are at their best for
+    these (Hughes 2016, Sec. 5.4).
 
     Parameters
     ----------
@@ -36,21 +41,35 @@ def stochastic_step(learner, batch, total, decay, offset):
     learner.totals = learner.totals._replace(
         s=keep * learner.totals.s + scale * bag.s,
         entropy=keep * learner.totals.entropy + scale * bag.entropy,
+        docs=_standing_for_all(bag.docs, total / batch.total_weight),
     )
-    learner.model = learner.model.with_adapted_prior(learner.totals, 1)
+    if bag.docs.parts:
+        learner.totals = learner.totals.take(np.argsort(-learner.totals.n, kind="stable"))
+    learner.model = learner.model.with_adapted_prior(learner.totals, 1).updated(learner.totals)
     learner.coef = learner.model.coefficients(learner.totals)
 
 
-def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
-    """Laps of steps on batches drawn without replacement, then one exact step on everything.
+def _standing_for_all(docs, scale):
+    """Counts of documents of which each stands for ``scale``."""
+    if not docs.parts:
+        return docs
+    return DocumentCounts({key: part._replace(scale=scale) for key, part in docs.parts.items()})
+
+
+def drawn_rows(source, rng):
+    """Batches of rows drawn without replacement."""
+    order = rng.permutation(source.n_rows)
+    return (source.rows(np.sort(rows)) for rows in np.array_split(order, len(source)))
+
+
+def fit_stochastic(learner, source, max_iter, decay, offset, on_lap, draw=drawn_rows):
+    """Laps of steps on batches that ``draw(source, rng)`` gives, then one exact step on everything.
 
     The last lap makes statistics and objective those of the whole data.
     """
     for _ in range(max_iter):
         start = time.perf_counter()
-        order = learner.rng.permutation(source.n_rows)
-        for rows in np.array_split(order, len(source)):
-            batch = source.rows(np.sort(rows))
+        for batch in draw(source, learner.rng):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(
@@ -59,7 +78,5 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
         )  # fmt: skip
         learner.history.append(lap)
         on_lap(lap)
-    learner.totals = learner.totals._replace(
-        s=np.zeros_like(learner.totals.s), entropy=np.zeros_like(learner.totals.entropy)
-    )
+    learner.totals = StatBag.zeros(learner.totals.uids, learner.totals.s.shape[1])
     on_lap(learner.run_lap(source, propose=False))

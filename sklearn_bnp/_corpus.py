@@ -1,0 +1,211 @@
+"""Corpora as users hold them, checked, and as the engine wants them: whole documents one after another.
+
+Design note. There are two kinds of corpus, told apart by ``groups``. Without them, a row of X is a
+document and holds how often each word type occurs in it. With them, a row is one token, of the document
+that ``groups`` names, under any likelihood at all. Rows of a group need not be neighbours: they are
+sorted, stably, and `Corpus.rows` tells where each came from.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from ._validation import check_rows
+from .core.batches import Batch, column_moments
+from .core.documents import DocumentBatch
+from .observation import Moments, MultinomialObservation
+from .observation.base import Likelihood
+from .observation.multinomial import MultinomialLikelihood
+
+
+class Corpus(NamedTuple):
+    """Documents, and how they stand in X.
+
+    Attributes
+    ----------
+    documents : DocumentBatch
+    rows : ndarray, shape (n_samples,), or None
+        The row of X of each entry; None if rows are documents.
+    document_of_row : ndarray, shape (n_samples,)
+        The document that each row of X belongs to.
+    n_features : int
+    dtype : dtype
+        Of X.
+    """
+
+    documents: DocumentBatch
+    rows: np.ndarray | None
+    document_of_row: np.ndarray
+    n_features: int
+    dtype: np.dtype
+
+    @property
+    def n_documents(self):
+        return len(self.documents.indptr) - 1
+
+    def in_order_of_rows(self, values):
+        """One value for each entry, put in the order of X."""
+        if self.rows is None:
+            return values
+        out = np.empty_like(values)
+        out[self.rows] = values
+        return out
+
+
+class CountRows(MultinomialLikelihood):
+    """Rows of counts as tokens: each whole row belongs to one topic of its document."""
+
+    words = False
+    document_parameters = Likelihood.document_parameters
+    document_step = Likelihood.document_step
+    document_summary = Likelihood.document_summary
+
+
+def takes_words(observation):
+    """Whether an observation model also knows documents of words, without ``groups``."""
+    return isinstance(observation, MultinomialObservation)
+
+
+def check_corpus(estimator, x, groups, observation, *, reset):
+    """`Corpus` of what was given to a method of the estimator."""
+    if groups is None:
+        return _corpus_of_words(estimator, x, observation, reset)
+    return _corpus_of_rows(estimator, x, groups, reset)
+
+
+def check_same_kind(likelihood, groups):
+    """Raise if a fitted model of words is given rows with groups, or the other way about."""
+    if likelihood.words and groups is not None:
+        raise ValueError(
+            "groups were given, but the model was fitted without: a row of X is a whole document. Leave "
+            "groups out, or fit with them."
+        )
+    if not likelihood.words and groups is None:
+        raise ValueError(
+            "groups=None, but the model was fitted with groups; give the document of each row of X."
+        )
+
+
+def require_tokens(corpus):
+    """Raise if there is nothing to learn from."""
+    if not corpus.documents.total_weight > 0:
+        raise ValueError(
+            "X holds no tokens: all its counts are zero. Give documents with words, and look at "
+            "what min_df, max_df and stop_words of the vectorizer leave of them."
+        )
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _corpus_of_words(estimator, x, observation, reset):
+    if not takes_words(observation):
+        raise ValueError(
+            f"observation={observation!r} takes rows of data as tokens of documents: give groups, "
+            "one id a row. Without groups X holds counts of words, for observation='multinomial'."
+        )
+    x = validate_data(
+        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric"
+    )
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"X has dtype {x.dtype}; it must hold counts.")
+    dtype, x = x.dtype, _canonical(x)
+    least = x.data.min(initial=0.0)
+    if least < 0:
+        raise ValueError(
+            f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
+            "counts of words are zero or more. Look for errors in X."
+        )
+    with np.errstate(over="ignore"):
+        total = x.data.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"The counts in X sum to {total:g}. Rescale X.")
+    documents = DocumentBatch(
+        "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
+    )
+    return Corpus(documents, None, np.arange(x.shape[0]), x.shape[1], dtype)
+
+
+def _canonical(x):
+    """CSR of doubles with sorted entries, none of them zero or twice; the user's stays as it is."""
+    out = sparse.csr_matrix(x, dtype=np.float64)
+    if not (out.has_canonical_format and np.all(out.data)):
+        if np.shares_memory(out.data, x.data):
+            out = out.copy()
+        out.sum_duplicates()
+        out.eliminate_zeros()
+    return out
+
+
+def moments_of_words(documents, n_features):
+    """`Moments` of documents of words, of which likelihoods of words only want the mean."""
+    n_documents = len(documents.indptr) - 1
+    sums = np.bincount(documents.indices, documents.counts, minlength=n_features)
+    mean = sums / max(1, n_documents)
+    ones = np.ones(n_features)
+    return Moments(n_documents, ones, mean, np.zeros(n_features), np.finfo(float).eps)
+
+
+# ---------------------------------------------------------------------- rows with groups
+
+
+def _corpus_of_rows(estimator, x, groups, reset):
+    x = check_rows(estimator, x, reset=reset)
+    document_of_row, n_documents = _check_groups(groups, len(x))
+    rows = np.argsort(document_of_row, kind="stable")
+    sizes = np.bincount(document_of_row, minlength=n_documents)
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    documents = DocumentBatch("all", indptr, x=x if _sorted(rows) else x[rows])
+    return Corpus(documents, rows, document_of_row, x.shape[1], x.dtype)
+
+
+def _sorted(rows):
+    return bool(np.all(rows[1:] > rows[:-1]))
+
+
+def _check_groups(groups, n_rows):
+    """Number of the document of each row, and how many there are; documents are in the ids' order."""
+    try:
+        ids = column_or_1d(groups)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
+    if len(ids) != n_rows:
+        raise ValueError(
+            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
+        )
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise ValueError("groups holds NaN; give every row the id of its document.")
+    try:
+        found, number = np.unique(ids, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
+            "strings alone."
+        ) from error
+    return number.reshape(-1), len(found)
+
+
+# ---------------------------------------------------------------------- likelihoods
+
+
+def bind_likelihood(observation, corpus, *, streaming=False):
+    """The likelihood of the entries of documents, in the units of the corpus."""
+    documents = corpus.documents
+    if corpus.rows is None:
+        return observation.bind(moments_of_words(documents, corpus.n_features), streaming=streaming)
+    moments = column_moments([Batch(None, documents.x)], covariance=observation.needs_covariance)
+    likelihood = observation.bind(moments, streaming=streaming)
+    if likelihood.words:
+        return CountRows(likelihood.prior, likelihood.n_tokens)
+    return likelihood
+
+
+def subset(documents, keep):
+    """The documents with those of their entries for which ``keep`` (boolean) holds."""
+    kept = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+    fields = (None if f is None else f[keep] for f in documents[2:])
+    return DocumentBatch(documents.batch_id, kept[documents.indptr], *fields)

@@ -1,0 +1,398 @@
+"""What a fitted topic model says of documents: scikit-learn's methods to transform, score and sample.
+
+Design note. Scores are of document completion (Hughes 2016, (5.59) and Sec. 7.4.1): a document's shares are
+inferred from one part of it, and the other part is predicted. The likelihood of a document under the
+shares that were inferred from that same document would favour whoever overfits it. What is
+hidden is a function of the document alone, so that scores do not depend on chance, nor on other
+documents.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from ._base import threads
+from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
+from ._corpus import check_corpus, check_same_kind, subset, takes_words
+from ._validation import resolve_observation
+from .core.corpus import Settings
+from .core.local import blas_on_one_thread
+
+# Numbers (of documents or entries, times topics) that are worked on at a time.
+_BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
+# Share of a document's types, or rows, that `score` predicts from the others.
+_HELDOUT = 0.2
+
+
+def _of_rows(estimator):
+    """Whether components have rows, which alone can be said to be of one of them."""
+    return not takes_words(resolve_observation(estimator.observation))
+
+
+class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Inference for documents under fitted topics; estimators derive from it and bring `fit`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        words = takes_words(resolve_observation(self.observation))
+        tags.input_tags.positive_only = tags.input_tags.sparse = words
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # ------------------------------------------------------------------ inference
+
+    def _corpus(self, X, groups):
+        check_is_fitted(self)
+        check_same_kind(self._model.likelihood, groups)
+        return check_corpus(self, X, groups, self._observation, reset=False)
+
+    def _steps(self, documents, *, want_resp=False):
+        """`Documents` and their `DocumentStep`, block by block."""
+        likelihood, n_threads = self._model.likelihood, threads(self.n_jobs)
+        settings = Settings(
+            warm=False, cold=True, max_iter=self.max_doc_update_iter, tol=self.doc_tol,
+            n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
+        )  # fmt: skip
+        for first, last in pairwise(documents.cuts(_BLOCK_ENTRIES)):
+            with blas_on_one_thread():
+                docs = documents.documents(first, last, likelihood.prepare)
+                step = likelihood.document_step(
+                    self._theta, docs, self._doc_prior, settings, want_resp=want_resp
+                )
+            yield docs, step
+
+    def _shares(self, documents):
+        """Expected shares (n_documents, K) of the topics."""
+        counts = np.concatenate([step.counts for _, step in self._steps(documents)])
+        shares = counts + self._doc_prior
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def transform(self, X, groups=None):
+        """Topic distribution of documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+            Expected shares of the topics in the document of each row of X; they sum to 1. Topics that
+            are not there yet have no part in them.
+        """
+        corpus = self._corpus(X, groups)
+        shares = self._shares(corpus.documents)
+        dtype = np.float32 if corpus.dtype == np.float32 else np.float64
+        return shares[corpus.document_of_row].astype(dtype, copy=False)
+
+    def fit_transform(self, X, y=None, groups=None):
+        """Fit to X and return the topic distribution of its documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+            As from `transform`.
+        """
+        return self.fit(X, groups=groups).transform(X, groups=groups)
+
+    @available_if(_of_rows)
+    def predict_proba(self, X, groups=None):
+        """Responsibility of each component for each row; not for words.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_samples, n_components_)
+            Rows sum to 1.
+        """
+        corpus = self._corpus(X, groups)
+        steps = self._steps(corpus.documents, want_resp=True)
+        return corpus.in_order_of_rows(np.concatenate([step.resp for _, step in steps]))
+
+    @available_if(_of_rows)
+    def predict(self, X, groups=None):
+        """Component with the greatest responsibility for each row; not for words.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            From 0, the heaviest component, to ``n_components_ - 1``.
+        """
+        corpus = self._corpus(X, groups)
+        steps = self._steps(corpus.documents, want_resp=True)
+        labels = [step.resp.argmax(axis=1) for _, step in steps]
+        return corpus.in_order_of_rows(np.concatenate(labels))
+
+    def inverse_transform(self, X, n_tokens=1.0):
+        """Expected counts of documents with given topic distributions; means, for rows of data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components_)
+            Topic distributions, as from `transform`.
+        n_tokens : float or array-like of shape (n_samples,), default=1
+            Lengths of the documents; with 1, expected proportions.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            Expected counts; they sum to ``n_tokens`` if the distribution sums to 1.
+        """
+        check_is_fitted(self)
+        shares = check_array(X, dtype=[np.float64, np.float32])
+        if shares.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {shares.shape[1]} columns, but there are {self.n_components_} topics; give "
+                "distributions as from transform."
+            )
+        return shares @ self.means_ * np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+
+    # ------------------------------------------------------------------ scores
+
+    def _completion(self, documents, hidden):
+        """Log probability of each hidden entry of the documents, times its count, in nats.
+
+        Also the documents and the counts of these entries.
+        """
+        shares = self._shares(subset(documents, ~hidden))
+        part = subset(documents, hidden)
+        counts = np.ones(part.n_entries) if part.counts is None else part.counts
+        owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
+        log_prob = np.empty(part.n_entries)
+        size = max(1, _BLOCK_NUMBERS // self.n_components_)
+        for start in range(0, part.n_entries, size):
+            rows = slice(start, start + size)
+            log_prob[rows] = self._log_prob(part, rows, shares[owner[rows]])
+        return log_prob * counts, owner, counts
+
+    def _log_prob(self, part, rows, shares):
+        """Log probability of entries whose documents have these shares of topics."""
+        likelihood = self._model.likelihood
+        if likelihood.words:
+            return np.log(np.einsum("nk,kn->n", shares, self.means_[:, part.indices[rows]]))
+        x = part.x[rows]
+        each = likelihood.log_predictive(self._model.prior, self._statistics, likelihood.prepare(x))
+        return logsumexp(each + np.log(shares), axis=1) + likelihood.log_base(x)
+
+    def _scored(self, X, groups):
+        """The corpus, and log probabilities, documents and counts of what `score` predicts."""
+        corpus = self._corpus(X, groups)
+        hidden = hidden_entries(corpus.documents, keys_of_content(corpus.documents), _HELDOUT)
+        return corpus, *self._completion(corpus.documents, hidden)
+
+    def score_samples(self, X, groups=None):
+        """Mean log predictive probability of a part of each document, given the rest of it.
+
+        A fifth of a document's word types, or of its rows, is predicted from the others; which it is
+        depends on the document alone.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        log_prob : ndarray of shape (n_samples,)
+            In nats a token, of the document of each row of X; 0 for documents without words.
+        """
+        corpus, log_prob, owner, counts = self._scored(X, groups)
+        sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
+        tokens = np.bincount(owner, counts, minlength=corpus.n_documents)
+        return (sums / np.where(tokens > 0, tokens, 1.0))[corpus.document_of_row]
+
+    def score(self, X, y=None, groups=None):
+        """Mean log predictive probability a token, in nats; higher is better.
+
+        Of `score_completion`, with a split that depends on each document alone: not the bound, which
+        is of training documents in ``lower_bound_``. What is predicted was not seen by the inference
+        of the document's topics, so that numbers of topics may be compared.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        score : float
+            Mean over the tokens that are predicted.
+        """
+        _, log_prob, _, counts = self._scored(X, groups)
+        return mean_of_tokens(log_prob, counts)
+
+    def perplexity(self, X, groups=None):
+        """Perplexity of documents: ``exp(-score(X))``; lower is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        perplexity : float
+            Of tokens that are predicted from the rest of their document.
+        """
+        return float(np.exp(-self.score(X, groups=groups)))
+
+    def score_completion(self, X, random_state=0, by="types", heldout=_HELDOUT, groups=None):
+        """Document completion: mean log probability of a random part of each document, given the rest.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents; or with ``groups``, rows of data.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the split.
+        by : {"types", "tokens"}, default="types"
+            Hide word types of a document, or single tokens, of which others of the same type may be
+            seen. Rows of data are hidden one by one.
+        heldout : float, default=0.2
+            Share of each document that is hidden: rounded, but at least one type or token, and never all
+            if there are two.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        score : float
+            In nats a token.
+
+        References
+        ----------
+        Hughes (2016), (5.59) and Sec. 7.4.1.
+        """
+        if by not in ("types", "tokens"):
+            raise ValueError(f"by={by!r} must be 'types' or 'tokens'.")
+        if not (isinstance(heldout, Real) and 0 < heldout < 1):
+            raise ValueError(f"heldout={heldout!r} must be a number between 0 and 1.")
+        rng = check_random_state(random_state)
+        documents = self._corpus(X, groups).documents
+        if by == "tokens" and documents.counts is not None:
+            documents = single_tokens(documents)
+        hidden = hidden_entries(documents, rng.random_sample(documents.n_entries), heldout)
+        log_prob, _, counts = self._completion(documents, hidden)
+        return mean_of_tokens(log_prob, counts)
+
+    # ------------------------------------------------------------------ what topics are
+
+    def top_words(self, feature_names=None, n=10):
+        """The most probable words of each topic.
+
+        Parameters
+        ----------
+        feature_names : array-like of shape (n_features,), default=None
+            Words, as from the ``get_feature_names_out`` of a vectorizer; by default the names of the
+            features seen during fit.
+        n : int, default=10
+            How many words.
+
+        Returns
+        -------
+        words : list of list of str
+            Most probable first, for each topic.
+        """
+        check_is_fitted(self)
+        if not self._model.likelihood.words:
+            raise ValueError("top_words is for topics of words; the model was fitted with groups.")
+        if not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"n={n!r} must be an integer, 1 or more.")
+        if feature_names is None:
+            feature_names = _check_feature_names_in(self)
+        names = np.asarray(feature_names)
+        if names.shape != (self.n_features_in_,):
+            raise ValueError(
+                f"feature_names has shape {names.shape}; it must be ({self.n_features_in_},), one name "
+                "for each feature."
+            )
+        order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
+        return names[order].tolist()
+
+    def sample(self, n_samples=1, n_tokens=None, random_state=None):
+        """Draw documents from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many documents.
+        n_tokens : int, default=None
+            Words or rows of each; the mean length of the documents seen if None.
+        random_state : int, RandomState instance or None, default=None
+            Seed; by default the estimator's own ``random_state``.
+
+        Returns
+        -------
+        X : sparse matrix of shape (n_samples, n_features) or ndarray
+            Counts of words; or rows of data, ``n_tokens`` for each document in turn.
+        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+            The documents' shares of the topics.
+        """
+        check_is_fitted(self)
+        n_tokens = max(1, round(self._mean_length)) if n_tokens is None else n_tokens
+        for name, value in {"n_samples": n_samples, "n_tokens": n_tokens}.items():
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        # As gamma variates: all of tiny parameters may vanish, and would be nan in rng.dirichlet.
+        shares = np.maximum(
+            rng.gamma(self._doc_prior, size=(n_samples, self.n_components_)), 1e-300
+        )
+        shares /= shares.sum(axis=1, keepdims=True)
+        sizes = np.array([rng.multinomial(n_tokens, pi) for pi in shares])
+        if self._model.likelihood.words:
+            rows = [
+                sum(rng.multinomial(size[k], self.means_[k]) for k in np.flatnonzero(size))
+                for size in sizes
+            ]
+            return sparse.csr_matrix(np.array(rows)), shares
+        labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), s)) for s in sizes])
+        names = ("means_", "covariances_")
+        attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return self._model.likelihood.sample(attributes, labels, rng), shares
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_

@@ -1,0 +1,240 @@
+"""From the parameters of a topic estimator to the engine, and from the engine to its attributes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _base
+from ._corpus import bind_likelihood, takes_words
+from ._validation import (
+    _numbers,
+    check_responsibilities,
+    checked,
+    resolve_observation,
+    resolve_proposals,
+)
+from .allocation.documents import DirichletDocuments, HDPDocuments
+from .core.batches import ArraySource
+from .core.document_collector import DocumentCollector
+from .core.document_counts import DocumentCounts
+from .core.initialize import seeded_statistics
+from .core.topic_initialize import seeded_topics, with_total
+from .core.topic_model import LocalSchedule, TopicModel
+from .observation import MultinomialObservation
+from .proposals import TOPIC_PROPOSALS, Birth, Delete
+
+_TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
+
+
+def _hdp(estimator):
+    gamma, alpha = estimator.weight_concentration_prior, estimator.doc_topic_prior
+    return HDPDocuments(
+        _CONCENTRATION if gamma is None else float(gamma),
+        _DOC_TOPIC_PRIOR if alpha is None else float(alpha),
+    )
+
+
+def _dirichlet(estimator):
+    alpha = estimator.doc_topic_prior
+    return DirichletDocuments(None if alpha is None else float(alpha))
+
+
+DOCUMENT_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
+
+
+class _Schedule(NamedTuple):
+    """A `LocalSchedule` with the user's limits of a document's iterations."""
+
+    laps: LocalSchedule
+    max_iter: int
+    tol: float
+
+    @property
+    def every(self):
+        return self.laps.every
+
+    def settings(self, fresh):
+        return self.laps.settings(fresh)._replace(max_iter=self.max_iter, tol=self.tol)
+
+
+def schedule(estimator):
+    """How documents go about their local step in each lap."""
+    laps = LocalSchedule(warm=estimator.warm_start_docs, n_restarts=estimator.doc_restarts)
+    return _Schedule(laps, estimator.max_doc_update_iter, estimator.doc_tol)
+
+
+def observation_of(estimator):
+    """The observation model, with ``topic_word_prior`` in it."""
+    observation, prior = resolve_observation(estimator.observation), estimator.topic_word_prior
+    if prior is None:
+        return observation
+    if not takes_words(observation):
+        raise ValueError(
+            f"topic_word_prior={prior!r} is for observation='multinomial'; set the prior of "
+            f"{observation!r} instead, and leave topic_word_prior=None."
+        )
+    prior = _numbers(prior, "topic_word_prior")
+    if prior.ndim > 1 or not np.all(prior > 0):
+        raise ValueError(
+            f"topic_word_prior={estimator.topic_word_prior!r} must be a positive number, or an array "
+            "of one for each word type."
+        )
+    return MultinomialObservation(prior=prior if prior.ndim else float(prior))
+
+
+def check_prior_length(estimator, n_features):
+    """Raise unless there is a prior for each word type."""
+    prior = estimator.topic_word_prior
+    if prior is not None and np.ndim(prior) and len(prior) != n_features:
+        raise ValueError(
+            f"topic_word_prior holds {len(prior)} numbers, but X has {n_features} features; give one "
+            "for each, or a single number."
+        )
+
+
+def bind_model(estimator, corpus, *, streaming=False):
+    """`TopicModel` in the units of the corpus."""
+    check_prior_length(estimator, corpus.n_features)
+    observation = checked(observation_of(estimator))
+    likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+    allocation = DOCUMENT_ALLOCATIONS[estimator.allocation](estimator)
+    return TopicModel(likelihood, allocation, likelihood.prior, schedule(estimator))
+
+
+def make_learner(estimator, model, rng):
+    """A `Learner` of documents with the estimator's settings."""
+    resolve = partial(resolve_proposals, registry=TOPIC_PROPOSALS, unsuited=(Birth, Delete))
+    return _base.make_learner(estimator, model, rng, resolve, collector_type=DocumentCollector)
+
+
+# ---------------------------------------------------------------------- where fits start
+
+
+class Start(NamedTuple):
+    """Statistics (K, P) of first components, and documents, which may have responsibilities."""
+
+    s: np.ndarray
+    documents: object
+
+
+def starting_point(estimator, likelihood, corpus, x, rng):
+    """`Start` as ``init_params`` has it; ``x`` is what the user gave, for a callable."""
+    how, n_components = estimator.init_params, estimator.n_components
+    if isinstance(how, str):
+        if likelihood.words:
+            _check_seeds(corpus, n_components, how)
+            s = seeded_topics(corpus.documents, corpus.n_features, n_components, rng, how)
+        else:
+            s = _seeded_rows(likelihood, corpus, n_components, rng, how)
+        return Start(s, corpus.documents)
+    if callable(how):
+        how = how(x, n_components, rng)
+    value = _numbers(how, "init_params")
+    if likelihood.words and value.ndim == 2 and value.shape[1] == corpus.n_features:
+        return Start(_given_topics(value, corpus), corpus.documents)
+    resp = _given_responsibilities(value, likelihood, corpus)
+    s = np.zeros((resp.shape[1], likelihood.n_statistics))
+    return Start(s, corpus.documents._replace(resp=resp))
+
+
+def _check_seeds(corpus, n_components, how):
+    indptr = corpus.documents.indptr
+    lengths = np.diff(np.concatenate([[0.0], np.cumsum(corpus.documents.counts)])[indptr])
+    if how == "anchor":
+        several = np.repeat(lengths > 1, np.diff(indptr))
+        n, of = len(np.unique(corpus.documents.indices[several])), "word types to be anchors"
+        if n_components == 1:
+            return
+    else:
+        n, of = np.count_nonzero(lengths), "documents with words"
+    if n_components > n:
+        raise ValueError(
+            f"n_components={n_components} is more than init_params={how!r} can start from: X has {n} "
+            f"{of}. Start from fewer components; births find the others."
+        )
+
+
+def _seeded_rows(likelihood, corpus, n_components, rng, how):
+    if how == "anchor":
+        raise ValueError(
+            "init_params='anchor' is for words, and X holds rows with groups; use 'k-means++' or "
+            "'random'."
+        )
+    x = corpus.documents.x
+    if n_components > len(x):
+        raise ValueError(
+            f"n_components={n_components} is more than n_samples={len(x)}; start from fewer components."
+        )
+    source = ArraySource(x, None, len(x))
+    return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
+
+
+def _given_topics(topics, corpus):
+    """Statistics of topics given as counts or proportions (K, V)."""
+    if topics.min() < 0 or not np.all(topics.sum(axis=1) > 0):
+        raise ValueError(
+            "init_params holds topics with negative or no counts; give counts or proportions of words "
+            "of shape (n_components, n_features), zero or more and not all zero in a row."
+        )
+    return with_total(topics, corpus.documents.total_weight)
+
+
+def _given_responsibilities(resp, likelihood, corpus):
+    n = corpus.documents.n_entries
+    if likelihood.words and (resp.ndim != 2 or len(resp) != n):
+        raise ValueError(
+            f"init_params has shape {resp.shape}; it must be (n_components, n_features) = (..., "
+            f"{corpus.n_features}) for counts of words in topics, or ({n}, n_components) for "
+            "responsibilities, one row for each nonzero of X."
+        )
+    resp = check_responsibilities(resp, n)
+    return resp if corpus.rows is None else resp[corpus.rows]
+
+
+# ---------------------------------------------------------------------- where fits end
+
+
+def keep_past(learner):
+    """Keep what all documents left behind, under names that no later batch can have."""
+    parts = learner.totals.docs.parts.values()
+    named = {("sklearn_bnp", "fitted documents", i): part for i, part in enumerate(parts)}
+    learner.totals = learner.totals._replace(docs=DocumentCounts(named))
+    learner.forget_batches()
+
+
+def publish(estimator, learner):
+    """Set all fitted attributes at once, with topics by decreasing weight.
+
+    The learner's own order stays as it is: its sticks are in that order.
+    """
+    model, totals = learner.model, _base.totals_without_seeds(learner)
+    likelihood = model.likelihood
+    doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
+    order = np.lexsort((-totals.n, -weights))
+    s = totals.s[order]
+    n_tokens = totals.n.sum()
+    lengths = [
+        part.lengths.sum() / max(1, len(part.lengths)) for part in totals.docs.parts.values()
+    ]
+    own = {
+        "_statistics": s,
+        "_doc_prior": doc_prior[order],
+        "_theta": likelihood.document_parameters(model.prior, s),
+        "_mean_length": float(np.mean(lengths)),
+        "topic_probs_": weights[order],
+        "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
+        "bound_": float(np.exp(-model.elbo(totals) / max(n_tokens, 1e-300))),
+        **likelihood.attributes(model.prior, s),
+    }
+    if takes_words(resolve_observation(estimator.observation)):
+        prior = model.prior.lam
+        own["topic_word_prior_"] = float(prior[0]) if np.all(prior == prior[0]) else prior.copy()
+    _base.publish_with(estimator, learner, totals, own)
+
+
+def _doc_topic_prior(allocation, doc_prior):
+    alpha = allocation.doc_concentration
+    return float(doc_prior[0] if alpha is None else alpha)

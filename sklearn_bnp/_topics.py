@@ -1,0 +1,371 @@
+"""Topic models that find their own number of topics."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from . import _base, _topic_setup, _validation
+from ._corpus import check_corpus, check_same_kind, require_tokens
+from ._topic_predictor import TopicPredictor
+from .core.documents import DocumentSource
+from .core.local import blas_on_one_thread
+from .core.progress import Progress
+from .core.stochastic import fit_stochastic, stochastic_step
+from .core.streaming import stream_batch
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_NUMBER = Interval(Integral, 0, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+
+
+class HDPTopicVB(TopicPredictor):
+    """Topic model whose number of topics is learned.
+
+    Memoized variational inference for the hierarchical Dirichlet process, with birth, merge and
+    delete proposals, each judged by the objective of the whole corpus. ``allocation="dirichlet"`` is
+    latent Dirichlet allocation. With ``groups``, rows of data of any likelihood take the place
+    of words: an admixture.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        How many topics to start from; how many there always are if ``proposals`` is None.
+    observation : {"multinomial", "gaussian", "bernoulli"} or ObservationModel, \
+            default="multinomial"
+        The likelihood; all but the multinomial need ``groups``.
+    allocation : {"hdp", "dirichlet"}, default="hdp"
+        Prior of the documents' topics: a hierarchical Dirichlet process, or a finite symmetric
+        Dirichlet distribution.
+    topic_word_prior : float or array-like of shape (n_features,), default=None
+        Pseudo-count of each word type in the Dirichlet prior of topics; 0.2 if None, or what a
+        `MultinomialObservation` says. Rows of other likelihoods have their priors in these.
+    doc_topic_prior : float, default=None
+        For ``"hdp"`` the concentration alpha of documents about the topics' shares of the corpus (1
+        if None); for ``"dirichlet"`` the parameter of each topic (1 / K if None).
+    weight_concentration_prior : float, default=None
+        The concentration gamma of the topics' shares under ``"hdp"`` (1 if None); greater values
+        favour more topics.
+    max_components : int, default=None
+        Births do not lead beyond this number.
+    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
+        How the number of topics may change: these names, or `TopicBirth`, `Merge` and
+        `TopicDelete` with settings. None: never.
+    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
+        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
+        proposals.
+    batch_size : int, default=None
+        Documents a batch; by default ten batches of at least 4096 documents.
+    n_batches : int, default=None
+        Number of batches, instead of ``batch_size``.
+    n_nonzero_resp : int, default=None
+        At most this many topics share a word of a document; all if None.
+    warm_start_docs : bool, default=True
+        Documents go on from the topics they had when last visited, and start anew only every other
+        lap, keeping what is better: the ELBO then never falls. False starts anew in each lap.
+    doc_restarts : int, default=5
+        How many of its smallest topics a document tries to do without when it starts anew.
+    max_doc_update_iter : int, default=100
+        Most iterations of a document in a local step.
+    doc_tol : float, default=0.05
+        A document's iterations end when no topic's share moves by more, in tokens.
+    max_iter : int, default=100
+        Laps through the corpus, at the most; one is always made.
+    tol : float, default=1e-4
+        A fit has converged when a lap raises the ELBO by less than this, in nats a token, and no
+        proposal is under way.
+    init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
+        Where the first topics come from. Half of each is a document, drawn at random or by Bregman
+        k-means++, and half the corpus; or topics are built about anchor words, best for text. A
+        callable ``(X, n_components, random_state)`` returns an array, or an array is given: topics of
+        shape (K, n_features), of which the proportions count, or responsibilities (n_entries, K) for
+        the nonzeros of X row by row, or for its rows if there are ``groups``. With
+        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+    memoize : bool, default=True
+        Whether `partial_fit` keeps what each document left behind. The objective needs it: False is
+        for ``learning_method="stochastic"`` alone, which never keeps any.
+    learning_decay : float, default=0.7
+        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
+    learning_offset : float, default=10.0
+        Delay of the same.
+    total_samples : int, default=None
+        Documents of the population that `partial_fit` of the stochastic method sees samples of; those
+        seen so far if None.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initialisation, of the order of batches and of the proposals.
+    n_jobs : int, default=None
+        Threads for the kernels. The result does not depend on it.
+    verbose : int, default=0
+        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of topics found. They are sorted by decreasing weight.
+    components_ : ndarray of shape (`n_components_`, n_features)
+        Words only: parameters of the topics' Dirichlet posteriors, ``topic_word_prior`` plus expected
+        counts.
+    exp_dirichlet_component_ : ndarray of shape (`n_components_`, n_features)
+        Words only: ``exp(E[log p(word | topic)])``.
+    means_ : ndarray of shape (`n_components_`, n_features)
+        Expected means; for words, the topics' expected distributions.
+    covariances_, precisions_, precisions_cholesky_ : ndarray
+        Gaussian rows only, as in `DPMixtureVB`.
+    topic_probs_ : ndarray of shape (`n_components_`,)
+        Expected shares of the topics in the corpus' prior; under ``"hdp"`` they leave some for topics
+        that were never seen.
+    doc_topic_prior_, topic_word_prior_ : float or ndarray
+        Priors that were used; the latter for counts only.
+    lower_bound_ : float
+        The ELBO of the whole corpus, in nats; of its tokens in a given order.
+    lower_bounds_ : list of float
+        The ELBO after each lap.
+    bound_ : float
+        Perplexity of the training documents by the ELBO, as scikit-learn's
+        LatentDirichletAllocation has it: ``exp(-lower_bound_ / n_tokens)``.
+    elbo_terms_ : dict
+        Terms of the ELBO: data, entropy, allocation.
+    history_ : list of Lap
+        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
+        accepted.
+    n_iter_ : int
+        Laps made.
+    converged_ : bool
+        Whether the fit converged.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during fit, if they were all strings.
+
+    Notes
+    -----
+    Counts need not be whole numbers: a word that counts 0.5 is half a token.
+
+    References
+    ----------
+    M. C. Hughes, Reliable and scalable variational inference for nonparametric mixtures, topics,
+    and sequences, PhD thesis, Brown University, 2016, Chapters 5 and 7.
+
+    S. Arora et al., A practical algorithm for topic modeling with provable guarantees, ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import HDPTopicVB
+    >>> rng = np.random.default_rng(0)
+    >>> topics = np.kron(np.eye(3), np.full(4, 0.25))
+    >>> X = rng.multinomial(50, topics[rng.integers(3, size=60)])
+    >>> HDPTopicVB(random_state=0).fit(X).n_components_
+    3
+    """
+
+    _parameter_constraints = {
+        "n_components": [_COUNT],
+        "observation": "no_validation",  # here and in proposals, our own messages say more
+        "allocation": [StrOptions(set(_topic_setup.DOCUMENT_ALLOCATIONS))],
+        "topic_word_prior": [_POSITIVE, "array-like", None],
+        "doc_topic_prior": [_POSITIVE, None],
+        "weight_concentration_prior": [_POSITIVE, None],
+        "max_components": [_COUNT, None],
+        "proposals": "no_validation",
+        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
+        "batch_size": [_COUNT, None],
+        "n_batches": [_COUNT, None],
+        "n_nonzero_resp": [_COUNT, None],
+        "warm_start_docs": ["boolean"],
+        "doc_restarts": [_NUMBER],
+        "max_doc_update_iter": [_COUNT],
+        "doc_tol": [_POSITIVE],
+        "max_iter": [_NUMBER],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "init_params": [StrOptions({"random", "k-means++", "anchor"}), callable, "array-like"],
+        "memoize": ["boolean"],
+        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
+        "learning_offset": [Interval(Real, 0, None, closed="left")],
+        "total_samples": [_COUNT, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        observation="multinomial",
+        allocation="hdp",
+        topic_word_prior=None,
+        doc_topic_prior=None,
+        weight_concentration_prior=None,
+        max_components=None,
+        proposals=("birth", "merge", "delete"),
+        learning_method="memoized",
+        batch_size=None,
+        n_batches=None,
+        n_nonzero_resp=None,
+        warm_start_docs=True,
+        doc_restarts=5,
+        max_doc_update_iter=100,
+        doc_tol=0.05,
+        max_iter=100,
+        tol=1e-4,
+        init_params="random",
+        memoize=True,
+        learning_decay=0.7,
+        learning_offset=10.0,
+        total_samples=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.observation = observation
+        self.allocation = allocation
+        self.topic_word_prior = topic_word_prior
+        self.doc_topic_prior = doc_topic_prior
+        self.weight_concentration_prior = weight_concentration_prior
+        self.max_components = max_components
+        self.proposals = proposals
+        self.learning_method = learning_method
+        self.batch_size = batch_size
+        self.n_batches = n_batches
+        self.n_nonzero_resp = n_nonzero_resp
+        self.warm_start_docs = warm_start_docs
+        self.doc_restarts = doc_restarts
+        self.max_doc_update_iter = max_doc_update_iter
+        self.doc_tol = doc_tol
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init_params = init_params
+        self.memoize = memoize
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.total_samples = total_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def fit(self, X, y=None, groups=None):
+        """Learn topics and their number.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            How often each word occurs in each document; or with ``groups``, rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X.
+
+        Returns
+        -------
+        self : HDPTopicVB
+            The fitted estimator.
+        """
+        corpus = check_corpus(self, X, groups, _topic_setup.observation_of(self), reset=True)
+        require_tokens(corpus)
+        rng = check_random_state(self.random_state)
+        with blas_on_one_thread():
+            model = _topic_setup.bind_model(self, corpus)
+            learner = _topic_setup.make_learner(self, model, rng)
+            start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
+            learner.start(start.s)
+            n_batches = -(-corpus.n_documents // _base.batch_length(self, corpus.n_documents))
+            source = DocumentSource(start.documents, n_batches)
+            with Progress(self.verbose, type(self).__name__) as progress:
+                if self.learning_method == "stochastic" and self.max_iter > 0:
+                    fit_stochastic(
+                        learner, source, self.max_iter, self.learning_decay, self.learning_offset,
+                        progress.show, draw=DocumentSource.batches,
+                    )  # fmt: skip
+                else:
+                    learner.fit(source, self.max_iter, self.tol, progress.show)
+        _topic_setup.keep_past(learner)
+        learner.mass_seen = source.total_weight
+        _topic_setup.publish(self, learner)
+        _base.warn_if_not_converged(self)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def partial_fit(self, X, y=None, *, batch_id=None, groups=None):
+        """Update the model with one batch of documents.
+
+        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
+        same batches for several epochs is memoized inference. Proposals run inside, so that the
+        number of topics grows and shrinks on the way. After `fit`, batches add to the corpus of that
+        fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Documents, or rows of data; in the first call not all zero.
+        y : None
+            Ignored.
+        batch_id : hashable, default=None
+            Name of the batch; by default a hash of its content.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X. Ids mean nothing beyond the batch: a batch holds whole
+            documents.
+
+        Returns
+        -------
+        self : HDPTopicVB
+            The fitted estimator.
+        """
+        first, stochastic = not hasattr(self, "_learner_"), self.learning_method == "stochastic"
+        if not self.memoize and not stochastic:
+            raise ValueError(
+                "memoize=False needs learning_method='stochastic': the objective is a function of what "
+                "each document leaves behind, which memoized learning cannot do without."
+            )
+        corpus = check_corpus(self, X, groups, _topic_setup.observation_of(self), reset=first)
+        _validation.check_batch_id(batch_id)
+        with blas_on_one_thread():
+            learner, batch = (self._first_learner if first else self._present_learner)(X, corpus)
+            name = batch.content_hash() if batch_id is None else batch_id
+            batch = batch._replace(batch_id=name)
+            if stochastic:
+                self._stochastic_step(learner, batch)
+            else:
+                stream_batch(learner, batch)
+        n_laps = 0 if first else self.n_iter_
+        _topic_setup.publish(self, learner)
+        with Progress(self.verbose, type(self).__name__, live=False) as progress:
+            for lap in learner.history:
+                if lap.lap > n_laps:
+                    progress.show(lap)
+        return self
+
+    def _first_learner(self, X, corpus):
+        """A learner in the units of the first batch, and the batch with given responsibilities."""
+        require_tokens(corpus)
+        rng = check_random_state(self.random_state)
+        model = _topic_setup.bind_model(self, corpus, streaming=True)
+        learner = _topic_setup.make_learner(self, model, rng)
+        start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
+        learner.start(start.s)
+        return learner, start.documents
+
+    def _present_learner(self, X, corpus):
+        """The learner as it is, and the batch in a precision that suits its units."""
+        _validation.check_same_observation(self, "partial_fit")
+        learner, batch = self._learner_, corpus.documents
+        check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
+        if corpus.rows is not None:
+            batch = _validation.check_units(learner.model.likelihood, batch)
+        learner.model = learner.model._replace(local=_topic_setup.schedule(self))
+        return _base.with_settings(learner, self), batch
+
+    def _stochastic_step(self, learner, batch):
+        """A step on one batch, if there is anything in it."""
+        tokens, n_documents = batch.total_weight, len(batch.indptr) - 1
+        if tokens > 0:
+            total = self.total_samples
+            total = None if total is None else tokens * total / n_documents
+            stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)

@@ -39,6 +39,23 @@ class Collector:
         self._parts, self._uniform = [], []
         self._batches = {}  # a batch that is seen again before the lap ends replaces its rows
 
+    @staticmethod
+    def wanted(proposals, totals, room):
+        """Uid -> rows to collect; the most wanted first, until there are ``room`` of them."""
+        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        wanted = {}
+        for proposal in proposals:
+            most = proposal.sample_rows(totals.s.shape[1])
+            for uid in proposal.wants(totals):
+                rows = min(most, int(np.ceil(counts[uid]))) - wanted.get(uid, 0)
+                if rows > 0:
+                    rows = min(rows, room)
+                    wanted[uid] = wanted.get(uid, 0) + rows
+                    room -= rows
+                if room <= 0:
+                    return wanted
+        return wanted
+
     def observe(self, block):
         rows = np.flatnonzero(self._rng.random_sample(len(block.z)) < self._uniform_rate)
         self._uniform.append((block.z[rows], block.resp[rows]))

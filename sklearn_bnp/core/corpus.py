@@ -40,6 +40,14 @@ class Documents(NamedTuple):
         ends = np.concatenate([[0.0], np.cumsum(self.counts)])[self.indptr]
         return np.diff(ends)
 
+    def chosen(self, keep):
+        """The documents ``keep`` (boolean, one a document), and the positions of their entries."""
+        sizes = np.diff(self.indptr)
+        entries = np.flatnonzero(np.repeat(keep, sizes))
+        indptr = np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64)
+        fields = (None if f is None else np.ascontiguousarray(f[entries]) for f in self[1:])
+        return Documents(indptr, *fields), entries
+
 
 class DocumentStep(NamedTuple):
     """What a local step of documents leaves behind.

@@ -24,7 +24,7 @@ class DocumentCollector:
     Parameters
     ----------
     wanted : dict
-        Uid -> anything; the components to collect.
+        Its keys are the components to collect.
     totals : StatBag
         Counts from which the probability is found.
     rng : numpy.random.RandomState
@@ -37,6 +37,11 @@ class DocumentCollector:
         self._rate = min(1.0, _MOST_ENTRIES / max(mass, 1e-12))
         self._rng = rng
         self._parts, self._batches = {}, {}
+
+    @staticmethod
+    def wanted(proposals, totals, room):
+        """All components that any proposal wants; ``room`` is for rows, of which there are none."""
+        return {uid: None for proposal in proposals for uid in proposal.wants(totals)}
 
     def observe(self, block):
         n_docs = len(block.docs)

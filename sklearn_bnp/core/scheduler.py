@@ -86,30 +86,18 @@ class Scheduler:
         """What looks at every block of the coming lap."""
         unions = [t for t in self.trials if isinstance(t, UnionTrial)]
         others = [t for t in self.trials if not isinstance(t, (UnionTrial, AdoptTrial))]
-        wanted = self._wanted(totals)
-        self.collector = self._collector_type(wanted, totals, self.rng) if self.proposals else None
+        self.collector = None
+        if self.proposals:
+            wanted = self._collector_type.wanted(
+                self.proposals, totals, self.sample_numbers // self.n_features
+            )
+            self.collector = self._collector_type(wanted, totals, self.rng)
         observers = [*others]
         if unions:
             observers.append(UnionObserver(unions, self.n_threads))
         if self.collector is not None:
             observers.append(self.collector)
         return observers
-
-    def _wanted(self, totals):
-        """Uid -> rows to collect; the most wanted first, until the samples would be too large."""
-        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        wanted, room = {}, self.sample_numbers // self.n_features
-        for proposal in self.proposals:
-            most = proposal.sample_rows(totals.s.shape[1])
-            for uid in proposal.wants(totals):
-                rows = min(most, int(np.ceil(counts[uid]))) - wanted.get(uid, 0)
-                if rows > 0:
-                    rows = min(rows, room)
-                    wanted[uid] = wanted.get(uid, 0) + rows
-                    room -= rows
-                if room <= 0:
-                    return wanted
-        return wanted
 
     @property
     def adoptions(self):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from ..allocation.documents import CountColumns
+from ..allocation.documents import CountColumns, union_document_gains
 from .corpus import Settings
 from .documents import document_pass
 
@@ -156,15 +156,29 @@ class TopicModel(NamedTuple):
 
     def union_gains(self, totals, groups):
         """Change of the allocation term for each group (lists of rows) joined, at sticks that add up."""
-        a = self.doc_prior(totals)
-        counts = dense_columns(totals)
-        own = _log_rising(counts, a)
-        gains = np.empty(len(groups))
-        for i, group in enumerate(groups):
-            members = list(group)
-            together = _log_rising(counts[:, members].sum(axis=1), a[members].sum())
-            gains[i] = np.sum(together) - own[members].sum()
-        return gains
+        pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
+        docs = document_numbers(totals)
+        return union_document_gains(
+            pairs, docs, columns(totals), self.doc_prior(totals), n_docs(totals)
+        )
+
+    def document_union_gains(self, pairs, counts, a, n_docs):
+        """Change of the documents' terms for each pair joined, given dense counts (n, K)."""
+        topics, docs = np.nonzero(counts.T)
+        ends = np.searchsorted(topics, np.arange(counts.shape[1] + 1)).astype(np.intp)
+        lengths = np.array([0.0]), np.array([n_docs])
+        there = CountColumns(counts[docs, topics], ends, None, n_docs, lengths)
+        return union_document_gains(pairs, docs, there, a, n_docs)
+
+    def document_split_gain(self, counts, a):
+        """Change of the documents' terms when a component gives way to some with these counts (n, K).
+
+        ``a`` (K,) are the successors' parameters in the documents' prior, and add up to its own.
+        """
+        total, whole = counts.sum(axis=1), a.sum()
+        rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum()
+        rises -= np.sum(gammaln(total + whole) - gammaln(whole))
+        return rises + len(counts) * (gammaln(1.0 + a).sum() - gammaln(1.0 + whole))
 
     def with_adapted_prior(self, totals, n_iter):
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
@@ -231,15 +245,17 @@ def columns(totals):
     )
 
 
-def dense_columns(totals):
-    """Counts (n_docs, K) of all documents."""
-    uids = totals.uids.tolist()
-    return np.concatenate([part.dense(uids) for part in totals.docs.parts.values()])
-
-
-def _log_rising(counts, a):
-    """``sum_d lnG(N_d + a) - lnG(a)`` of counts (n_docs, ...)."""
-    return np.sum(gammaln(counts + a) - gammaln(a), axis=0)
+def document_numbers(totals):
+    """The documents (nnz,) of the counts in `columns`, numbered over all batches."""
+    parts = list(totals.docs.parts.values())
+    first = np.cumsum([0] + [len(part.lengths) for part in parts])
+    found = [
+        part.columns[uid].docs + start
+        for uid in totals.uids.tolist()
+        for part, start in zip(parts, first, strict=False)
+        if uid in part.columns
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
 def _by_mass(totals):

@@ -13,6 +13,7 @@ Design note
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csc_array, csr_array
 
 from .._kernels._responsibilities import summarise
 from .._kernels._topics import document_step
@@ -63,19 +64,20 @@ def summary_of_rows(likelihood, docs, resp):
 
 def summary_of_words(n_types, docs, resp):
     """`DocumentStep` of documents of words under given responsibilities (n, K)."""
-    s = np.zeros((resp.shape[1], n_types + 1))
-    weighted = resp * docs.counts[:, np.newaxis]
-    np.add.at(s.T, docs.indices, weighted)
-    s[:, -1] = weighted.sum(axis=0)
+    n = len(docs.counts)
+    entries = csc_array((docs.counts, docs.indices, np.arange(n + 1)), shape=(n_types, n))
+    s = np.empty((resp.shape[1], n_types + 1))
+    s[:, :-1] = (entries @ resp).T
+    s[:, -1] = s[:, :-1].sum(axis=1)
     return DocumentStep(s, *_given(docs, resp), resp)
 
 
 def _given(docs, resp):
     """Entropies (K,) and counts (n_docs, K) of given responsibilities."""
-    weighted = resp * docs.counts[:, np.newaxis]
-    entropy = -np.sum(weighted * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
-    sums = np.concatenate([np.zeros((1, resp.shape[1])), np.cumsum(weighted, axis=0, dtype=float)])
-    return entropy, np.diff(sums[docs.indptr], axis=0)
+    log_resp = np.log(np.where(resp > 0, resp, 1.0))
+    entropy = -np.einsum("n,nk,nk->k", docs.counts, resp, log_resp, dtype=float)
+    rows = csr_array((docs.counts, np.arange(len(resp)), docs.indptr), shape=(len(docs), len(resp)))
+    return entropy, rows @ resp.astype(np.float64, copy=False)
 
 
 def _room(docs, table, want_resp):

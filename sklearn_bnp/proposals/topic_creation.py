@@ -1,4 +1,9 @@
-"""New topics for a target, from what documents have of it (Hughes 2016, Sec. 5.5.3)."""
+"""New topics for a target, from what documents have of it (Hughes 2016, Sec. 5.5.3).
+
+A topic model nested in the target: seeds from random documents, a few passes, then merges of pairs for
+as long as they raise the nested objective. Too many seeds and an exact way back find structure more
+reliably than the right number of seeds.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,94 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._kernels._entropies import union_entropies
 from ..core.corpus import Documents, Settings
 
-_PASSES = 3
-_SETTINGS = Settings(cold=True, max_iter=20)
+# Passes over the target's documents before topics merge: share of the documents, and iterations.
+_PASSES = ((0.25, 10), (0.5, 10))
+# Rounds of a pass and merges; iterations of a pass.
+_ROUNDS, _ITERATIONS = 6, 15
+# Documents for the rounds, at the most but for the last.
+_ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's.
 _LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
+_LEAST_DOCUMENTS = 200
 
 
 class TopicCreation(NamedTuple):
-    """Proposed successors of a topic: statistics (J, P) on its sample."""
+    """Proposed successors of a topic.
+
+    Attributes
+    ----------
+    s : ndarray, shape (J, P)
+        Statistics on the target's documents.
+    gain : float
+        Change of the nested objective, in nats: an estimate from below, for documents may gain more
+        when all topics are free to move.
+    """
 
     s: np.ndarray
+    gain: float
+
+
+class _Nested:
+    """A small topic model of what documents have of one target."""
+
+    def __init__(self, model, sample, doc_prior, n_threads):
+        self.model, self.sample, self.doc_prior = model, sample, doc_prior
+        self.n_threads = n_threads
+
+    def prior(self, s):
+        return self.doc_prior * s[:, -1] / s[:, -1].sum()
+
+    def step(self, sample, s, max_iter, start=None):
+        """A pass over documents; with ``start`` they go on from these counts."""
+        likelihood, prior = self.model.likelihood, self.model.prior
+        settings = Settings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
+        return likelihood.document_step(
+            likelihood.document_parameters(prior, s), sample.docs, self.prior(s), settings,
+            mass=sample.mass, start=start, want_resp=True,
+        )  # fmt: skip
+
+    def evidence(self, s):
+        return self.model.likelihood.evidence(self.model.prior, s)
+
+    def groups(self, sample, step):
+        """Disjoint pairs whose union raises the nested objective, best first; others alone."""
+        J = len(step.s)
+        i, j = np.triu_indices(J, 1)
+        own, scale = self.evidence(step.s), self.sample.total / sample.total
+        gain = scale * self.model.document_union_gains(
+            np.column_stack([i, j]), step.counts, self.prior(step.s), len(self.sample.docs) / scale
+        )
+        s = step.s * scale
+        own = self.evidence(s)
+        gain += self.evidence(s[i] + s[j]) - own[i] - own[j]
+        open_ = np.flatnonzero(gain > 0)
+        if len(open_):
+            entropy = np.empty(len(open_))
+            members = np.column_stack([i[open_], j[open_]]).ravel().astype(np.intp)
+            indptr = np.arange(0, len(members) + 1, 2, dtype=np.intp)
+            union_entropies(
+                step.resp, sample.docs.counts, indptr, members, entropy, self.n_threads
+            )
+            gain[open_] += scale * (entropy - step.entropy[i[open_]] - step.entropy[j[open_]])
+        used, groups = np.zeros(J, dtype=bool), []
+        for pair in open_[np.argsort(-gain[open_], kind="stable")]:
+            if J - len(groups) == 2:
+                break
+            if gain[pair] > 0 and not (used[i[pair]] or used[j[pair]]):
+                used[[i[pair], j[pair]]] = True
+                groups.append([i[pair], j[pair]])
+        return groups + [[k] for k in np.flatnonzero(~used)]
+
+    def gain(self, step):
+        """Nested objective of the children minus that of the target as it is."""
+        sample, a = self.sample, self.prior(step.s)
+        whole = self.model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis])
+        data = self.evidence(step.s).sum() - self.evidence(whole.s)[0]
+        entropy = step.entropy.sum() - whole.entropy[0]
+        return float(data + entropy + self.model.document_split_gain(step.counts, a))
 
 
 def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
@@ -33,21 +114,28 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     n_seeds : int
     rng : numpy.random.RandomState
     """
-    likelihood, prior = model.likelihood, model.prior
-    s = _seeds(likelihood, sample, n_seeds, rng)
+    nested = _Nested(model, sample, doc_prior, n_threads)
     least = max(_LEAST_TOKENS, _LEAST_SHARE * sample.total)
-    share = np.full(len(s), 1.0 / len(s))
-    for i in range(_PASSES):
+    s = _seeds(model.likelihood, sample, n_seeds, rng)
+    for part, max_iter in _PASSES:
+        some = _subset(sample, int(part * len(sample.docs)), rng)
+        step = nested.step(some, s, max_iter)
+        s = step.s[step.s[:, -1] >= 1.0] * (sample.total / some.total)
+    some, start = _subset(sample, _ROUND_DOCUMENTS, rng), None
+    for i in range(_ROUNDS):
         if len(s) < 2:
             return None
-        step = likelihood.document_step(
-            likelihood.document_parameters(prior, s), sample.docs, doc_prior * share,
-            _SETTINGS._replace(n_threads=n_threads), mass=sample.mass,
-        )  # fmt: skip
-        keep = step.s[:, -1] >= (least if i + 1 == _PASSES else 1.0)
-        s = step.s[keep]
-        share = s[:, -1] / s[:, -1].sum()
-    return TopicCreation(s) if len(s) > 1 else None
+        step = nested.step(some, s, _ITERATIONS, start)
+        groups = nested.groups(some, step)
+        kept = [g for g in groups if step.s[g, -1].sum() * sample.total / some.total >= least]
+        s = np.array([step.s[g].sum(axis=0) for g in kept]) * (sample.total / some.total)
+        start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
+        if i > 0 and len(kept) == len(step.s):
+            break
+    if len(s) < 2:
+        return None
+    step = nested.step(sample, s, _ITERATIONS)
+    return TopicCreation(step.s, nested.gain(step))
 
 
 def _seeds(likelihood, sample, n_seeds, rng):
@@ -60,6 +148,17 @@ def _seeds(likelihood, sample, n_seeds, rng):
     s = np.array([_summary(likelihood, *_one(docs, mass, d)) for d in chosen])
     mean = everything / everything[-1]
     return (s / s[:, -1:] + mean) * (0.5 * everything[-1] / n_seeds)
+
+
+def _subset(sample, n_docs, rng):
+    """Some of the documents, at least a few hundred."""
+    n, n_docs = len(sample.docs), max(_LEAST_DOCUMENTS, n_docs)
+    if n_docs >= n:
+        return sample
+    kept = np.zeros(n, dtype=bool)
+    kept[rng.choice(n, n_docs, replace=False)] = True
+    docs, entries = sample.docs.chosen(kept)
+    return sample._replace(docs=docs, mass=sample.mass[entries])
 
 
 def _one(docs, mass, d):

@@ -7,11 +7,16 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..core.corpus import Documents, Settings
+from ..core.corpus import Settings
 from ..core.document_counts import DocumentCounts, Part
 from ..core.stats import SplitEdit, StatBag
 from .affinity import reassignment_loss
 from .base import Failures, Proposal
+
+
+# Share of the loss of a move to one other topic that a move to several has at the least, and what a
+# document may gain by using one topic less.
+_OPTIMISM, _NATS_A_DOCUMENT = 0.3, 2.0
 
 
 class DeleteTrial:
@@ -43,7 +48,7 @@ class DeleteTrial:
         using = block.doc_counts[:, both[0]] > 0
         if not using.any():
             return
-        docs, entries = _chosen(block.docs, using)
+        docs, entries = block.docs.chosen(using)
         before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both])
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
         after = self._model.likelihood.document_step(
@@ -82,15 +87,6 @@ class DeleteTrial:
 
     def edit(self):
         return SplitEdit(self.removed, self.created, self.rows)
-
-
-def _chosen(docs, keep):
-    """The documents ``keep`` (boolean), and their entries."""
-    sizes = np.diff(docs.indptr)
-    entries = np.flatnonzero(np.repeat(keep, sizes))
-    indptr = np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64)
-    fields = (None if f is None else np.ascontiguousarray(f[entries]) for f in docs[1:])
-    return Documents(indptr, *fields), entries
 
 
 class TopicDelete(Proposal):
@@ -138,14 +134,19 @@ class TopicDelete(Proposal):
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
             if not self._failures.blocked(uid, n)
         )
-        if not open_:
+        if not open_ or context.settling:
             return []
         doc_prior = model.doc_prior(totals)
-        loss = reassignment_loss(model, totals) - np.log(np.maximum(doc_prior, 1e-290))
+        loss = reassignment_loss(model, totals)
         np.fill_diagonal(loss, np.inf)
+        promise = self._promise(model, totals, loss)
+        loss -= np.log(np.maximum(doc_prior, 1e-290))
         trials = []
         for _, uid in open_[: self.max_targets]:
             k = int(totals.positions([uid])[0])
+            if promise[k] < 0:
+                self._failures.note(uid, totals.n[k])
+                continue
             near = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
             theta = model.likelihood.document_parameters(model.prior, totals.s[near])
@@ -155,6 +156,29 @@ class TopicDelete(Proposal):
                 )
             )
         return trials
+
+    @staticmethod
+    def _promise(model, totals, loss):
+        """What deletes might gain, (K,): the cost of each topic, less some of what its tokens lose.
+
+        Were all tokens of k to go to one other topic, the data term would lose ``N_k min_j loss``, and
+        regain the divergence of q(phi_k) from its prior. In documents they go to where they fit
+        best, and lose less.
+        """
+        likelihood, prior = model.likelihood, model.prior
+        theta = likelihood.coefficients(prior, totals.s)
+        cost = np.einsum("kp,kp->k", theta, totals.s) - likelihood.evidence(prior, totals.s)
+        using = np.array(
+            [
+                sum(len(p.columns[uid].docs) for p in totals.docs.parts.values() if uid in p.columns)
+                for uid in totals.uids.tolist()
+            ]
+        )
+        return cost + _NATS_A_DOCUMENT * using - _OPTIMISM * totals.n * loss.min(axis=1)
+
+    def last_resort(self):
+        """Nothing is left to try: documents have moved on since deletes failed."""
+        self.reset()
 
     def judged(self, trial, accepted, mass):
         """Remember failures."""

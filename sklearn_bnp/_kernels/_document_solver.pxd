@@ -10,12 +10,14 @@ from cython cimport floating
 from ._documents cimport (
     Call, State, Work, add_topic, copy_state, drop_topics, gather, likeliest, move_topic, typed_weights,
 )
-from ._topic_choice cimport choose, first_choice
+from ._topic_choice cimport choose
 
 cdef extern from "topic_math.h" nogil:
     double DROP_BELOW
     double TINY
     double RESTART_ABOVE
+    Py_ssize_t DENSE_STEPS
+    Py_ssize_t CHOOSE_EVERY
     void topic_weights(double*, double*, Py_ssize_t, double*, double*)
     double log_likelihood(double*, double*, Py_ssize_t, double)
     double topic_score(double*, double*, double*, double*, double*, Py_ssize_t)
@@ -29,9 +31,9 @@ cdef extern from "topic_math.h" nogil:
                                  double*, double*, double*, double)
 
 
-cdef inline void shares_pass(Work* q, State* state, floating* e) noexcept nogil:
+cdef inline void shares_pass(Work* q, State* state, floating* e, bint masked) noexcept nogil:
     """next_N of the shares that follow from e."""
-    cdef floating* B = <floating*>(q.B if q.mask == NULL else q.mask)
+    cdef floating* B = <floating*>(q.mask if masked else q.B)
     cdef floating* c = <floating*>q.c
     cdef floating* s = <floating*>q.s
     cdef floating* w = <floating*>q.w
@@ -47,35 +49,41 @@ cdef inline void shares_pass(Work* q, State* state, floating* e) noexcept nogil:
 
 
 cdef inline void iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter, double tol,
-                         floating* like) noexcept nogil:
-    """Alg. 5.1 from N on, or Alg. 7.4; leaves e of the last step."""
-    cdef Py_ssize_t it, j
+                         Py_ssize_t dense_steps, floating* like) noexcept nogil:
+    """Alg. 5.1 from N on; leaves e of the last step. With L < K, the shares are L-sparse after
+    ``dense_steps``: while many topics live, a dense step costs less than choosing among them."""
+    cdef Py_ssize_t it, j, since
     cdef double change
     cdef floating* e
+    cdef bint sparse = q.mask != NULL
     for it in range(1, max_iter + 1):
         topic_weights(state.N, state.a, state.A, state.log_e, state.e)
         e = typed_weights(q, state, like)
-        if q.mask != NULL and (it <= 5 or it % 10 == 0):
+        since = it - dense_steps
+        if sparse and since > 0 and since % CHOOSE_EVERY == 1:
             choose(q, call, state, e)
-        shares_pass(q, state, e)
+        shares_pass(q, state, e, sparse and since > 0)
         change = 0
         for j in range(state.A):
             change = max(change, fabs(q.next_N[j] - state.N[j]))
             state.N[j] = q.next_N[j]
         q.iterations += 1
         if change < tol:
-            break
+            if not sparse or since > 0:
+                break
+            dense_steps = it
         if it < max_iter:
             drop_topics(state, DROP_BELOW * q.tokens)
 
 
-cdef inline void settle(Work* q, Call* call, State* state, floating* like) noexcept nogil:
-    """Shares, N and score that follow from e, in double."""
+cdef inline void settle(Work* q, Call* call, State* state, bint anew, floating* like) noexcept nogil:
+    """Shares, N and score that follow from e, in double; chosen anew or as in the last step."""
     cdef floating* B = <floating*>q.B
     cdef Py_ssize_t lost, u, j
     cdef double score
     if q.mask != NULL:
-        choose(q, call, state, typed_weights(q, state, like))
+        if anew:
+            choose(q, call, state, typed_weights(q, state, like))
         B = <floating*>q.mask
     if floating is double:
         lost = document_settle_d(B, state.row, state.A, state.e, q.c_d, q.padded, q.s_d, q.w_d, state.N,
@@ -120,15 +128,12 @@ cdef inline bint start_cold(Work* q, Call* call, const floating* table) noexcept
     for k in range(call.K):
         state.e[k] = call.prior[k] / top
         state.log_e[k] = log(call.prior[k]) - log(top)
-    if q.mask != NULL:
-        first_choice(q, call, table, state)
-    else:
-        gather(q, table, call.K, state)
-        shares_pass(q, state, typed_weights(q, state, <floating*>NULL))
-        memcpy(state.N, q.next_N, state.A * sizeof(double))
+    gather(q, table, call.K, state)
+    shares_pass(q, state, typed_weights(q, state, <floating*>NULL), False)
+    memcpy(state.N, q.next_N, state.A * sizeof(double))
     if q.tokens > 0:
-        iterate(q, call, state, call.max_iter, call.tol, <floating*>NULL)
-    settle(q, call, state, <floating*>NULL)
+        iterate(q, call, state, call.max_iter, call.tol, DENSE_STEPS, <floating*>NULL)
+    settle(q, call, state, True, <floating*>NULL)
     return keep_better(q)
 
 
@@ -145,20 +150,16 @@ cdef inline bint start_warm(Work* q, Call* call, const floating* table, const do
         return False
     gather(q, table, call.K, state)
     topic_weights(state.N, state.a, state.A, state.log_e, state.e)
-    settle(q, call, state, <floating*>NULL)
+    settle(q, call, state, True, <floating*>NULL)
     keep_better(q)
     if call.max_iter == 0:
         return True
     take_all_topics(q, call, state)
     for j in range(q.best.A):
         state.N[q.best.topic[j]] = q.best.N[j]
-    if q.mask != NULL:
-        topic_weights(state.N, state.a, state.A, state.log_e, state.e)
-        first_choice(q, call, table, state)
-    else:
-        gather(q, table, call.K, state)
-    iterate(q, call, state, call.max_iter, call.tol, <floating*>NULL)
-    settle(q, call, state, <floating*>NULL)
+    gather(q, table, call.K, state)
+    iterate(q, call, state, call.max_iter, call.tol, DENSE_STEPS, <floating*>NULL)
+    settle(q, call, state, True, <floating*>NULL)
     return keep_better(q)
 
 
@@ -191,13 +192,13 @@ cdef inline bint try_restarts(Work* q, Call* call, floating* like) noexcept nogi
                 q.now.A += 1
         if q.now.A == A:
             continue
-        iterate(q, call, &q.now, 3, 0.0, like)
-        settle(q, call, &q.now, like)
+        iterate(q, call, &q.now, 3, 0.0, 0, like)
+        settle(q, call, &q.now, False, like)
         last = keep_better(q)
         accepted |= last
     if accepted:
         copy_state(&q.now, &q.best)
-        iterate(q, call, &q.now, call.max_iter, call.tol, like)
-        settle(q, call, &q.now, like)
+        iterate(q, call, &q.now, call.max_iter, call.tol, 0, like)
+        settle(q, call, &q.now, False, like)
         last = keep_better(q)
-    return last
+    return last and q.mask == NULL      # shares are to be chosen for the final e

@@ -3,13 +3,11 @@
 See the design note of `_topics.pyx`, into which all this is inlined.
 """
 from libc.math cimport log
-from libc.string cimport memset
 
 from cython cimport floating
 
 cdef extern from "topic_math.h" nogil:
     Py_ssize_t LANES
-    Py_ssize_t CLASSES
 
 
 cdef struct Call:
@@ -43,14 +41,13 @@ cdef struct Work:
     void* s                 # (stride,)
     void* w                 # (stride,) c / s
     void* e                 # (K,) in the table's type
-    void* products          # (2 K + CLASSES,)
+    void* products          # (K,)
     double* c_d             # (stride,) counts times mass
     double* s_d
     double* w_d
     double* next_N          # (K,)
     Py_ssize_t* items       # (stride,) rows of the table
     Py_ssize_t* hot         # (stride,) where an entry that has lost its digits goes
-    Py_ssize_t* chosen      # (stride, L) first choices
     Py_ssize_t* fresh       # (K,)
     char* gathered          # (K,)
     State now, best
@@ -84,14 +81,13 @@ cdef inline Py_ssize_t carve(Work* q, Call* call, char* arena, Py_ssize_t longes
     q.s = take(&arena, most * itemsize)
     q.w = take(&arena, most * itemsize)
     q.e = take(&arena, K * itemsize)
-    q.products = take(&arena, (2 * K + CLASSES) * itemsize)
+    q.products = take(&arena, K * itemsize)
     q.c_d = <double*>take(&arena, most * sizeof(double))
     q.s_d = <double*>take(&arena, most * sizeof(double))
     q.w_d = <double*>take(&arena, most * sizeof(double))
     q.next_N = <double*>take(&arena, K * sizeof(double))
     q.items = <Py_ssize_t*>take(&arena, most * sizeof(Py_ssize_t))
     q.hot = <Py_ssize_t*>take(&arena, most * sizeof(Py_ssize_t))
-    q.chosen = <Py_ssize_t*>take(&arena, most * call.L * sizeof(Py_ssize_t) if call.L < K else 64)
     q.fresh = <Py_ssize_t*>take(&arena, K * sizeof(Py_ssize_t))
     q.gathered = <char*>take(&arena, K)
     carve_state(&q.now, &arena, K)
@@ -165,8 +161,6 @@ cdef inline void gather(Work* q, const floating* table, Py_ssize_t K, State* sta
             q.gathered[k] = 1
             q.fresh[m] = k
             m += 1
-            if q.mask != NULL:
-                memset(<floating*>q.mask + k * q.stride, 0, q.padded * sizeof(floating))
     if m == 0:
         return
     u = 0

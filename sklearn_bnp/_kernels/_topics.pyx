@@ -9,9 +9,8 @@ Design note
     ``r = table e / s`` follow. Every proposal (cold start, restart) is a `State` with a score; the
     best one is kept. Coordinate ascent raises the score; only dropping topics could lower it.
 (c) With at most L topics an entry, a masked copy of the gather holds the chosen likelihoods and 0
-    elsewhere; the same loops run over it. Choosing anew (Alg. 7.4) first asks, for several entries
-    at once, whether the choice has changed at all. The first choice reads the table itself, and only
-    what it chose is gathered.
+    elsewhere; the same loops run over it. It takes several times as long to choose among topics as
+    to sum over them, so the first steps are dense: they cut the topics down to a few dozen.
 (d) Entries whose products all underflow go to their likeliest topic.
 (e) Documents are solved in parallel. The sums over documents are taken afterwards, each thread owning
     a range of items and going through all documents in order, so no bit depends on the threads.
@@ -166,7 +165,7 @@ cdef void _document(Work* q, Call* call, const floating* table, Py_ssize_t first
     if call.n_restarts > 0 and q.tokens > 0:
         last = try_restarts(q, call, <floating*>NULL) and last
     if not last:
-        settle(q, call, &q.best, <floating*>NULL)
+        settle(q, call, &q.best, True, <floating*>NULL)
     _write(q, call, counts, mass, out, <floating*>NULL)
 
 

@@ -15,9 +15,11 @@
 
 #include "vector_math.h"
 
-#define CLASSES (4 * LANES)
+#define MOST_SORTED 16 /* nonzeros up to which the insertion network finds the largest */
 #define DROP_BELOW 1e-7   /* of a document's tokens: topics under it leave (Hughes 2016, Alg. 7.4) */
 #define TINY 1e-290       /* sums of products under it have lost their digits */
+#define DENSE_STEPS 5     /* before choosing begins */
+#define CHOOSE_EVERY 10   /* steps, from the first that is not dense (Alg. 7.4) */
 #define RESTART_ABOVE 0.1 /* tokens of a topic that is worth removing (Alg. 5.2) */
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -29,6 +31,25 @@
 #endif
 typedef double vec_d VECTOR(double);
 typedef float vec_f VECTOR(float);
+typedef int64_t bits_d VECTOR(double);
+typedef int32_t bits_f VECTOR(float);
+
+/* x, y = max(x, y), min(x, y), lane by lane */
+#if defined(__GNUC__)
+#define SORT_PAIR(S, x, y)                                                                            \
+    {                                                                                                 \
+        bits_##S swap_ = (bits_##S)(x < y) & ((bits_##S)x ^ (bits_##S)y);                             \
+        x = (vec_##S)((bits_##S)x ^ swap_);                                                           \
+        y = (vec_##S)((bits_##S)y ^ swap_);                                                           \
+    }
+#else
+#define SORT_PAIR(S, x, y)                                                                            \
+    {                                                                                                 \
+        vec_##S low_ = x < y ? x : y;                                                                 \
+        x = x < y ? y : x;                                                                            \
+        y = low_;                                                                                     \
+    }
+#endif
 
 /* log(x) for normal x > 0: x = 2^k m with sqrt(1/2) <= m < sqrt(2); log m = 2 atanh((m - 1)/(m + 1)),
  * whose Taylor series to the 21st power leaves less than half a unit in the last place. */
@@ -200,7 +221,7 @@ PANEL(float, f, 4)
 PANEL(float, f, 2)
 PANEL(float, f, 1)
 
-#define DEFINE_DOCUMENT_LOOPS(T, S, LOST)                                                             \
+#define DEFINE_DOCUMENT_LOOPS(T, S, LOST, SMALLEST)                                                             \
                                                                                                       \
     /* One step of the fixed point (Alg. 5.1): s = B' e, w = c / s, N = e * (B w). Entries go in       \
      * blocks whose part of B stays in the first-level cache between its two uses. U is a multiple     \
@@ -296,48 +317,45 @@ PANEL(float, f, 1)
         return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));     \
     }                                                                                                 \
                                                                                                       \
-    /* Largest products of row and e in LANES * 4 interleaved classes; products into p. */            \
-    MULTIVERSION static void class_maxima_##S(const T *restrict table, const T *restrict e,           \
-                                              ptrdiff_t n, T *restrict p, T *restrict top) {          \
-        ptrdiff_t k = 0;                                                                              \
-        for (int l = 0; l < 4 * LANES; l++) top[l] = 0;                                               \
-        for (; k + 4 * LANES <= n; k += 4 * LANES)                                                    \
-            for (int l = 0; l < 4 * LANES; l++) {                                                     \
-                T x = table[k + l] * e[k + l];                                                        \
-                p[k + l] = x;                                                                         \
-                top[l] = x > top[l] ? x : top[l];                                                     \
+    /* For LANES entries, the L-th largest product of B and e (0 if fewer are positive): an insertion \
+     * network, which needs no branches. L <= MOST_SORTED. */                                         \
+    MULTIVERSION static void bars_##S(const T *restrict B, const ptrdiff_t *restrict row,             \
+                                      ptrdiff_t A, const T *restrict e, ptrdiff_t L,                  \
+                                      T *restrict bars) {                                             \
+        enum { V = sizeof(vec_##S) / sizeof(T) };                                                     \
+        for (int part = 0; L > 0 && part < LANES; part += V) {                                                 \
+            vec_##S best[MOST_SORTED] = {{0}};                                                               \
+            for (ptrdiff_t j = 0; j < A; j++) {                                                       \
+                vec_##S p = *(const vec_##S *)(B + row[j] + part) * e[j];                             \
+                for (ptrdiff_t i = 0; i < L; i++) SORT_PAIR(S, best[i], p)                            \
             }                                                                                         \
-        for (int l = 0; k < n; k++, l++) {                                                            \
-            T x = table[k] * e[k];                                                                    \
-            p[k] = x;                                                                                 \
-            top[l] = x > top[l] ? x : top[l];                                                         \
+            *(vec_##S *)(bars + part) = best[L - 1];                                                  \
         }                                                                                             \
     }                                                                                                 \
                                                                                                       \
-    /* For LANES entries: how many positive products stay in the mask, and how many are at least the   \
-     * smallest of these (or positive, if fewer than L stay): equal numbers mean the L largest are     \
-     * still the same. */                                                                             \
-    MULTIVERSION static void recount_##S(const T *restrict B, const T *restrict mask,                 \
-                                         const ptrdiff_t *restrict row, ptrdiff_t A,                  \
-                                         const T *restrict e, ptrdiff_t L, T *restrict kept,          \
-                                         T *restrict found) {                                         \
-        T bar[LANES];                                                                                 \
-        for (int l = 0; l < LANES; l++) { bar[l] = (T)INFINITY; kept[l] = 0; found[l] = 0; }          \
+    /* For LANES entries, B where the product is one of the L largest and 0 elsewhere; of ties the    \
+     * first stay. bars: the L-th largest products. */                                                \
+    MULTIVERSION static void mask_##S(const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A,\
+                                      const T *restrict e, ptrdiff_t L, const T *restrict bars,       \
+                                      T *restrict mask) {                                             \
+        T bar[LANES], count[LANES], spare;                                                            \
+        for (int l = 0; l < LANES; l++) { bar[l] = bars[l] > 0 ? bars[l] : (T)SMALLEST; count[l] = 0; }\
         for (ptrdiff_t j = 0; j < A; j++)                                                             \
             for (int l = 0; l < LANES; l++) {                                                         \
-                T p = mask[row[j] + l] * e[j];                                                        \
-                bar[l] = p > 0 && p < bar[l] ? p : bar[l];                                            \
-                kept[l] += p > 0 ? (T)1 : (T)0;                                                       \
+                T b = B[row[j] + l], keep = b * e[j] >= bar[l] ? (T)1 : (T)0;                         \
+                mask[row[j] + l] = b * keep;                                                          \
+                count[l] += keep;                                                                     \
             }                                                                                         \
-        for (int l = 0; l < LANES; l++) bar[l] = kept[l] < (T)L ? (T)0 : bar[l];                      \
-        for (ptrdiff_t j = 0; j < A; j++)                                                             \
-            for (int l = 0; l < LANES; l++) {                                                         \
-                T p = B[row[j] + l] * e[j];                                                           \
-                found[l] += p > 0 && p >= bar[l] ? (T)1 : (T)0;                                       \
-            }                                                                                         \
+        for (int l = 0; l < LANES; l++) {                                                             \
+            if (count[l] <= (T)L) continue;                                                           \
+            spare = (T)L;                                                                             \
+            for (ptrdiff_t j = 0; j < A; j++) spare -= B[row[j] + l] * e[j] > bar[l] ? (T)1 : (T)0;   \
+            for (ptrdiff_t j = 0; j < A; j++)                                                         \
+                if (B[row[j] + l] * e[j] == bar[l] && --spare < 0) mask[row[j] + l] = 0;              \
+        }                                                                                             \
     }
 
-DEFINE_DOCUMENT_LOOPS(double, d, TINY)
-DEFINE_DOCUMENT_LOOPS(float, f, 1e-30)
+DEFINE_DOCUMENT_LOOPS(double, d, TINY, 4.9e-324)
+DEFINE_DOCUMENT_LOOPS(float, f, 1e-30, 1.4e-45)
 
 #endif

@@ -151,9 +151,9 @@ def test_sizes(tokens, K, dtype):
     """Blocks of four topics, vectors of entries and their rests."""
     p = corpus(K, n_docs=6, K=K, M=max(20, tokens), tokens=tokens, dtype=dtype)
     for L in {None, min(K, 2), min(K, 20)}:
-        step = run(p, n_nonzero=L, max_iter=8, tol=0.0)
+        step = run(p, n_nonzero=L, max_iter=9, tol=0.0)
         assert_sums(p, step, n_nonzero=L)
-        assert_twin(p, step, run_twin(p, n_nonzero=L, max_iter=8, tol=0.0))
+        assert_twin(p, step, run_twin(p, n_nonzero=L, max_iter=9, tol=0.0))
 
 
 def test_long_documents(dtype):
@@ -165,7 +165,7 @@ def test_long_documents(dtype):
     assert_twin(p, step, run_twin(p, max_iter=20, tol=0.0))
 
 
-@pytest.mark.parametrize("max_iter", [0, 1, 2, 5, 11])
+@pytest.mark.parametrize("max_iter", [0, 1, 2, 5, 6, 17])
 @pytest.mark.parametrize("n_nonzero", [None, 3], ids=["dense", "3"])
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 def test_few_iterations(warm, n_nonzero, max_iter, dtype):
@@ -314,8 +314,9 @@ def test_restarts_never_lose_and_often_win(seed, n_nonzero, dtype):
 def test_iterations_raise_the_score():
     """Coordinate ascent, as long as no topic is dropped (prior counts of 1 keep them all)."""
     p = corpus(40)._replace(prior=np.ones(7))
-    for n_nonzero in (None, 3):
-        scores = [run(p, max_iter=n, tol=0.0, n_nonzero=n_nonzero).score for n in range(15)]
+    # sparse shares are chosen in every tenth step from the sixth, and for the result
+    for n_nonzero, steps in ((None, range(15)), (3, range(6, 50, 10))):
+        scores = [run(p, max_iter=n, tol=0.0, n_nonzero=n_nonzero).score for n in steps]
         assert np.all(np.diff(scores, axis=0) >= -1e-10)
 
 

@@ -12,11 +12,14 @@ from scipy.special import digamma, gammaln, logsumexp
 
 DROP_BELOW = 1e-7  # of the document's tokens
 RESTART_ABOVE = 0.1  # tokens
+DENSE_STEPS = 5  # before shares become sparse
+CHOOSE_EVERY = 10  # steps from then on
 
 
 class Local(NamedTuple):
-    """Shares (U, K) that sum to 1, topic counts (K,) and the document's part of the objective."""
+    """Log weights (K,), shares (U, K) that sum to 1, counts (K,) and the document's objective."""
 
+    log_e: np.ndarray
     shares: np.ndarray
     counts: np.ndarray
     score: float
@@ -54,12 +57,13 @@ class Document:
         self.L = self.K if n_nonzero is None else n_nonzero
         self.max_iter, self.tol = max_iter, tol
 
-    def shares(self, log_e, chosen=None):
-        """Shares of weights ``log_table + log_e``, of the largest or of those chosen before."""
-        log_w = self.log_table + log_e
-        if chosen is None:
-            chosen = top(log_w, self.L)
-        return softmax(np.where(chosen, log_w, -np.inf)), chosen
+    def choose(self, log_e):
+        """Where shares may be positive."""
+        return top(self.log_table + log_e, self.L)
+
+    def shares(self, log_e, chosen):
+        """Shares of the chosen weights ``log_table + log_e``."""
+        return softmax(np.where(chosen, self.log_table + log_e, -np.inf))
 
     def drop(self, counts, active):
         """Topics that stay."""
@@ -69,54 +73,55 @@ class Document:
         """``psi(N + a)``, and nothing for topics that have left."""
         return np.where(active, digamma(counts + self.prior), -np.inf)
 
-    def iterate(self, counts, active, max_iter, tol):
-        """Alternate shares and counts; returns the last weights."""
+    def iterate(self, counts, active, max_iter, tol, dense_steps=DENSE_STEPS):
+        """Alternate shares and counts; returns the last weights and what was chosen last."""
+        everything = np.ones(self.log_table.shape, dtype=bool)
         log_e, chosen = self.log_weights(counts, active), None
         for it in range(1, max_iter + 1):
             log_e = self.log_weights(counts, active)
-            anew = it <= 5 or it % 10 == 0
-            shares, chosen = self.shares(log_e, None if anew else chosen)
-            last, counts = counts, self.c @ shares
+            dense = self.L == self.K or it <= dense_steps
+            if not dense and (it - dense_steps) % CHOOSE_EVERY == 1:
+                chosen = self.choose(log_e)
+            last, counts = counts, self.c @ self.shares(log_e, everything if dense else chosen)
             if np.max(np.abs(counts - last)) < tol:
-                break
+                if self.L == self.K or not dense:
+                    break
+                dense_steps = it
             if it < max_iter:
                 active = self.drop(counts, active)
-        return log_e
+        return log_e, chosen
 
-    def local(self, log_e):
-        """Shares, counts and score of weights."""
-        shares = self.shares(log_e)[0]
-        return Local(shares, self.c @ shares, score(self.log_table, self.c, self.prior, shares))
+    def local(self, log_e, chosen=None):
+        """Shares, counts and score of weights; chosen anew unless told."""
+        shares = self.shares(log_e, self.choose(log_e) if chosen is None else chosen)
+        return Local(
+            log_e, shares, self.c @ shares, score(self.log_table, self.c, self.prior, shares)
+        )
 
-    def begin(self, log_e):
-        """Counts of the first shares, and who may go on: with L, only what was chosen."""
-        counts = self.c @ self.shares(log_e)[0]
+    def from_counts(self, counts):
+        """From counts on, with all topics."""
+        if self.max_iter == 0:
+            return None
         everyone = np.ones(self.K, dtype=bool)
-        return counts, everyone if self.L == self.K else self.drop(counts, everyone)
+        return self.local(self.iterate(counts, everyone, self.max_iter, self.tol)[0])
 
     def cold(self):
         """From shares proportional to table * prior."""
-        counts, active = self.begin(np.log(self.prior))
-        if self.max_iter == 0:
-            return self.local(np.where(active, np.log(self.prior), -np.inf))
-        return self.local(self.iterate(counts, active, self.max_iter, self.tol))
+        log_e = np.log(self.prior)
+        everything = np.ones(self.log_table.shape, dtype=bool)
+        return self.from_counts(self.c @ self.shares(log_e, everything)) or self.local(log_e)
 
     def warm(self, start):
         """From counts; the first step, over their topics alone, is a candidate of its own."""
         first = self.local(self.log_weights(start, start > 0))
-        counts, active = first.counts, np.ones(self.K, dtype=bool)
-        if self.max_iter == 0:
-            return first
-        if self.L < self.K:
-            counts, active = self.begin(self.log_weights(counts, active))
-        last = self.local(self.iterate(counts, active, self.max_iter, self.tol))
+        last = self.from_counts(first.counts) or first
         return max(first, last, key=lambda local: local.score)
 
     def without(self, local, k):
         """Three steps from the counts without topic k."""
         active = local.counts > 0
         active[k] = False
-        return self.local(self.iterate(np.where(active, local.counts, 0.0), active, 3, 0.0))
+        return self.local(*self.iterate(np.where(active, local.counts, 0.0), active, 3, 0.0, 0))
 
     def restart(self, local, n_restarts):
         """Try to do without each of the smallest topics."""
@@ -130,9 +135,9 @@ class Document:
             if eligible(k):
                 best = max(best, self.without(best, k), key=lambda local: local.score)
         if best is not local:
-            log_e = self.iterate(best.counts, best.counts > 0, self.max_iter, self.tol)
-            best = max(best, self.local(log_e), key=lambda local: local.score)
-        return best
+            last = self.iterate(best.counts, best.counts > 0, self.max_iter, self.tol, 0)
+            best = max(best, self.local(*last), key=lambda local: local.score)
+        return self.local(best.log_e)
 
     def solve(self, start=None, cold=True, n_restarts=0):
         """The better of the warm and the cold start, after restarts."""

@@ -51,6 +51,18 @@ def leaves_model_on_error(method):
     return guarded
 
 
+def set_observation(estimator, params):
+    """Parameters that are left once ``observation`` is set, which has to be no name to take its own."""
+    params = dict(params)
+    if "observation" in params:
+        estimator.observation = params.pop("observation")
+    if isinstance(estimator.observation, str) and any(
+        k.startswith("observation__") for k in params
+    ):
+        estimator.observation = resolve_observation(estimator.observation)
+    return params
+
+
 def batch_length(estimator, n_rows):
     """Rows a batch, from what the user set."""
     size, number = estimator.batch_size, estimator.n_batches

@@ -76,13 +76,14 @@ def observation_of(estimator):
             f"topic_word_prior={prior!r} is for observation='multinomial'; set the prior of "
             f"{observation!r} instead, and leave topic_word_prior=None."
         )
-    prior = _numbers(prior, "topic_word_prior")
-    if prior.ndim > 1 or not np.all(prior > 0):
-        raise ValueError(
-            f"topic_word_prior={estimator.topic_word_prior!r} must be a positive number, or an array "
-            "of one for each word type."
-        )
-    return MultinomialObservation(prior=prior if prior.ndim else float(prior))
+    if np.ndim(prior):
+        prior = _numbers(prior, "topic_word_prior")
+        if prior.ndim > 1 or not np.all(prior > 0):
+            raise ValueError(
+                f"topic_word_prior={estimator.topic_word_prior!r} must be a positive number, or an "
+                "array of one for each word type."
+            )
+    return MultinomialObservation(prior=prior)
 
 
 def check_prior_length(estimator, n_features):

@@ -248,6 +248,21 @@ class HDPTopicVB(TopicPredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` even if that is a name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : HDPTopicVB
+            The estimator.
+        """
+        return super().set_params(**_base.set_observation(self, params))
+
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
     def fit(self, X, y=None, groups=None):

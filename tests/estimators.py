@@ -42,3 +42,22 @@ def same_partition(first, second):
     """Whether two labellings are one partition under other names."""
     pairs = set(zip(np.asarray(first).tolist(), np.asarray(second).tolist(), strict=True))
     return len(pairs) == len(set(first.tolist())) == len(set(second.tolist()))
+
+
+TOPICS = np.kron(np.eye(3), np.full(4, 0.25))  # (3, 12): each topic has words of its own
+
+
+def documents(n_docs=80, n_tokens=40, seed=0, topics=TOPICS):
+    """Counts of words (n_docs, V) of documents that mix topics, and their shares of these."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(len(topics), 0.3), size=n_docs)
+    return rng.multinomial(n_tokens, shares @ topics), shares
+
+
+def grouped_rows(n_docs=30, n_rows=20, seed=0, centers=CENTERS):
+    """Rows of documents that mix clusters, shuffled; the document and the cluster of each."""
+    rng = np.random.default_rng(seed)
+    groups = rng.permutation(np.repeat(np.arange(n_docs), n_rows))
+    shares = rng.dirichlet(np.full(len(centers), 0.4), size=n_docs)
+    labels = np.array([rng.choice(len(centers), p=shares[d]) for d in groups])
+    return centers[labels] + rng.normal(size=(len(labels), centers.shape[1])), groups, labels

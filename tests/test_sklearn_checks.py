@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bnp import DPMixtureVB, GaussianObservation
+from sklearn_bnp import DPMixtureVB, GaussianObservation, HDPTopicVB
 
 
 class Halves:
@@ -24,6 +24,9 @@ ESTIMATORS = [
     DPMixtureVB(observation=GaussianObservation(zero_mean=True)),
     DPMixtureVB(n_components=3, learning_method="stochastic", max_iter=10),
     DPMixtureVB(proposals=None, init_params=Halves()),
+    HDPTopicVB(),
+    HDPTopicVB(n_components=3, allocation="dirichlet", proposals=None),
+    HDPTopicVB(n_components=3, learning_method="stochastic", max_iter=10),
 ]
 
 # Only what KMeans fails too, for the same reason, and only where rows are drawn at random. Not as

@@ -16,7 +16,7 @@ from .base import Failures, Proposal
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.
-_OPTIMISM, _NATS_A_DOCUMENT = 0.3, 2.0
+_OPTIMISM, _NATS_A_DOCUMENT = 0.1, 2.0
 
 
 class DeleteTrial:
@@ -159,22 +159,29 @@ class TopicDelete(Proposal):
 
     @staticmethod
     def _promise(model, totals, loss):
-        """What deletes might gain, (K,): the cost of each topic, less some of what its tokens lose.
+        """What deletes might gain at the most, (K,): the cost of each topic, less what tokens must lose.
 
-        Were all tokens of k to go to one other topic, the data term would lose ``N_k min_j loss``, and
-        regain the divergence of q(phi_k) from its prior. In documents they go to where they fit
-        best, and lose less.
+        The data term would regain the divergence of q(phi_k) from its prior. Words would lose what
+        separates them from the topic that likes each of them best; rows of data some share of what
+        they lose together by a move to one other topic.
         """
         likelihood, prior = model.likelihood, model.prior
         theta = likelihood.coefficients(prior, totals.s)
         cost = np.einsum("kp,kp->k", theta, totals.s) - likelihood.evidence(prior, totals.s)
+        if likelihood.words:
+            best = np.argmax(theta, axis=0)
+            first, second = np.partition(theta, len(theta) - 2, axis=0)[:-3:-1]
+            other = np.where(np.arange(len(theta))[:, np.newaxis] == best, second, first)
+            least = np.einsum("kp,kp->k", totals.s, np.maximum(theta - other, 0.0))
+        else:
+            least = _OPTIMISM * totals.n * loss.min(axis=1)
         using = np.array(
             [
                 sum(len(p.columns[uid].docs) for p in totals.docs.parts.values() if uid in p.columns)
                 for uid in totals.uids.tolist()
             ]
         )
-        return cost + _NATS_A_DOCUMENT * using - _OPTIMISM * totals.n * loss.min(axis=1)
+        return cost + _NATS_A_DOCUMENT * using - least
 
     def last_resort(self):
         """Nothing is left to try: documents have moved on since deletes failed."""

@@ -37,6 +37,8 @@ class Moments(NamedTuple):
         About the mean; its diagonal alone if the family asks for no more.
     precision : float
         Rounding unit of the data's type.
+    step : ndarray, shape (D,), or 0.0
+        Step to which each column was recorded; 0 where none can be told or the family does not ask.
     """
 
     n_rows: int
@@ -44,6 +46,7 @@ class Moments(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     precision: float
+    step: np.ndarray | float = 0.0
 
     @property
     def variance(self):
@@ -52,6 +55,9 @@ class Moments(NamedTuple):
 
 class ObservationModel(BaseEstimator, ABC):
     """What a user says of a likelihood and its prior."""
+
+    # whether `bind` wants the steps to which columns were recorded
+    needs_step = False
 
     @property
     @abstractmethod

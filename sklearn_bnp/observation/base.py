@@ -56,13 +56,15 @@ class Moments(NamedTuple):
 class ObservationModel(BaseEstimator, ABC):
     """What a user says of a likelihood and its prior."""
 
-    # whether `bind` wants the steps to which columns were recorded
-    needs_step = False
-
     @property
     @abstractmethod
     def needs_covariance(self):
         """Whether `bind` wants the covariances of the columns or their variances alone."""
+
+    @property
+    def needs_step(self):
+        """Whether `bind` wants the steps to which columns were recorded."""
+        return False
 
     @abstractmethod
     def bind(self, moments, *, streaming=False):

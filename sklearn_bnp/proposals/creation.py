@@ -28,6 +28,8 @@ _SMALL = 100_000
 # With fewer other components than this each way is tried more than once: much depends on the first
 # splits, and there is little to do.
 _FEW, _FEW_RESTARTS = 4, 2
+# Numbers in the sample's statistics up to which that is twice as often again.
+_TINY = 5_000
 
 
 class Creation(NamedTuple):
@@ -221,7 +223,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     if not (every_way and (attempt == 0 or few)):
         ways = [ways[attempt % len(ways)]]
     elif few:
-        ways *= _FEW_RESTARTS
+        ways *= _FEW_RESTARTS * (2 if len(sample.z) * len(target) <= _TINY else 1)
     best = None
     for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)

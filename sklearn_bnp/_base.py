@@ -30,6 +30,7 @@ from .core.batches import column_moments
 from .core.initialize import seeded_statistics
 from .core.learner import Learner
 from .core.model import Model
+from .core.resolution import SAMPLE_ROWS, recording_steps
 
 # By default data are cut into this many batches, of at least this many rows.
 _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
@@ -89,6 +90,10 @@ def bind_model(estimator, source, *, streaming=False):
     observation = checked(resolve_observation(estimator.observation))
     batches = [source.batch(i) for i in range(len(source))]
     moments = column_moments(batches, covariance=observation.needs_covariance)
+    if observation.needs_step:
+        # the same rows for any random_state: units belong to the data, not to the fit
+        sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
+        moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
     likelihood = observation.bind(moments, streaming=streaming)
     return Model(likelihood, allocation_of(estimator), likelihood.prior)
 

@@ -97,6 +97,7 @@ NESTED = {
             np.diag([1.0] * (D - 1) + [0.0]), np.triu(np.ones((D, D))),
         ],
         "reg_covar": [0, -1e-6, 2.0, np.nan, "small", None],
+        "resolution": [-1.0, np.nan, "fine", [1.0] * (D + 1), [-1.0] * D, [np.nan] * D],
     },
     BernoulliObservation: {
         "prior": [1.0, (1.0,), (0, 1), (1, -1), "flat", (1, [1, 2]), (np.nan, 1), (1, 2, 3)],

@@ -38,6 +38,8 @@ class Moments(NamedTuple):
         About the mean; its diagonal alone if the family asks for no more.
     precision : float
         Rounding unit of the data's type.
+    step : ndarray, shape (D,), or 0.0
+        Step to which each column was recorded; 0 where none can be told or the family does not ask.
     """
 
     n_rows: int
@@ -45,6 +47,7 @@ class Moments(NamedTuple):
     mean: np.ndarray
     covariance: np.ndarray
     precision: float
+    step: np.ndarray | float = 0.0
 
     @property
     def variance(self):
@@ -58,6 +61,11 @@ class ObservationModel(BaseEstimator, ABC):
     @abstractmethod
     def needs_covariance(self):
         """Whether `bind` wants the covariances of the columns or their variances alone."""
+
+    @property
+    def needs_step(self):
+        """Whether `bind` wants the steps to which columns were recorded."""
+        return False
 
     @abstractmethod
     def bind(self, moments, *, streaming=False):

@@ -5,10 +5,11 @@ Design note
 (a) Full, diagonal and spherical covariances, with a mean or with the mean tied to zero, are one family:
     posterior ``(nu, m, kappa, B)`` with ``nu = nu0 + (observations)``, ``B = B0 + scatter``. What differs
     is the shape of B, and lives in one small class each.
-(b) A ridge R (``reg_covar``) is added to the scatter once an observation, and ``tr(E[Lambda] R) / 2``
-    taken off the expected log likelihood. This is the likelihood of an observation blurred
-    by noise of covariance R; it is below the unblurred one, so the objective stays a lower
-    bound, and stays monotone, while constant and duplicate columns and repeated rows do no harm.
+(b) A ridge R (``reg_covar``, ``resolution``) is added to the scatter once an observation, and
+    ``tr(E[Lambda] R) / 2`` taken off the expected log likelihood. This is the likelihood of an
+    observation blurred by noise of covariance R; it is below the unblurred one, so the objective
+    stays a lower bound, and stays monotone, while duplicate columns, repeated rows and values that were
+    rounded do no harm.
 (c) B0 is diagonal and set by empirical Bayes unless the user gives it: maximising the objective over
     B0 gives the fixed point ``b_d = K nu0 / sum_k E[Lambda_k]_dd``.
 
@@ -65,6 +66,11 @@ class GaussianObservation(ObservationModel):
         diagonal and maximises the objective (empirical Bayes).
     reg_covar : float, default=1e-6
         Variance, as a share of each column's, by which every observation is blurred.
+    resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
+        Step to which each column was recorded (1 for whole numbers), in the data's units and 0 for
+        none: every observation is blurred by the variance ``resolution ** 2 / 12`` too, so
+        that no component is narrower than what was recorded. ``"auto"`` finds it from values and rows
+        that occur again and again, and is 0 for continuous data; None is 0.
 
     References
     ----------
@@ -84,6 +90,12 @@ class GaussianObservation(ObservationModel):
         "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
         "covariance_prior": ["array-like", Interval(Real, 0, None, closed="neither"), None],
         "reg_covar": [Interval(Real, 0, 1, closed="neither")],
+        "resolution": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="left"),
+            "array-like",
+            None,
+        ],
     }
 
     def __init__(
@@ -96,6 +108,7 @@ class GaussianObservation(ObservationModel):
         degrees_of_freedom_prior=None,
         covariance_prior=None,
         reg_covar=1e-6,
+        resolution="auto",
     ):
         self.covariance_type = covariance_type
         self.zero_mean = zero_mean
@@ -104,6 +117,12 @@ class GaussianObservation(ObservationModel):
         self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
         self.reg_covar = reg_covar
+        self.resolution = resolution
+
+    @property
+    def needs_step(self):
+        """Whether the steps are wanted to which columns were recorded."""
+        return isinstance(self.resolution, str)
 
     @property
     def needs_covariance(self):
@@ -115,6 +134,7 @@ class GaussianObservation(ObservationModel):
         self._validate_params()
         units = find_units(
             moments,
+            step=self._step(moments),
             zero_mean=self.zero_mean,
             common_scale=self.covariance_type == "spherical",
             rotate=self.covariance_type == "full",
@@ -129,6 +149,18 @@ class GaussianObservation(ObservationModel):
             self._prior(units, shape),
             self.covariance_prior is None,
         )
+
+    def _step(self, moments):
+        if self.resolution is None:
+            return 0.0
+        if self.needs_step:
+            return moments.step * moments.magnitude
+        D = len(moments.mean)
+        step = np.full(D, self.resolution) if np.ndim(self.resolution) == 0 else self.resolution
+        step = _as_vector(step, "resolution", D)
+        if np.any(step < 0):
+            raise ValueError(f"resolution={self.resolution!r} must hold no negative number.")
+        return step
 
     def _prior(self, units, shape):
         nu = (
@@ -174,7 +206,7 @@ class GaussianLikelihood(Likelihood):
         self.n_features = units.n_features
         self.prior = prior
         self.adapts_prior = adapts_prior
-        self.ridge = np.full(self.n_features, units.floor / (1.0 + units.floor))
+        self.ridge = units.ridge
         self._last = (None, None)
         self.row_constant = (
             units.log_density_constant

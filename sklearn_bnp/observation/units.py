@@ -1,9 +1,9 @@
 """Affine units in which real-valued data are modelled.
 
-Every column is centred and divided by its standard deviation, so that one default prior fits all
-data. Constant columns, and directions in which the standardised columns do not vary at all, carry no
-information about components but would poison the prior of the others: they are left out of the
-model and given a fixed narrow density that all components share.
+Every column is centred and divided by its standard deviation, that of blurred rows, so that one
+default prior fits all data. Constant columns, and directions in which the standardised columns do not
+vary at all, carry no information about components but would poison the prior of the others: they
+are left out of the model and given a fixed narrow density that all components share.
 """
 
 from __future__ import annotations
@@ -28,13 +28,16 @@ class Units(NamedTuple):
         Variance of the directions left out, in standardised units.
     left_out : float
         What the data's variance in these directions adds up to.
+    ridge : ndarray, shape (D',)
+        Variance by which each prepared row is blurred.
     """
 
     shift: np.ndarray
     scale: np.ndarray
     basis: np.ndarray | None
     floor: float
-    left_out: float = 0.0
+    left_out: float
+    ridge: np.ndarray
 
     @property
     def n_features(self):
@@ -91,11 +94,13 @@ class Units(NamedTuple):
         return c * np.multiply.outer(scale, scale)
 
 
-def find_units(moments, *, zero_mean, common_scale, rotate, floor, streaming):
+def find_units(moments, *, step, zero_mean, common_scale, rotate, floor, streaming):
     """Units of data with given `Moments`.
 
     Parameters
     ----------
+    step : float or ndarray of shape (D,)
+        Step to which each column was recorded, in the data's units.
     zero_mean : bool
         Scale about the origin and do not shift.
     common_scale : bool
@@ -115,12 +120,16 @@ def find_units(moments, *, zero_mean, common_scale, rotate, floor, streaming):
     magnitude = moments.magnitude
     log_sd = np.log(np.where(constant, 1.0, square)) / 2 + np.log(magnitude)
     largest = np.exp(log_sd[~constant].max()) if np.any(~constant) else 1.0
-    scale = np.where(constant, largest, np.exp(log_sd)) * np.sqrt(1.0 + floor)
+    sd = np.where(constant, largest, np.exp(log_sd))
+    step = np.where(constant, 0.0, step)
     if common_scale:
-        kept = scale[~constant] if np.any(~constant) else scale
-        scale = np.full_like(scale, np.exp(np.mean(np.log(kept / largest))) * largest)
+        kept = sd[~constant] if np.any(~constant) else sd
+        sd = np.full_like(sd, np.exp(np.mean(np.log(kept / largest))) * largest)
         constant = constant & constant.all()
-    units = Units(mean * magnitude, scale, None, floor)
+    cell = (step / sd) ** 2 / 12.0  # variance of a uniform cell, Sheppard's correction
+    blurred = 1.0 + floor + (cell.mean() if common_scale else cell)
+    scale, ridge = sd * np.sqrt(blurred), (floor + cell) / blurred
+    units = Units(mean * magnitude, scale, None, floor, 0.0, ridge)
     if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
         rotate, constant = False, np.zeros_like(constant)
     basis, left_out = None, 0.0
@@ -129,7 +138,9 @@ def find_units(moments, *, zero_mean, common_scale, rotate, floor, streaming):
     if basis is None and np.any(constant):
         keep = ~constant if np.any(~constant) else np.arange(len(constant)) == 0
         basis = np.eye(len(constant))[:, keep]
-    return units._replace(basis=basis, left_out=left_out)
+    if basis is not None:
+        ridge = np.einsum("dj,d->j", basis**2, ridge)  # variances along the new axes
+    return units._replace(basis=basis, left_out=left_out, ridge=ridge)
 
 
 def _informative_basis(moments, units, constant, zero_mean):

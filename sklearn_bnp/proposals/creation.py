@@ -19,6 +19,8 @@ from .agglomeration import agglomerate
 _LLOYD_STEPS = 3
 _ROUNDS = 4
 _STEPS, _STEPS_AFTER_CUT = 8, 4
+# More steps, on small samples, for a split that falls short by less than this a row.
+_STEPS_NEAR, _NEAR = 20, 0.01
 # Seeds are sought among this many rows, at the most.
 _SEED_ROWS = 2000
 # Numbers in the sample's statistics (rows x P) up to which every way of seeding is tried.
@@ -26,6 +28,8 @@ _SMALL = 100_000
 # With fewer other components than this each way is tried more than once: much depends on the first
 # splits, and there is little to do.
 _FEW, _FEW_RESTARTS = 4, 2
+# Numbers in the sample's statistics up to which that is twice as often again.
+_TINY = 5_000
 
 
 class Creation(NamedTuple):
@@ -219,7 +223,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     if not (every_way and (attempt == 0 or few)):
         ways = [ways[attempt % len(ways)]]
     elif few:
-        ways *= _FEW_RESTARTS
+        ways *= _FEW_RESTARTS * (2 if len(sample.z) * len(target) <= _TINY else 1)
     best = None
     for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)
@@ -230,7 +234,10 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         if s is None:
             continue
         gain = small.gain(s, entropy, model.prior)
-        if best is None or gain > best.gain:
+        if -_NEAR * sample.total < gain <= 0 and every_way:  # a few more steps may do
+            s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
+            gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
+        if len(s) > 1 and (best is None or gain > best.gain):
             best = Creation(s, small.coefficients(s), gain)
     return best
 

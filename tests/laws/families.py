@@ -74,6 +74,19 @@ def balls(rng, n, spread=1.0):
     return centers[labels] + spread * size * rng.standard_normal((n, 3)) + 5.0, labels
 
 
+def rounded_clouds(rng, n, spread=1.0):
+    """Clouds recorded to a step; the second column is recorded as it is."""
+    x, labels = clouds(rng, n, spread)
+    step = np.array([0.5, 1e-9, 0.025])
+    return np.round(x / step) * step, labels
+
+
+def rounded_balls(rng, n, spread=1.0):
+    """Balls recorded to a step in one column."""
+    x, labels = balls(rng, n, spread)
+    return np.column_stack([x[:, :2], np.round(2.0 * x[:, 2]) / 2.0]), labels
+
+
 def flat_clouds(rng, n, spread=1.0):
     """Three clouds about the origin, each wide in a direction of its own."""
     labels = labels_of(rng, n)
@@ -116,13 +129,14 @@ def log_volume(likelihood, n_features):
 
 
 def gaussian(covariance_type, zero_mean, rows, n_features, *, affine, **parameters):
-    """A variant of the Gaussian likelihood; its twin reads the prior, and the ridge from reg_covar."""
+    """A variant of the Gaussian likelihood; its twin reads the prior, and the ridge.
+
+    That the ridge is what reg_covar and resolution promise is a law of its own, in test_resolution.py.
+    """
     observation = GaussianObservation(covariance_type, zero_mean=zero_mean, **parameters)
-    # rows are scaled to have variance 1 with the ridge, not without
-    ridge = observation.reg_covar / (1.0 + observation.reg_covar)
 
     def twin(likelihood, prior):
-        volume = log_volume(likelihood, n_features)
+        volume, ridge = log_volume(likelihood, n_features), likelihood.ridge
         if covariance_type == "full":
             return NormalWishart(prior.m, prior.kappa, prior.nu, prior.b, ridge, volume)
         size = 1 if covariance_type == "diag" else n_features
@@ -154,6 +168,16 @@ FAMILIES = [
     # a ridge that is felt: the laws must hold with it as without
     gaussian("full", False, clouds, 3, affine="columns", reg_covar=0.01)._replace(
         name="full-ridge"
+    ),
+    *(
+        gaussian(kind, False, rows, 3, affine=affine, resolution="auto")._replace(
+            name=f"{kind}-rounded"
+        )
+        for kind, rows, affine in (
+            ("full", rounded_clouds, "columns"),
+            ("diag", rounded_clouds, "columns"),
+            ("spherical", rounded_balls, "common"),
+        )
     ),
     bernoulli("bernoulli"),
     bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),

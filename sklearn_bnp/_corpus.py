@@ -66,8 +66,9 @@ class CountRows(MultinomialLikelihood):
 
 
 def takes_words(observation):
-    """Whether an observation model also knows documents of words, without ``groups``."""
-    return isinstance(observation, MultinomialObservation)
+    """Whether an observation model, or its name, also knows documents of words, without ``groups``."""
+    by_name = isinstance(observation, str) and observation == "multinomial"
+    return by_name or isinstance(observation, MultinomialObservation)
 
 
 def check_corpus(estimator, x, groups, observation, *, reset):

@@ -23,7 +23,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
 from ._corpus import check_corpus, check_same_kind, subset, takes_words
-from ._validation import resolve_observation
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
 
@@ -35,7 +34,7 @@ _HELDOUT = 0.2
 
 def _of_rows(estimator):
     """Whether components have rows, which alone can be said to be of one of them."""
-    return not takes_words(resolve_observation(estimator.observation))
+    return not takes_words(estimator.observation)
 
 
 class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,7 +42,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        words = takes_words(resolve_observation(self.observation))
+        words = takes_words(self.observation)
         tags.input_tags.positive_only = tags.input_tags.sparse = words
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -62,7 +61,8 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             warm=False, cold=True, max_iter=self.max_doc_update_iter, tol=self.doc_tol,
             n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
         )  # fmt: skip
-        for first, last in pairwise(documents.cuts(_BLOCK_ENTRIES)):
+        size = _BLOCK_NUMBERS // self.n_components_ if want_resp else _BLOCK_ENTRIES
+        for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, likelihood.prepare)
                 step = likelihood.document_step(

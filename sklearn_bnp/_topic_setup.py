@@ -230,7 +230,7 @@ def publish(estimator, learner):
         "bound_": float(np.exp(-model.elbo(totals) / max(n_tokens, 1e-300))),
         **likelihood.attributes(model.prior, s),
     }
-    if takes_words(resolve_observation(estimator.observation)):
+    if takes_words(estimator.observation):
         prior = model.prior.lam
         own["topic_word_prior_"] = float(prior[0]) if np.all(prior == prior[0]) else prior.copy()
     _base.publish_with(estimator, learner, totals, own)

@@ -18,14 +18,28 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, Merge
+from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, HDPTopicVB, Merge
 from sklearn_bnp.core import progress
 from sklearn_bnp.core.local import blas_on_one_thread
 
-from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
+from .estimators import (
+    CENTERS,
+    assert_same_state,
+    blobs,
+    documents,
+    one_hot,
+    public_state,
+    same_partition,
+)
 
 X, truth = blobs(300)
+COUNTS, _ = documents()
 K = len(CENTERS)
+
+# Every estimator, and data for it.
+both = pytest.mark.parametrize(
+    ("estimator", "data"), [(DPMixtureVB, X), (HDPTopicVB, COUNTS)], ids=["mixture", "topics"]
+)
 
 
 # ---------------------------------------------------------------------- parameters
@@ -129,18 +143,28 @@ def test_metadata_routing():
 # ---------------------------------------------------------------------- threads and processes
 
 
+@both
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_fits_in_parallel(backend):
-    alone = cross_val_score(DPMixtureVB(random_state=0), X, cv=2)
+def test_fits_in_parallel(backend, estimator, data):
+    alone = cross_val_score(estimator(random_state=0), data, cv=2)
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        together = cross_val_score(DPMixtureVB(random_state=0, n_jobs=2), X, cv=2)
+        together = cross_val_score(estimator(random_state=0, n_jobs=2), data, cv=2)
     np.testing.assert_array_equal(together, alone)
 
 
-def test_prediction_from_many_threads():
-    model = DPMixtureVB(random_state=0).fit(X)
-    rows = np.repeat(X, 20, axis=0)
-    calls = [model.predict_proba, model.score_samples, model.predict, model.transform] * 4
+@both
+def test_prediction_from_many_threads(estimator, data):
+    model = estimator(random_state=0).fit(data)
+    rows = np.repeat(data, 20, axis=0)
+    methods = (
+        "predict_proba",
+        "score_samples",
+        "predict",
+        "transform",
+        "score_completion",
+        "score",
+    )
+    calls = [getattr(model, name) for name in methods if hasattr(model, name)][:4] * 4
     expected = [call(rows) for call in calls[:4]]
     before = public_state(model)
     with ThreadPoolExecutor(4) as pool:
@@ -268,9 +292,10 @@ def test_batches_report_their_laps(capsys):
     assert [int(line[1]) for line in found] == [lap.lap for lap in model.history_]
 
 
+@both
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_silent_by_default(method, capsys):
-    getattr(DPMixtureVB(random_state=0), method)(X)
+def test_silent_by_default(method, estimator, data, capsys):
+    getattr(estimator(random_state=0), method)(data)
     assert capsys.readouterr() == ("", "")
 
 

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
 from sklearn_bnp import DPMixtureVB, HDPTopicVB, Merge, MultinomialObservation, TopicBirth
+from sklearn_bnp.core.topic_initialize import spread_documents
 
 from .estimators import (
     TOPICS,
@@ -93,6 +94,37 @@ def test_anchor_words_by_random_projection():
     nearest = model.fit(corpus).means_.reshape(3, 3, 400).sum(axis=2)
     assert nearest.max(axis=1).min() > 0.8
     assert sorted(nearest.argmax(axis=1)) == [0, 1, 2]
+
+
+def test_spread_documents_against_all_divergences():
+    """Documents are drawn in proportion to a divergence that is summed over all types here."""
+    counts = np.vstack([X[:5], X[2:3], 2 * X[3:4]])
+
+    class Draws:
+        """Draws document 2 first, then notes the probabilities, and takes the most probable."""
+
+        seen = []
+
+        def choice(self, n, p):
+            self.seen.append(p)
+            return 2 if len(self.seen) == 1 else int(np.argmax(p))
+
+    chosen = spread_documents(sparse.csr_matrix(counts, dtype=float), 3, Draws())
+    lengths = counts.sum(axis=1)
+    mean = counts.sum(axis=0) / lengths.sum()
+    smooth = counts + lengths.mean() * mean
+    smooth = (smooth / smooth.sum(axis=1, keepdims=True))[:, mean > 0]
+    divergence = lengths[:, np.newaxis] * [
+        [np.sum(p * np.log(p / q)) for q in smooth[chosen]] for p in smooth
+    ]
+    assert_allclose(Draws.seen[0], lengths / lengths.sum())
+    for p, nearest in zip(
+        Draws.seen[1:], (divergence[:, 0], divergence[:, :2].min(axis=1)), strict=True
+    ):
+        assert_allclose(p, nearest / nearest.sum(), atol=1e-9)
+    assert Draws.seen[1][5] == pytest.approx(0.0, abs=1e-12)  # a copy of the seed
+    copies = sparse.csr_matrix(np.tile(X[:1], (4, 1)), dtype=float)
+    assert len(set(spread_documents(copies, 4, np.random.RandomState(0)))) == 4
 
 
 def test_finite_allocation_finds_its_topics():

@@ -25,6 +25,7 @@ from libc.string cimport memcpy, memset
 from cython cimport floating
 
 from ._document_solver cimport settle, start_cold, start_warm, try_restarts
+from ._document_sums cimport accumulate, accumulate_listed, bounds_of_items
 from ._documents cimport Call, State, Work, carve, likeliest
 
 cdef extern from "topic_math.h" nogil:
@@ -169,72 +170,6 @@ cdef void _document(Work* q, Call* call, const floating* table, Py_ssize_t first
     _write(q, call, counts, mass, out, <floating*>NULL)
 
 
-cdef void _accumulate(const floating* table, Py_ssize_t K, Py_ssize_t lo, Py_ssize_t hi,
-                      Py_ssize_t n_docs, const long long* indptr, const int* indices,
-                      const double* weight, const double* mass, const double* shares, const double* e,
-                      const Py_ssize_t* topics, double* s) noexcept nogil:
-    """Rows lo to hi of s, documents in order; shares, e and topics as in `Output`."""
-    cdef Py_ssize_t d, i, j, k, m, A
-    cdef double w
-    cdef double* out
-    cdef const floating* row
-    cdef const double* e_d
-    cdef const Py_ssize_t* topic
-    for d in range(n_docs):
-        A = topics[d * (K + 1)]
-        topic = topics + d * (K + 1) + 1
-        e_d = e + d * K
-        for i in range(indptr[d], indptr[d + 1]):
-            m = indices[i] if indices != NULL else i
-            if m < lo or m >= hi:
-                continue
-            out = s + m * K
-            row = table + m * K
-            w = shares[i]
-            if w < 0:
-                out[<Py_ssize_t>(-1 - w)] += weight[i] * (mass[i] if mass != NULL else 1.0)
-            elif A == K:
-                for k in range(K):
-                    out[k] += w * e_d[k] * row[k]
-            else:
-                for j in range(A):
-                    out[topic[j]] += w * e_d[j] * row[topic[j]]
-
-
-cdef void _accumulate_listed(Py_ssize_t K, Py_ssize_t L, Py_ssize_t lo, Py_ssize_t hi, Py_ssize_t nnz,
-                             const int* indices, const int* listed, const double* parts,
-                             double* s) noexcept nogil:
-    """Rows lo to hi of s from lists of at most L shares an entry."""
-    cdef Py_ssize_t i, j, m
-    for i in range(nnz):
-        m = indices[i] if indices != NULL else i
-        if m < lo or m >= hi:
-            continue
-        for j in range(i * L, i * L + L):
-            if listed[j] < 0:
-                break
-            s[m * K + listed[j]] += parts[j]
-
-
-cdef void _bounds(Py_ssize_t* bounds, int n, Py_ssize_t M, Py_ssize_t nnz, const int* indices,
-                  Py_ssize_t* uses) noexcept nogil:
-    """Ranges of items with about as many entries each."""
-    cdef Py_ssize_t i, seen = 0
-    cdef int t = 1
-    memset(uses, 0, M * sizeof(Py_ssize_t))
-    for i in range(nnz):
-        uses[indices[i] if indices != NULL else i] += 1
-    bounds[0] = 0
-    for i in range(M):
-        while t < n and seen * n >= t * nnz:
-            bounds[t] = i
-            t += 1
-        seen += uses[i]
-    while t <= n:
-        bounds[t] = M
-        t += 1
-
-
 def document_step(
     const floating[:, ::1] table,       # IN  (M, K) exp(E[log p(item | k)]), rows scaled to [0, 1]
     const long long[::1] indptr,        # IN  (n_docs + 1,) a document's entries
@@ -336,15 +271,15 @@ def document_step(
                    min(n_docs, (c + 1) * CHUNK_DOCS), indptr_p, indices_p, counts_p, mass_p, start_p,
                    cold, counts_out, resp_p, score_p, parts + c * K if parts != NULL else NULL, none)
         if s_p != NULL:
-            _bounds(bounds, n_threads, M, nnz, indices_p, uses)
+            bounds_of_items(bounds, n_threads, M, nnz, indices_p, uses)
             for t in prange(n_threads, nogil=True, schedule="static", chunksize=1,
                             num_threads=n_threads):
                 if sparse:
-                    _accumulate_listed(K, L, bounds[t], bounds[t + 1], nnz, indices_p, none.listed,
-                                       none.parts, s_p)
+                    accumulate_listed(K, L, bounds[t], bounds[t + 1], nnz, indices_p, none.listed,
+                                      none.parts, s_p)
                 else:
-                    _accumulate(table_p, K, bounds[t], bounds[t + 1], n_docs, indptr_p, indices_p,
-                                counts_p, mass_p, none.shares, none.e, none.topics, s_p)
+                    accumulate(table_p, K, bounds[t], bounds[t + 1], n_docs, indptr_p, indices_p,
+                               counts_p, mass_p, none.shares, none.e, none.topics, s_p)
         if parts != NULL:
             for c in range(n_chunks):
                 for k in range(K):

@@ -13,7 +13,14 @@
 #ifndef SKLEARN_BNP_TOPIC_MATH_H
 #define SKLEARN_BNP_TOPIC_MATH_H
 
+#if defined(__GNUC__) /* not all that is in it serves here */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
 #include "vector_math.h"
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 #define MOST_SORTED 16 /* nonzeros up to which the insertion network finds the largest */
 #define DROP_BELOW 1e-7   /* of a document's tokens: topics under it leave (Hughes 2016, Alg. 7.4) */
@@ -221,17 +228,17 @@ PANEL(float, f, 4)
 PANEL(float, f, 2)
 PANEL(float, f, 1)
 
-#define DEFINE_DOCUMENT_LOOPS(T, S, LOST, SMALLEST)                                                             \
+#define DEFINE_DOCUMENT_LOOPS(T, S, LOST, SMALLEST)                                                   \
                                                                                                       \
-    /* One step of the fixed point (Alg. 5.1): s = B' e, w = c / s, N = e * (B w). Entries go in       \
-     * blocks whose part of B stays in the first-level cache between its two uses. U is a multiple     \
-     * of LANES; row[j] is the offset of topic j. Entries with c > 0 and s <= LOST take no part (w = 0);       \
+    /* One step of the fixed point (Alg. 5.1): s = B' e, w = c / s, N = e * (B w). Entries go in      \
+     * blocks whose part of B stays in the first-level cache between its two uses. U is a multiple    \
+     * of LANES; row[j] is the offset of topic j. Entries with c > 0 and s <= LOST take no part (w = 0);\
      * returns how many. */                                                                           \
     MULTIVERSION static ptrdiff_t document_pass_##S(                                                  \
         const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A, const T *restrict e,         \
         const T *restrict c, ptrdiff_t U, T *restrict s, T *restrict w, double *restrict N) {         \
         enum { V = sizeof(vec_##S) / sizeof(T) };                                                     \
-        ptrdiff_t room = 20480 / (ptrdiff_t)(sizeof(T) * (size_t)(A > 0 ? A : 1)) / (8 * V) * (8 * V);  \
+        ptrdiff_t room = 20480 / (ptrdiff_t)(sizeof(T) * (size_t)(A > 0 ? A : 1)) / (8 * V) * (8 * V);\
         ptrdiff_t block = room < 8 * V ? 8 * V : room > 512 ? 512 : room, lost = 0;                   \
         T parts[4 * sizeof(vec_##S) / sizeof(T)];                                                     \
         for (ptrdiff_t j = 0; j < A; j++) N[j] = 0;                                                   \
@@ -270,7 +277,8 @@ PANEL(float, f, 1)
                 const T *b0 = B + row[j];                                                             \
                 vec_##S a0 = {0};                                                                     \
                 T sum = 0;                                                                            \
-                for (u = lo; u < hi; u += V) a0 += *(const vec_##S *)(w + u) * *(const vec_##S *)(b0 + u);\
+                for (u = lo; u < hi; u += V)                                                          \
+                    a0 += *(const vec_##S *)(w + u) * *(const vec_##S *)(b0 + u);                     \
                 *(vec_##S *)parts = a0;                                                               \
                 for (int l = 0; l < V; l++) sum += parts[l];                                          \
                 N[j] += (double)sum;                                                                  \
@@ -323,8 +331,8 @@ PANEL(float, f, 1)
                                       ptrdiff_t A, const T *restrict e, ptrdiff_t L,                  \
                                       T *restrict bars) {                                             \
         enum { V = sizeof(vec_##S) / sizeof(T) };                                                     \
-        for (int part = 0; L > 0 && part < LANES; part += V) {                                                 \
-            vec_##S best[MOST_SORTED] = {{0}};                                                               \
+        for (int part = 0; L > 0 && part < LANES; part += V) {                                        \
+            vec_##S best[MOST_SORTED] = {{0}};                                                        \
             for (ptrdiff_t j = 0; j < A; j++) {                                                       \
                 vec_##S p = *(const vec_##S *)(B + row[j] + part) * e[j];                             \
                 for (ptrdiff_t i = 0; i < L; i++) SORT_PAIR(S, best[i], p)                            \
@@ -339,7 +347,10 @@ PANEL(float, f, 1)
                                       const T *restrict e, ptrdiff_t L, const T *restrict bars,       \
                                       T *restrict mask) {                                             \
         T bar[LANES], count[LANES], spare;                                                            \
-        for (int l = 0; l < LANES; l++) { bar[l] = bars[l] > 0 ? bars[l] : (T)SMALLEST; count[l] = 0; }\
+        for (int l = 0; l < LANES; l++) {                                                             \
+            bar[l] = bars[l] > 0 ? bars[l] : (T)SMALLEST;                                             \
+            count[l] = 0;                                                                             \
+        }                                                                                             \
         for (ptrdiff_t j = 0; j < A; j++)                                                             \
             for (int l = 0; l < LANES; l++) {                                                         \
                 T b = B[row[j] + l], keep = b * e[j] >= bar[l] ? (T)1 : (T)0;                         \

@@ -14,6 +14,9 @@ from ._topic_choice cimport choose
 
 cdef extern from "topic_math.h" nogil:
     double DROP_BELOW
+    Py_ssize_t DROP_STEPS
+    double DROP_LATER_BELOW
+    double DROP_AT_MOST
     double TINY
     double RESTART_ABOVE
     Py_ssize_t DENSE_STEPS
@@ -53,7 +56,7 @@ cdef inline void iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter,
     """Alg. 5.1 from N on; leaves e of the last step. With L < K, the shares are L-sparse after
     ``dense_steps``: while many topics live, a dense step costs less than choosing among them."""
     cdef Py_ssize_t it, j, since
-    cdef double change
+    cdef double change, least = min(DROP_LATER_BELOW * q.tokens, DROP_AT_MOST)
     cdef floating* e
     cdef bint sparse = q.mask != NULL
     for it in range(1, max_iter + 1):
@@ -73,7 +76,8 @@ cdef inline void iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter,
                 break
             dense_steps = it
         if it < max_iter:
-            drop_topics(state, DROP_BELOW * q.tokens)
+            drop_topics(state, DROP_BELOW * q.tokens if it < DROP_STEPS else least)
+    drop_topics(state, least)
 
 
 cdef inline void settle(Work* q, Call* call, State* state, bint anew, floating* like) noexcept nogil:

@@ -8,6 +8,7 @@ from cython cimport floating
 
 cdef extern from "topic_math.h" nogil:
     Py_ssize_t LANES
+    double DROP_PRIOR
 
 
 cdef struct Call:
@@ -124,15 +125,15 @@ cdef inline void copy_state(State* to, State* state) noexcept nogil:
 
 
 cdef inline void drop_topics(State* state, double bar) noexcept nogil:
-    """Topics with N under the bar leave, unless all would."""
+    """Topics with N under the bar and a small prior leave, unless all would."""
     cdef Py_ssize_t j, A = 0
     for j in range(state.A):
-        A += state.N[j] >= bar
+        A += state.N[j] >= bar or state.a[j] >= DROP_PRIOR
     if A == 0 or A == state.A:
         return
     A = 0
     for j in range(state.A):
-        if state.N[j] >= bar:
+        if state.N[j] >= bar or state.a[j] >= DROP_PRIOR:
             move_topic(state, A, state, j)
             A += 1
     state.A = A

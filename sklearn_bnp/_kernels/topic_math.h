@@ -23,7 +23,14 @@
 #endif
 
 #define MOST_SORTED 16 /* nonzeros up to which the insertion network finds the largest */
-#define DROP_BELOW 1e-7   /* of a document's tokens: topics under it leave (Hughes 2016, Alg. 7.4) */
+/* Topics leave a document below a count (Hughes 2016, Alg. 7.4): at first below a share of its tokens
+ * that cannot come back, and after some steps below one that is on its way there. At a fixed point
+ * counts are either of a token or so or far less, unless the prior holds them up. */
+#define DROP_BELOW 1e-7
+#define DROP_STEPS 4
+#define DROP_LATER_BELOW 1e-4
+#define DROP_AT_MOST 1e-2 /* tokens */
+#define DROP_PRIOR 0.5    /* exp(psi(a)) is not small any more */
 #define TINY 1e-290       /* sums of products under it have lost their digits */
 #define DENSE_STEPS 5     /* before choosing begins */
 #define CHOOSE_EVERY 10   /* steps, from the first that is not dense (Alg. 7.4) */

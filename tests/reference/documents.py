@@ -10,7 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln, logsumexp
 
-DROP_BELOW = 1e-7  # of the document's tokens
+DROP_BELOW = 1e-7  # of the document's tokens, in the first steps
+DROP_STEPS = 4
+DROP_LATER_BELOW, DROP_AT_MOST = 1e-4, 1e-2  # of the document's tokens; tokens
+DROP_PRIOR = 0.5
 RESTART_ABOVE = 0.1  # tokens
 DENSE_STEPS = 5  # before shares become sparse
 CHOOSE_EVERY = 10  # steps from then on
@@ -65,9 +68,12 @@ class Document:
         """Shares of the chosen weights ``log_table + log_e``."""
         return softmax(np.where(chosen, self.log_table + log_e, -np.inf))
 
-    def drop(self, counts, active):
-        """Topics that stay."""
-        return active & (counts >= DROP_BELOW * self.c.sum())
+    def drop(self, counts, active, later):
+        """Topics that stay, of which there is always one."""
+        tokens = self.c.sum()
+        bar = min(DROP_LATER_BELOW * tokens, DROP_AT_MOST) if later else DROP_BELOW * tokens
+        stay = active & ((counts >= bar) | (self.prior >= DROP_PRIOR))
+        return stay if stay.any() else active
 
     def log_weights(self, counts, active):
         """``psi(N + a)``, and nothing for topics that have left."""
@@ -88,8 +94,8 @@ class Document:
                     break
                 dense_steps = it
             if it < max_iter:
-                active = self.drop(counts, active)
-        return log_e, chosen
+                active = self.drop(counts, active, it >= DROP_STEPS)
+        return np.where(self.drop(counts, active, True), log_e, -np.inf), chosen
 
     def local(self, log_e, chosen=None):
         """Shares, counts and score of weights; chosen anew unless told."""

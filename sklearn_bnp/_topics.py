@@ -11,11 +11,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from . import _base, _topic_setup, _validation
 from ._corpus import check_corpus, check_same_kind, require_tokens
 from ._topic_predictor import TopicPredictor
-from .core.document_streaming import stream_documents
 from .core.documents import DocumentSource
 from .core.local import blas_on_one_thread
 from .core.progress import Progress
 from .core.stochastic import fit_stochastic, stochastic_step
+from .core.streaming import stream_batch
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
@@ -348,7 +348,7 @@ class HDPTopicVB(TopicPredictor):
             if stochastic:
                 self._stochastic_step(learner, batch)
             else:
-                stream_documents(learner, batch)
+                stream_batch(learner, batch)
         n_laps = 0 if first else self.n_iter_
         _topic_setup.publish(self, learner)
         with Progress(self.verbose, type(self).__name__, live=False) as progress:

@@ -48,6 +48,11 @@ class Batch(NamedTuple):
     resp: np.ndarray | None = None
 
     @property
+    def n_entries(self):
+        """Rows."""
+        return len(self.x)
+
+    @property
     def total_weight(self):
         """Sum of the rows' weights."""
         return float(len(self.x) if self.weight is None else self.weight.sum())

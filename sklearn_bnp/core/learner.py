@@ -151,7 +151,7 @@ class Learner:
     @property
     def lap_is_complete(self):
         """Whether every batch in memory was visited since the lap began."""
-        return self._seen.issuperset(self.memo.batch_ids)
+        return self._seen.issuperset(b for b in self.memo.batch_ids if b != _PAST)
 
     def end_lap(self, *, propose=True, first=False, resum=False):
         """Verdict on the proposals that watched, empirical Bayes, and new plans.

@@ -24,6 +24,11 @@ class Model(NamedTuple):
     allocation: object
     prior: object
 
+    # Rounds of proposals on a new batch of a stream: each may split what the one before has found.
+    stream_rounds = 3
+    # What such a batch gives to a component may stay together as one of its own.
+    new_batches_stay_together = True
+
     def elbo_terms(self, totals):
         """The exact objective in three terms, in nats (Hughes 2016, (3.18)).
 

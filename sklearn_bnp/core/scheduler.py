@@ -211,7 +211,9 @@ class Scheduler:
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
         leaving = {t.target for t in trials if isinstance(t, AdoptTrial) and t.retires}
-        self.trials = [t for t in trials if leaving.isdisjoint(t.removed)]
+        self.trials = [
+            t for t in trials if isinstance(t, UndoTrial) or leaving.isdisjoint(t.removed)
+        ]
 
     def prior_changed(self):
         for proposal in self.proposals:

@@ -143,6 +143,7 @@ def union_row(bag, removed, created, entropy=None):
     parts = np.isin(bag.uids, removed)
     s = bag.s[parts].sum(axis=0, keepdims=True)
     if entropy is None:
-        entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(max(1, len(removed))))
+        n_parts = max(1, np.count_nonzero(bag.s[parts, -1]))
+        entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(n_parts))
     docs = bag.docs.union(removed, created[0])
     return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]), docs)

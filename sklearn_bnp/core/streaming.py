@@ -16,8 +16,6 @@ import numpy as np
 
 from .stats import SplitEdit
 
-# Rounds of proposals on a new batch: each may split what the one before has found.
-_ROUNDS = 3
 # Mass that a component of a batch's own needs, and must leave behind.
 _LEAST_MASS = 4.0
 # Laps that a never-ending stream remembers.
@@ -67,16 +65,19 @@ def _new(learner, batch):
         learner.end_lap(propose=False)
     learner.scheduler.drop_trials()
     learner.scheduler.new_data()
-    learner.scheduler.fit_samples_to(len(batch.x), learner.model.likelihood.n_features)
-    for i in range(_ROUNDS):
+    model = learner.model
+    learner.scheduler.fit_samples_to(batch.n_entries, model.likelihood.n_features)
+    for i in range(model.stream_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)
         batch = batch._replace(resp=None)
-        n_own = 0 if first or i > 0 else _own_components(learner, batch.batch_id)
+        n_own = 0
+        if model.new_batches_stay_together and i == 0 and not first:
+            n_own = _own_components(learner, batch.batch_id)
         if n_own:  # observers know the components from before
             learner.begin_lap()
             learner.visit(batch)
-        last = i + 1 == _ROUNDS
+        last = i + 1 == model.stream_rounds
         lap = learner.end_lap(propose=not last, first=first and i == 0)
         if n_own:
             learner.history[-1] = lap._replace(

@@ -74,6 +74,11 @@ class TopicModel(NamedTuple):
     uids: tuple = ()
     retired: dict | None = None
 
+    # Births are tried in every other round on a new batch; merges tidy up in between.
+    stream_rounds = 4
+    # They let documents think again over all topics, and find what is new in a batch.
+    new_batches_stay_together = False
+
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (5.29) at the optimum of q(phi) and q(pi_d)."""
         return {

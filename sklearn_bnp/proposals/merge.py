@@ -129,6 +129,10 @@ class Merge(Proposal):
             if gain > _LEAST_GAIN * totals.n[list(group)].sum()
         ]
 
+    def new_data(self):
+        """What failed before may succeed on more: try again."""
+        self.reset()
+
     def judged(self, trial, accepted, mass):
         """Remember failures."""
         if not accepted:

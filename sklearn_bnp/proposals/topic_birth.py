@@ -96,9 +96,14 @@ class TopicBirth(Proposal):
             created = context.new_uids(len(creation.s))
             room -= len(created) - 1
             trials.append(AdoptTrial(self.kind, uid, created, creation.s, retires=True))
-            trials.append(UndoTrial(self.kind, created, context.new_uids(1)))
+            # in batches that were not visited the target is still there
+            trials.append(UndoTrial(self.kind, (uid, *created), context.new_uids(1)))
         self._resting = len(trials) > 0
         return trials
+
+    def new_data(self):
+        """What failed before may succeed on more: try again."""
+        self.reset()
 
     def judged(self, trial, accepted, mass):
         """Remember failures: births that were undone, or that all were taken back."""

@@ -13,7 +13,6 @@ from ..core.stats import SplitEdit, StatBag
 from .affinity import reassignment_loss
 from .base import Failures, Proposal
 
-
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.
 _OPTIMISM, _NATS_A_DOCUMENT = 0.1, 2.0
@@ -182,6 +181,10 @@ class TopicDelete(Proposal):
             ]
         )
         return cost + _NATS_A_DOCUMENT * using - least
+
+    def new_data(self):
+        """What failed before may succeed on more: try again."""
+        self.reset()
 
     def last_resort(self):
         """Nothing is left to try: documents have moved on since deletes failed."""

@@ -244,8 +244,14 @@ def test_documents_are_solved_as_by_hand(kind, start):
             problem.log_lik[e], corpus.weight[e], problem.prior,
             None if start is None else start[d], max_iter=3000, tol=1e-9,
         )  # fmt: skip
-        # topics under 1e-7 of a document leave it for good
-        assert_allclose(step.resp[e], expected, atol=1e-5)
+        # topics leave a document for good below a hundredth of a token
+        weight = corpus.weight[e]
+        assert_allclose(weight @ step.resp[e], weight @ expected, atol=0.05)
+        assert_allclose(
+            topics.document_objective(problem.log_lik[e], weight, problem.prior, step.resp[e]),
+            topics.document_objective(problem.log_lik[e], weight, problem.prior, expected),
+            atol=0.05,
+        )
 
 
 def test_documents_end_at_a_fixed_point(kind):
@@ -531,6 +537,19 @@ def test_gain_of_a_replacement_is_no_more_than_it_brings(kind, prior):
                 assert there > here
 
 
+@pytest.mark.xfail(strict=True, reason="infinities are subtracted, with a warning")
+def test_successor_without_mass_changes_nothing():
+    """Of the topics that a target is split into, one may have lost all of its mass."""
+    rng = np.random.default_rng(25)
+    model = model_of(KINDS[0], HDP, KINDS[0].corpus(rng, 6))
+    counts, a = rng.gamma(1.0, size=(6, 3)), np.array([0.3, 0.2, 0.1])
+    expected = model.document_split_gain(counts, a)
+    with_empty = model.document_split_gain(
+        np.column_stack([counts, np.zeros(6)]), np.append(a, 0.0)
+    )
+    assert_allclose(with_empty, expected, rtol=1e-12)
+
+
 # ---------------------------------------------------------------------- what changes nothing
 
 
@@ -608,8 +627,9 @@ def test_one_batch_is_the_full_algorithm(kind, prior):
         totals = bag.take(np.argsort(-bag.n, kind="stable"))
         model = model.updated(totals)
     assert learner.totals.uids.tolist() == totals.uids.tolist()
-    assert_allclose(learner.totals.n, totals.n, rtol=1e-3, atol=1e-3)
-    assert_allclose(learner.lower_bound, model.elbo(totals), rtol=1e-6)
+    # the engine's topics leave documents below a hundredth of a token
+    assert_allclose(learner.totals.n, totals.n, rtol=1e-3, atol=0.05)
+    assert_allclose(learner.lower_bound, model.elbo(totals), rtol=1e-4)
 
 
 def test_order_of_documents(kind, prior):

@@ -54,7 +54,8 @@ class DocumentCollector:
                 continue
             share = block.resp[:, k]
             entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
-            sizes = np.bincount(entry_docs[entries], minlength=n_docs)[kept]
+            sizes = np.bincount(entry_docs[entries], minlength=n_docs)
+            sizes = sizes[sizes > 0]
             self._parts.setdefault(uid, []).append((block.docs, entries, share[entries], sizes))
 
     def close(self, batch_id, bag):

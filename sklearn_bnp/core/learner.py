@@ -173,8 +173,10 @@ class Learner:
         self._take_out_seeds()
         if resum:
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
-        self.model = self.model.updated(self.totals)
         uids = self.totals.uids
+        if self._before is not None:  # what was retired is gone, and verdicts are about the rest
+            self._tidy()
+        self.model = self.model.updated(self.totals)
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
         for trial in verdict.accepted:
             self.memo.record(trial.edit())
@@ -271,11 +273,9 @@ class Learner:
 
     def _tidy(self):
         """Largest components first; empty ones go, unless the number of components is fixed."""
-        order = np.argsort(-self.totals.n, kind="stable")
-        if self.scheduler.proposals:
-            order = order[self.totals.n[order] > _EMPTY]
-        self.totals = self.totals.take(order)
-        self.model = self.model.updated(self.totals)
+        if self.scheduler.proposals and np.any(self.totals.n <= _EMPTY):
+            self.totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
+        self.totals, self.model = self.model.in_order(self.totals)
 
     def _context(self, samples, uniform):
         return Context(

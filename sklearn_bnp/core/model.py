@@ -58,6 +58,10 @@ class Model(NamedTuple):
         """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
         return local_pass(batch, self.likelihood, coef, uids, observers, **settings)
 
+    def in_order(self, totals):
+        """Totals with the components in the order that suits the model, and the model for them."""
+        return totals.take(np.argsort(-totals.n, kind="stable")), self
+
     def updated(self, totals):
         """The model after those global steps that are no function of the totals: there are none."""
         return self

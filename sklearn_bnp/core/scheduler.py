@@ -234,16 +234,13 @@ class _Judged(NamedTuple):
     """A trial with the statistics it would bring about, or None if it cannot be carried out."""
 
     trial: object
+    removed: tuple  # components of the trial that have not gone anyway
     successors: object
     partial: bool
 
     @property
     def kind(self):
         return self.trial.kind
-
-    @property
-    def removed(self):
-        return self.trial.removed
 
     @property
     def undoes(self):
@@ -253,7 +250,9 @@ class _Judged(NamedTuple):
     def of(cls, trial, totals, memo):
         partial = len(trial.seen) < len(memo)
         rest = memo.rest(trial.seen, np.asarray(trial.removed)) if partial else None
-        return cls(trial, trial.successors(totals, rest) if trial.seen else None, partial)
+        present = set(totals.uids.tolist())
+        removed = tuple(uid for uid in trial.removed if uid in present)
+        return cls(trial, removed, trial.successors(totals, rest) if trial.seen else None, partial)
 
 
 class _State:
@@ -292,7 +291,7 @@ class _State:
 
     def accept(self, trial):
         self.totals = self.totals.replaced(trial.removed, trial.successors)
-        self.model = self.model.updated(self.totals)
+        self.totals, self.model = self.model.in_order(self.totals)
 
     def accept_adapted(self, trial):
         """Accept if the objective rises when the prior adapts, with and without the trial."""

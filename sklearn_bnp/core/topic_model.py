@@ -21,6 +21,8 @@ from .documents import document_pass
 _STEPS, _CANDIDATE_STEPS = 100, 30
 # Nats by which better sticks may raise a candidate's objective over those it is first tried with.
 _STICK_GAIN = 30.0
+# What a topic costs the objective though it be empty (Fig. 5.3): half of log D and a bit.
+_STICK_COST = 8.0
 
 
 class TopicParams(NamedTuple):
@@ -133,6 +135,24 @@ class TopicModel(NamedTuple):
         sticks, _ = self.allocation.optimise(columns(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
 
+    def in_order(self, totals):
+        """Totals with the topics in the order that suits the sticks, and the model for them.
+
+        That is by decreasing weight, if it is not worse than the order that they are in: the weight of a
+        topic is how many documents use it, and not its mass.
+        """
+        model = self.updated(totals)
+        if len(totals.uids) < 2:
+            return totals, model
+        order = np.argsort(-model.allocation.weights(model.sticks), kind="stable")
+        if np.all(np.diff(order) > 0):
+            return totals, model
+        other = totals.take(order)
+        there = model.updated(other)
+        if there.allocation_term(other) > model.allocation_term(totals):
+            return other, there
+        return totals, model
+
     def adopting(self, totals, retired):
         """The model for a lap with components on trial: sticks from masses, some components out."""
         mass = totals.n.copy()
@@ -148,10 +168,14 @@ class TopicModel(NamedTuple):
         """
         here = self.allocation_term(totals)
         gains = np.array(fixed, dtype=float)
+        weights = self.allocation.weights(self._sticks(totals))
         for i, (removed, new) in enumerate(replacements):
-            after = _by_mass(totals.replaced(removed, new))
-            there = columns(after)
-            start = self.allocation.start(after.n, n_docs(after))
+            gone = np.isin(totals.uids, removed)
+            share = weights[gone].sum() / max(new.n.sum(), 1e-290)
+            after = np.concatenate([weights[~gone], share * new.n])
+            order = np.argsort(-after, kind="stable")
+            there = columns(totals.replaced(removed, new).take(order))
+            start = self.allocation.start(after[order], there.n_docs)
             gain = fixed[i] + self.allocation.objective(start, there) - here
             if 0 >= gain > -_STICK_GAIN:
                 _, value = self.allocation.optimise(there, start, _CANDIDATE_STEPS)
@@ -160,10 +184,14 @@ class TopicModel(NamedTuple):
         return gains
 
     def union_gains(self, totals, groups):
-        """Change of the allocation term for each group (lists of rows) joined, at sticks that add up."""
+        """Most that the allocation term may change by for each pair (of rows) joined, but for sticks.
+
+        At sticks that add up the documents' terms are exact; that there is one stick less is worth some
+        nats.
+        """
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         docs = document_numbers(totals)
-        return union_document_gains(
+        return _STICK_COST + union_document_gains(
             pairs, docs, columns(totals), self.doc_prior(totals), n_docs(totals)
         )
 
@@ -181,6 +209,7 @@ class TopicModel(NamedTuple):
         ``a`` (K,) are the successors' parameters in the documents' prior, and add up to its own.
         """
         total, whole = counts.sum(axis=1), a.sum()
+        a = np.maximum(a, 1e-290)
         rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum()
         rises -= np.sum(gammaln(total + whole) - gammaln(whole))
         return rises + len(counts) * (gammaln(1.0 + a).sum() - gammaln(1.0 + whole))
@@ -261,7 +290,3 @@ def document_numbers(totals):
         if uid in part.columns
     ]
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
-
-
-def _by_mass(totals):
-    return totals.take(np.argsort(-totals.n, kind="stable"))

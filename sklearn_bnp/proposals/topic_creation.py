@@ -17,7 +17,11 @@ from ..core.corpus import Documents, Settings
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))
 # Rounds of a pass and merges; iterations of a pass.
-_ROUNDS, _ITERATIONS = 6, 15
+_ROUNDS, _ITERATIONS = 12, 15
+# More passes when topics have merged, until they gain no more than this a token.
+_SETTLING_PASSES, _SETTLED = 10, 1e-3
+# Topics with at most this share of the target's tokens may be pruned.
+_PRUNED_SHARE = 0.1
 # Documents for the rounds, at the most but for the last.
 _ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's.
@@ -60,6 +64,18 @@ class _Nested:
             mass=sample.mass, start=start, want_resp=True,
         )  # fmt: skip
 
+    def settle(self, sample, s, start):
+        """Passes until they gain little."""
+        last = -np.inf
+        for _ in range(_SETTLING_PASSES):
+            step = self.step(sample, s, _ITERATIONS, start)
+            s, start = step.s * (self.sample.total / sample.total), step.counts
+            value = self.gain(step, sample)
+            if value - last < _SETTLED * sample.total:
+                break
+            last = value
+        return step
+
     def evidence(self, s):
         return self.model.likelihood.evidence(self.model.prior, s)
 
@@ -92,9 +108,44 @@ class _Nested:
                 groups.append([i[pair], j[pair]])
         return groups + [[k] for k in np.flatnonzero(~used)]
 
-    def gain(self, step):
+    def pruned(self, sample, step):
+        """The step without small topics whose documents do better with the others."""
+        keep, scale = list(range(len(step.s))), self.sample.total / sample.total
+        s, counts, resp = step.s, step.counts, step.resp
+        entropy = step.entropy
+        for j in np.argsort(s[:, -1], kind="stable").tolist():
+            if len(keep) == 2 or s[j, -1] > _PRUNED_SHARE * sample.total:
+                break
+            others, using = [k for k in keep if k != j], counts[:, j] > 0
+            docs, entries = sample.docs.chosen(using)
+            some = sample._replace(docs=docs, mass=sample.mass[entries])
+            before = self.model.likelihood.document_summary(docs, resp[entries])
+            after = self.step(some, s[others], _ITERATIONS)
+            new_s, new_counts, new_entropy = s.copy(), counts.copy(), entropy.copy()
+            new_s[others] += after.s - before.s[others]
+            new_entropy[others] += after.entropy - before.entropy[others]
+            new_counts[using] = 0.0
+            new_counts[np.ix_(using, others)] = after.counts
+            gain = self._objective(new_s, new_entropy, new_counts, others, scale)
+            if gain > self._objective(s, entropy, counts, keep, scale):
+                if resp is step.resp:
+                    resp = resp.copy()
+                resp[np.ix_(entries, others)] = after.resp
+                resp[entries, j] = 0.0
+                s, counts, entropy, keep = new_s, new_counts, new_entropy, others
+        return step._replace(
+            s=s[keep], entropy=entropy[keep], counts=counts[:, keep],
+            resp=np.ascontiguousarray(resp[:, keep]),
+        )  # fmt: skip
+
+    def _objective(self, s, entropy, counts, keep, scale):
+        """Nested objective of the topics ``keep``, up to a constant."""
+        docs = self.model.document_split_gain(counts[:, keep], self.prior(s[keep]))
+        return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
+
+    def gain(self, step, sample):
         """Nested objective of the children minus that of the target as it is."""
-        sample, a = self.sample, self.prior(step.s)
+        a = self.prior(step.s)
         whole = self.model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis])
         data = self.evidence(step.s).sum() - self.evidence(whole.s)[0]
         entropy = step.entropy.sum() - whole.entropy[0]
@@ -121,21 +172,25 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
         some = _subset(sample, int(part * len(sample.docs)), rng)
         step = nested.step(some, s, max_iter)
         s = step.s[step.s[:, -1] >= 1.0] * (sample.total / some.total)
-    some, start = _subset(sample, _ROUND_DOCUMENTS, rng), None
+    some, start, settled = _subset(sample, _ROUND_DOCUMENTS, rng), None, False
     for i in range(_ROUNDS):
         if len(s) < 2:
             return None
-        step = nested.step(some, s, _ITERATIONS, start)
+        n, step = len(s), nested.step(some, s, _ITERATIONS, start)
+        if settled:
+            step = nested.pruned(some, step)
         groups = nested.groups(some, step)
         kept = [g for g in groups if step.s[g, -1].sum() * sample.total / some.total >= least]
         s = np.array([step.s[g].sum(axis=0) for g in kept]) * (sample.total / some.total)
         start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
-        if i > 0 and len(kept) == len(step.s):
+        if settled and len(kept) == n:
             break
+        settled = i > 1 and len(kept) == n
     if len(s) < 2:
         return None
-    step = nested.step(sample, s, _ITERATIONS)
-    return TopicCreation(step.s, nested.gain(step))
+    step = nested.settle(some, s, start)
+    step = nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS)
+    return TopicCreation(step.s, nested.gain(step, sample))
 
 
 def _seeds(likelihood, sample, n_seeds, rng):

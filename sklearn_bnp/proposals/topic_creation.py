@@ -20,8 +20,8 @@ _PASSES = ((0.25, 10), (0.5, 10))
 _ROUNDS, _ITERATIONS = 12, 15
 # More passes when topics have merged, until they gain no more than this a token.
 _SETTLING_PASSES, _SETTLED = 10, 1e-3
-# Topics with at most this share of the target's tokens may be pruned.
-_PRUNED_SHARE = 0.1
+# Passes that pruning may cost: the smallest topics are tried until their documents are so many.
+_PRUNING_PASSES = 1
 # Documents for the rounds, at the most but for the last.
 _ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's.
@@ -113,10 +113,12 @@ class _Nested:
         keep, scale = list(range(len(step.s))), self.sample.total / sample.total
         s, counts, resp = step.s, step.counts, step.resp
         entropy = step.entropy
+        room = _PRUNING_PASSES * len(sample.docs)
         for j in np.argsort(s[:, -1], kind="stable").tolist():
-            if len(keep) == 2 or s[j, -1] > _PRUNED_SHARE * sample.total:
-                break
             others, using = [k for k in keep if k != j], counts[:, j] > 0
+            room -= np.count_nonzero(using)
+            if len(keep) == 2 or room < 0:
+                break
             docs, entries = sample.docs.chosen(using)
             some = sample._replace(docs=docs, mass=sample.mass[entries])
             before = self.model.likelihood.document_summary(docs, resp[entries])

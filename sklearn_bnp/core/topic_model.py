@@ -144,12 +144,12 @@ class TopicModel(NamedTuple):
         model = self.updated(totals)
         if len(totals.uids) < 2:
             return totals, model
-        order = np.argsort(-model.allocation.weights(model.sticks), kind="stable")
+        order = np.lexsort((-totals.n, -model.allocation.weights(model.sticks)))
         if np.all(np.diff(order) > 0):
             return totals, model
         other = totals.take(order)
         there = model.updated(other)
-        if there.allocation_term(other) > model.allocation_term(totals):
+        if there.allocation_term(other) >= model.allocation_term(totals):
             return other, there
         return totals, model
 

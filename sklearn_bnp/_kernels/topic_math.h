@@ -1,4 +1,4 @@
-/* Loops of the topic model's document step, and the special functions it needs.
+/* Loops of the topic model's document step.
  *
  * Design note
  * (a) A document's table lies topic by topic: row j holds the likelihoods of its U entries under topic
@@ -6,21 +6,11 @@
  *     vectors, and a topic is dropped or taken back by an index, without a copy.
  * (b) `vec_d` and `vec_f` are the compiler's own vectors (GCC, Clang) and plain numbers elsewhere; the
  *     same expressions serve both. They are never passed to functions, so no ABI depends on them.
- * (c) log, digamma and log Gamma have no branches. Arguments are moved up by 8 with products, not
- *     sums of reciprocals, whose factors x + i pair off as t = x (x + 7), t + 6, t + 10, t + 12.
- *     Arguments are normal numbers below 1e38 (the products would overflow there).
  */
 #ifndef SKLEARN_BNP_TOPIC_MATH_H
 #define SKLEARN_BNP_TOPIC_MATH_H
 
-#if defined(__GNUC__) /* not all that is in it serves here */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#endif
-#include "vector_math.h"
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+#include "special_functions.h"
 
 #define MOST_SORTED 16 /* nonzeros up to which the insertion network finds the largest */
 /* Topics leave a document below a count (Hughes 2016, Alg. 7.4): at first below a share of its tokens
@@ -64,76 +54,6 @@ typedef int32_t bits_f VECTOR(float);
         y = low_;                                                                                     \
     }
 #endif
-
-/* log(x) for normal x > 0: x = 2^k m with sqrt(1/2) <= m < sqrt(2); log m = 2 atanh((m - 1)/(m + 1)),
- * whose Taylor series to the 21st power leaves less than half a unit in the last place. */
-static inline double log_normal(double x) {
-    const uint64_t root_half = 0x3fe6a09e667f3bcdULL, one = 0x3ff0000000000000ULL;
-    const uint64_t two52 = 0x4330000000000000ULL;
-    uint64_t bits, high;
-    double m, k;
-    memcpy(&bits, &x, sizeof bits);
-    bits += one - root_half;
-    high = (bits >> 52) | two52;
-    memcpy(&k, &high, sizeof k);
-    k -= 4503599627370496.0 + 1023.0;
-    bits = (bits & 0x000fffffffffffffULL) + root_half;
-    memcpy(&m, &bits, sizeof m);
-    double f = m - 1.0, g = f / (2.0 + f), z = g * g;
-    double p = 2.0 / 21.0;
-    p = p * z + 2.0 / 19.0;
-    p = p * z + 2.0 / 17.0;
-    p = p * z + 2.0 / 15.0;
-    p = p * z + 2.0 / 13.0;
-    p = p * z + 2.0 / 11.0;
-    p = p * z + 2.0 / 9.0;
-    p = p * z + 2.0 / 7.0;
-    p = p * z + 2.0 / 5.0;
-    p = p * z + 2.0 / 3.0;
-    /* 2 g = f - f g: the leading term keeps the rounding of f alone */
-    return k * 6.93147180369123816490e-01 + (f - g * (f - z * p) + k * 1.90821492927058770002e-10);
-}
-
-/* psi(y) - log(y) for y >= 8: Abramowitz and Stegun (1964), 6.3.18; next term 0.44 / y^16. */
-static inline double digamma_tail(double inv) {
-    double z = inv * inv;
-    double p = -1.0 / 12.0;
-    p = p * z + 691.0 / 32760.0;
-    p = p * z - 1.0 / 132.0;
-    p = p * z + 1.0 / 240.0;
-    p = p * z - 1.0 / 252.0;
-    p = p * z + 1.0 / 120.0;
-    p = p * z - 1.0 / 12.0;
-    return z * p - 0.5 * inv;
-}
-
-/* log Gamma(y) - (y - 1/2) log(y) + y for y >= 8: 6.1.41; next term 0.03 / y^15. */
-static inline double lgamma_tail(double inv) {
-    double z = inv * inv;
-    double p = 1.0 / 156.0;
-    p = p * z - 691.0 / 360360.0;
-    p = p * z + 1.0 / 1188.0;
-    p = p * z - 1.0 / 1680.0;
-    p = p * z + 1.0 / 1260.0;
-    p = p * z - 1.0 / 360.0;
-    p = p * z + 1.0 / 12.0;
-    return inv * p + 0.91893853320467274178;
-}
-
-/* psi(x) for x > 0. */
-static inline double digamma_positive(double x) {
-    double y = x + 8.0, t = x * (x + 7.0);
-    double top = ((4.0 * t + 84.0) * t + 504.0) * t + 720.0;
-    double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
-    return log_normal(y) + digamma_tail(1.0 / y) - (2.0 * x + 7.0) * top / product;
-}
-
-/* log Gamma(x) for x > 0. */
-static inline double lgamma_positive(double x) {
-    double y = x + 8.0, t = x * (x + 7.0);
-    double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
-    return (y - 0.5) * log_normal(y) - y + lgamma_tail(1.0 / y) - log_normal(product);
-}
 
 /* Sums of w f(v + a) over n values for f = log Gamma and f = psi; w may be NULL. */
 MULTIVERSION static void count_sums(const double *restrict v, const double *w, ptrdiff_t n, double a,

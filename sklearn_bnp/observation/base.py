@@ -136,6 +136,10 @@ class Likelihood(ABC):
         with the sign of the errata.
         """
 
+    def union_evidence(self, prior, s, first, second):
+        """Evidence (n,) of the unions of pairs of components: rows ``first`` and ``second`` of ``s``."""
+        return self.evidence(prior, s[first] + s[second])
+
     @abstractmethod
     def coefficients(self, prior, s):
         """``E_q[log p(x | k)] = coefficients[k] @ s(x)`` under the posterior given ``s`` (K, P)."""

@@ -17,9 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from .._kernels._counts import log_gamma_sums, pair_log_gamma_sums
+from .._kernels._topics import exp_digamma
 from .base import Likelihood, ObservationModel
 from .documents import step_of_words, summary_of_words
 
+# Counts beyond this are too large for the kernels.
+_LARGEST = 1e30
 # Beyond this share of nonzeros, picking them out costs more than the zeros do.
 _SPARSE_BELOW = 0.5
 
@@ -137,17 +141,33 @@ class MultinomialLikelihood(Likelihood):
         return np.ascontiguousarray(means * scale, dtype=np.float64)
 
     def evidence(self, prior, s):
-        counts = s[..., :-1]
-        at = _nonzeros(counts)
-        if at is None:
-            gains = np.sum(gammaln(prior.lam + counts) - prior.log_gamma, axis=-1)
+        rows = np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
+        if self._is_huge(rows):
+            sums = np.sum(gammaln(prior.lam + rows[:, :-1]), axis=1)
         else:
-            row, column, values = at
-            gains = gammaln(prior.lam[column] + values) - prior.log_gamma[column]
-            n_rows = counts.size // self.n_features
-            gains = np.bincount(row, gains, minlength=n_rows).reshape(counts.shape[:-1])
-        total = counts.sum(axis=-1)
-        return gains - (gammaln(prior.total + total) - gammaln(prior.total))
+            sums = np.empty(len(rows))
+            log_gamma_sums(rows, prior.lam, sums, 1)
+        return self._evidence(prior, sums, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
+
+    def union_evidence(self, prior, s, first, second):
+        """Evidence (n,) of the unions of pairs of components: rows ``first`` and ``second`` of ``s``."""
+        s = np.ascontiguousarray(s, dtype=np.float64)
+        if self._is_huge(s):
+            return super().union_evidence(prior, s, first, second)
+        sums, total = np.empty(len(first)), s[:, :-1].sum(axis=1)
+        pairs = (np.ascontiguousarray(rows, dtype=np.intp) for rows in (first, second))
+        pair_log_gamma_sums(s, prior.lam, *pairs, sums, 1)
+        return self._evidence(prior, sums, total[first] + total[second])
+
+    @staticmethod
+    def _is_huge(s):
+        return s.size > 0 and s.max() > _LARGEST
+
+    @staticmethod
+    def _evidence(prior, log_gammas, total):
+        """From sums of lnGamma(lam + S) and totals of counts, each (n,)."""
+        rises = log_gammas - prior.log_gamma.sum()
+        return rises - (gammaln(prior.total + total) - gammaln(prior.total))
 
     def coefficients(self, prior, s):
         out = np.zeros(s.shape)
@@ -156,7 +176,13 @@ class MultinomialLikelihood(Likelihood):
 
     def document_parameters(self, prior, s):
         """``exp E[log phi_kv]`` as a table (V, K)."""
-        return np.ascontiguousarray(np.exp(expected_log_phi(prior, s[:, :-1])).T)
+        a = prior.lam + s[:, :-1]
+        if self._is_huge(a):
+            return np.ascontiguousarray(np.exp(expected_log_phi(prior, s[:, :-1])).T)
+        table = np.empty(a.shape)
+        exp_digamma(a.ravel(), table.ravel())
+        table *= np.exp(-digamma(a.sum(axis=1)))[:, np.newaxis]
+        return np.ascontiguousarray(table.T)
 
     def document_step(self, params, docs, doc_prior, settings, **given):
         """Local step of documents of words; their entries' types share responsibilities (5.3.5)."""

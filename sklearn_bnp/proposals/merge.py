@@ -98,7 +98,7 @@ class Merge(Proposal):
     @staticmethod
     def _data_gain(model, totals, i, j):
         own = model.likelihood.evidence(model.prior, totals.s)
-        return model.likelihood.evidence(model.prior, totals.s[i] + totals.s[j]) - own[i] - own[j]
+        return model.likelihood.union_evidence(model.prior, totals.s, i, j) - own[i] - own[j]
 
     def _several(self, context, near):
         """Nodes of more than two members that a uniform sample does not clearly speak against."""

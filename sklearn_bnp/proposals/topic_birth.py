@@ -96,8 +96,8 @@ class TopicBirth(Proposal):
             created = context.new_uids(len(creation.s))
             room -= len(created) - 1
             trials.append(AdoptTrial(self.kind, uid, created, creation.s, retires=True))
-            # in batches that were not visited the target is still there
-            trials.append(UndoTrial(self.kind, (uid, *created), context.new_uids(1)))
+            # in batches that were not visited the target is still there, and failures go by its name
+            trials.append(UndoTrial(self.kind, (uid, *created), (uid,)))
         self._resting = len(trials) > 0
         return trials
 

@@ -64,12 +64,12 @@ class _Nested:
             mass=sample.mass, start=start, want_resp=True,
         )  # fmt: skip
 
-    def settle(self, sample, s, start):
+    def settle(self, sample, s):
         """Passes until they gain little."""
         last = -np.inf
         for _ in range(_SETTLING_PASSES):
-            step = self.step(sample, s, _ITERATIONS, start)
-            s, start = step.s * (self.sample.total / sample.total), step.counts
+            step = self.step(sample, s, _ITERATIONS)
+            s = step.s * (self.sample.total / sample.total)
             value = self.gain(step, sample)
             if value - last < _SETTLED * sample.total:
                 break
@@ -89,7 +89,7 @@ class _Nested:
         )
         s = step.s * scale
         own = self.evidence(s)
-        gain += self.evidence(s[i] + s[j]) - own[i] - own[j]
+        gain += self.model.likelihood.union_evidence(self.model.prior, s, i, j) - own[i] - own[j]
         open_ = np.flatnonzero(gain > 0)
         if len(open_):
             entropy = np.empty(len(open_))
@@ -190,7 +190,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
         settled = i > 1 and len(kept) == n
     if len(s) < 2:
         return None
-    step = nested.settle(some, s, start)
+    step = nested.settle(some, s)
     step = nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS)
     return TopicCreation(step.s, nested.gain(step, sample))
 

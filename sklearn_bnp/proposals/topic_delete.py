@@ -26,9 +26,9 @@ class DeleteTrial:
 
     kind = "delete"
 
-    def __init__(self, target, absorbers, created, model, theta, doc_prior):
-        self.target, self.removed, self.created = target, (target, *absorbers), tuple(created)
-        self._absorbers = absorbers
+    def __init__(self, target, absorbers, model, theta, doc_prior):
+        self.target, self.removed = target, (target, *absorbers)
+        self.created = self._absorbers = tuple(absorbers)  # memories of them stay
         self._model, self._theta, self._prior = model, theta, doc_prior
         self.rows = {}
         self._start()
@@ -149,11 +149,7 @@ class TopicDelete(Proposal):
             near = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
             theta = model.likelihood.document_parameters(model.prior, totals.s[near])
-            trials.append(
-                DeleteTrial(
-                    uid, totals.uids[near].tolist(), context.new_uids(len(near)), model, theta, prior
-                )
-            )
+            trials.append(DeleteTrial(uid, totals.uids[near].tolist(), model, theta, prior))
         return trials
 
     @staticmethod

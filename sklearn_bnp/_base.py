@@ -52,18 +52,18 @@ def leaves_model_on_error(method):
     return guarded
 
 
-def batch_length(estimator, n_rows):
-    """Rows a batch, from what the user set."""
+def number_of_batches(estimator, n_rows):
+    """Batches that rows are cut into, from what the user set; there may be fewer rows."""
     size, number = estimator.batch_size, estimator.n_batches
     if size is not None and number is not None:
         raise ValueError(f"batch_size={size} and n_batches={number} are both set; set one of them.")
     if estimator.learning_method == "full":
-        return n_rows
-    if size is not None:
-        return int(size)
+        return 1
     if number is not None:
-        return max(1, -(-n_rows // int(number)))
-    return max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
+        return int(number)
+    if size is None:
+        size = max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
+    return -(-n_rows // int(size))
 
 
 def threads(n_jobs):

@@ -50,7 +50,7 @@ class DPMixtureVB(MixturePredictor):
     batch_size : int, default=None
         Rows a batch; by default ten batches of at least 4096 rows.
     n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
+        Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
     n_nonzero_resp : int, default=None
         At most this many components share a row (the L of L-sparse responsibilities); all if None.
     max_iter : int, default=100
@@ -258,7 +258,7 @@ class DPMixtureVB(MixturePredictor):
         best = None
         with blas_on_one_thread():
             resp = _base.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, _base.batch_length(self, len(X)), resp)
+            source = ArraySource(X, weight, _base.number_of_batches(self, len(X)), resp)
             model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
             for _ in range(self.n_init):
                 learner = self._fit_once(_base.make_learner(self, model, rng), source)
@@ -352,7 +352,7 @@ class DPMixtureVB(MixturePredictor):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
         batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
-        source = ArraySource(batch.x, batch.weight, len(batch.x), batch.resp)
+        source = ArraySource(batch.x, batch.weight, resp=batch.resp)
         learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
         learner.start(_base.starting_statistics(self, learner.model.likelihood, source, rng))
         return learner, batch

@@ -8,6 +8,7 @@ import pytest
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
 from sklearn_bnp.core.batches import ArraySource
+from sklearn_bnp.core.learner import Learner
 
 from .estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
 
@@ -156,6 +157,28 @@ def test_any_batch_size(batch_size):
     assert same_partition(model.predict(X), truth)
 
 
+@pytest.mark.parametrize(
+    "n_rows, n_batches", [(11, 10), (11, 6), (300, 7), (12, 12), (7, 10), (1, 3), (10**6, 999)]
+)
+def test_as_many_batches_as_asked_for(n_rows, n_batches):
+    source = ArraySource(np.zeros((n_rows, 1)), None, n_batches)
+    sizes = [len(batch.x) for batch in source.batches()]
+    assert len(sizes) == len(source) == min(n_batches, n_rows)
+    assert sum(sizes) == n_rows and min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
+
+
+def test_a_fit_visits_as_many_batches_as_asked_for(monkeypatch):
+    visits = []
+
+    def visit(self, batch, *, visit=Learner.visit, **kwargs):
+        visits.append(batch.batch_id)
+        visit(self, batch, **kwargs)
+
+    monkeypatch.setattr(Learner, "visit", visit)
+    DPMixtureVB(n_batches=10, max_iter=0, random_state=0).fit(X[:11])
+    assert sorted(visits) == list(range(10))
+
+
 @pytest.mark.parametrize("n_batches", [1, 7, 1000])
 def test_any_number_of_batches(n_batches):
     assert same_partition(fitted(X, n_batches=n_batches).predict(X), truth)
@@ -211,7 +234,7 @@ def test_memory_map_is_never_copied(on_disk, learning_method):
 
 
 def test_a_sample_of_rows_costs_no_memory_for_the_others():
-    source = ArraySource(np.broadcast_to(np.zeros(1), (10_000_000, 1)), None, 1000)
+    source = ArraySource(np.broadcast_to(np.zeros(1), (10_000_000, 1)), None, 10_000)
     rng = np.random.RandomState(0)
     assert peak_memory(lambda: source.sample(500, rng)) < 1e6
     assert len(source.sample(500, rng)[0]) == 500

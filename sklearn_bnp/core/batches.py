@@ -79,12 +79,22 @@ def _is_mapped(x):
 
 
 class ArraySource:
-    """Consecutive slices of an array, visited in random order."""
+    """Consecutive slices of an array, visited in random order.
 
-    def __init__(self, x, weight, batch_size, resp=None):
+    Parameters
+    ----------
+    x : ndarray, shape (n, D)
+    weight : ndarray, shape (n,), or None
+    n_batches : int
+        As many slices, of nearly equal size; one a row if that is more than there are rows.
+    resp : ndarray, shape (n, K), or None
+        Responsibilities to begin with.
+    """
+
+    def __init__(self, x, weight, n_batches=1, resp=None):
         self.x, self.weight, self.resp = x, weight, resp
-        n_batches = max(1, -(-len(x) // batch_size))
-        self.edges = np.linspace(0, len(x), n_batches + 1).astype(int)
+        n_batches = max(1, min(n_batches, len(x)))
+        self.edges = np.arange(n_batches + 1) * len(x) // n_batches
 
     def __len__(self):
         return len(self.edges) - 1

@@ -118,8 +118,9 @@ def starting_responsibilities(estimator, x, rng):
     return check_responsibilities(resp, len(x))
 
 
-def starting_statistics(estimator, likelihood, source, rng):
+def starting_statistics(estimator, learner, source):
     """Statistics (K, P) from which the first parameters are found."""
+    likelihood = learner.model.likelihood
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
     n_components, means = estimator.n_components, estimator.means_init
@@ -131,7 +132,11 @@ def starting_statistics(estimator, likelihood, source, rng):
     if means is not None:
         means = check_means(means, n_components, source.x.shape[1])
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
-    return seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
+    s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
+    if learner.scheduler.proposals:
+        return s
+    empty = np.zeros((n_components - len(s), s.shape[1]))  # a fixed number stays what it is
+    return np.concatenate([s, empty])
 
 
 def _settled(learner):

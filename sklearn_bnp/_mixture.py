@@ -275,7 +275,7 @@ class DPMixtureVB(MixturePredictor):
         learner.start(
             self._learner_.totals.s
             if self._is_warm and source.resp is None
-            else _base.starting_statistics(self, learner.model.likelihood, source, learner.rng)
+            else _base.starting_statistics(self, learner, source)
         )
         with Progress(self.verbose, type(self).__name__) as progress:
             if self.learning_method == "stochastic" and self.max_iter > 0:
@@ -354,7 +354,7 @@ class DPMixtureVB(MixturePredictor):
         batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
         source = ArraySource(batch.x, batch.weight, resp=batch.resp)
         learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
-        learner.start(_base.starting_statistics(self, learner.model.likelihood, source, rng))
+        learner.start(_base.starting_statistics(self, learner, source))
         return learner, batch
 
     def _present_learner(self, batch):

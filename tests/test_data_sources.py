@@ -340,6 +340,21 @@ def test_identical_rows(observation, value):
     assert streamed.n_components_ == 1
 
 
+@pytest.mark.parametrize("rows", [np.full((50, 3), 2.5), np.repeat(np.eye(3), 20, axis=0)])
+@pytest.mark.parametrize("init_params", ["k-means++", "random"])
+@pytest.mark.parametrize("allocation", ["dp", "dirichlet"])
+def test_fixed_truncation_keeps_its_components(observation, rows, init_params, allocation):
+    """Also where fewer rows differ."""
+    settings = {"proposals": None, "init_params": init_params, "allocation": allocation}
+    model = fitted(rows, observation, n_components=5, **settings)
+    assert model.n_components_ == len(model.weights_) == len(model.means_) == 5
+    assert model.weights_.min() > 0
+    stochastic = {**settings, "learning_method": "stochastic", "max_iter": 2}
+    assert fitted(rows, observation, n_components=5, **stochastic).n_components_ == 5
+    streamed = DPMixtureVB(5, observation=observation, **settings, random_state=0)
+    assert streamed.partial_fit(rows[:7]).partial_fit(rows).n_components_ == 5
+
+
 def test_two_distinct_rows():
     rows = np.repeat([[0.0, 0.0], [1.0, 1.0]], [20, 30], axis=0)
     model = fitted(rows)

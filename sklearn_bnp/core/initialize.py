@@ -15,6 +15,8 @@ _SEED_ROWS_A_COMPONENT = 100
 def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
     """Statistics (K, P) of a sample of rows, each given to the nearest of K seeds.
 
+    There are fewer where fewer than K rows differ.
+
     Parameters
     ----------
     means : ndarray, shape (K, D), or None

@@ -1,14 +1,11 @@
 """Data of any type, layout, scale and size, and data that leave little to model."""
 
-import tracemalloc
 from functools import cache
 
 import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.batches import ArraySource
-from sklearn_bnp.core.learner import Learner
 
 from .estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
 
@@ -146,112 +143,6 @@ def test_data_frame():
     assert np.array_equal(out.to_numpy(), model.predict_proba(frame))
     weight = pandas.Series(np.ones(300), index=np.arange(300)[::-1])
     assert model.partial_fit(frame, sample_weight=weight).n_components_ == K
-
-
-# ---------------------------------------------------------------------- batches
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 299, 10_000])
-def test_any_batch_size(batch_size):
-    model = fitted(X, batch_size=batch_size)
-    assert same_partition(model.predict(X), truth)
-
-
-@pytest.mark.parametrize(
-    "n_rows, n_batches", [(11, 10), (11, 6), (300, 7), (12, 12), (7, 10), (1, 3), (10**6, 999)]
-)
-def test_as_many_batches_as_asked_for(n_rows, n_batches):
-    source = ArraySource(np.zeros((n_rows, 1)), None, n_batches)
-    sizes = [len(batch.x) for batch in source.batches()]
-    assert len(sizes) == len(source) == min(n_batches, n_rows)
-    assert sum(sizes) == n_rows and min(sizes) >= 1 and max(sizes) - min(sizes) <= 1
-
-
-def test_a_fit_visits_as_many_batches_as_asked_for(monkeypatch):
-    visits = []
-
-    def visit(self, batch, *, visit=Learner.visit, **kwargs):
-        visits.append(batch.batch_id)
-        visit(self, batch, **kwargs)
-
-    monkeypatch.setattr(Learner, "visit", visit)
-    DPMixtureVB(n_batches=10, max_iter=0, random_state=0).fit(X[:11])
-    assert sorted(visits) == list(range(10))
-
-
-@pytest.mark.parametrize("n_batches", [1, 7, 1000])
-def test_any_number_of_batches(n_batches):
-    assert same_partition(fitted(X, n_batches=n_batches).predict(X), truth)
-
-
-# ---------------------------------------------------------------------- memory maps
-
-
-@pytest.fixture(scope="module")
-def on_disk(tmp_path_factory):
-    """Memory map of 200,000 rows of 20 float64, 32 MB, written piece by piece."""
-    path = tmp_path_factory.mktemp("data") / "rows.dat"
-    rng = np.random.default_rng(0)
-    centers = 4.0 * rng.normal(size=(3, 20))
-    with open(path, "wb") as file:
-        for _ in range(20):
-            rows = centers[rng.integers(3, size=10_000)] + rng.normal(size=(10_000, 20))
-            file.write(rows.tobytes())
-    return np.memmap(path, dtype=np.float64, mode="r", shape=(200_000, 20))
-
-
-def peak_memory(call):
-    """Bytes allocated at the worst moment of a call."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_memory_map_equals_array(on_disk):
-    rows = on_disk[:3000]
-    mapped, loaded = (
-        DPMixtureVB(batch_size=500, random_state=0).fit(x) for x in (rows, rows[:] + 0)
-    )
-    assert_same_state(public_state(mapped), public_state(loaded))
-    assert mapped.partial_fit(rows[:700]).n_components_ == 3
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("learning_method", ["memoized", "full", "stochastic"])
-def test_memory_map_is_never_copied(on_disk, learning_method):
-    model = DPMixtureVB(
-        3, batch_size=2000, learning_method=learning_method, max_iter=4, random_state=0
-    )
-    short = peak_memory(lambda: model.fit(on_disk[:50_000]))
-    long = peak_memory(lambda: model.fit(on_disk))
-    assert model.n_components_ == 3
-    # a batch, statistics, and samples of rows for the proposals, whose size knows a limit
-    assert long < on_disk.nbytes * 2 / 3
-    assert long - short < (on_disk.nbytes * 3 / 4) / 5
-
-
-def test_a_sample_of_rows_costs_no_memory_for_the_others():
-    source = ArraySource(np.broadcast_to(np.zeros(1), (10_000_000, 1)), None, 10_000)
-    rng = np.random.RandomState(0)
-    assert peak_memory(lambda: source.sample(500, rng)) < 1e6
-    assert len(source.sample(500, rng)[0]) == 500
-
-
-def test_predictions_of_a_memory_map_are_made_in_blocks(on_disk):
-    model = DPMixtureVB(batch_size=2000, random_state=0).fit(on_disk[:10_000])
-    labels = 8 * len(on_disk)
-    for method in (model.predict, model.score_samples):
-        assert peak_memory(lambda: method(on_disk)) < 2 * labels + 2e6  # noqa: B023
-
-
-def test_integers_on_disk_stay_integers(tmp_path):
-    rows = np.memmap(tmp_path / "bytes.dat", dtype=np.uint8, mode="w+", shape=(100_000, 30))
-    rows[:] = np.random.default_rng(0).integers(0, 9, size=rows.shape)
-    model = DPMixtureVB(batch_size=2000, max_components=2, max_iter=0, random_state=0)
-    assert peak_memory(lambda: model.fit(rows)) < 8 * rows.size / 2
 
 
 # ---------------------------------------------------------------------- scales

@@ -15,6 +15,9 @@ from ..observation.base import Moments
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
+# Row numbers that are permuted at a time. Of more rows, runs of at least so many stay near each other
+# in random order: a page of a memory map is then read for more than one of its rows.
+_PERMUTED_ROWS, _RUN_ROWS = 2**17, 64
 
 
 class Block(NamedTuple):
@@ -78,6 +81,21 @@ def _is_mapped(x):
     return False
 
 
+def _shuffled_rows(n_rows, rng):
+    """Parts of a random order of ``n_rows`` row numbers, of which few are held at a time.
+
+    Runs of rows are permuted, then the rows of many runs from all over the data.
+    """
+    if n_rows <= _PERMUTED_ROWS:
+        yield rng.permutation(n_rows)
+        return
+    length = max(_RUN_ROWS, -(-n_rows // _PERMUTED_ROWS))
+    runs = rng.permutation(-(-n_rows // length))
+    for some in np.array_split(runs, -(-n_rows // _PERMUTED_ROWS)):
+        rows = np.add.outer(some * length, np.arange(length)).ravel()
+        yield rng.permutation(rows[rows < n_rows])
+
+
 class ArraySource:
     """Consecutive slices of an array, visited in random order.
 
@@ -127,6 +145,15 @@ class ArraySource:
         """All batches, in random order if an rng is given."""
         order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         return (self.batch(i) for i in order)
+
+    def shuffled(self, rng):
+        """Batches of rows from all over the data, which are drawn without replacement."""
+        parts, held = _shuffled_rows(self.n_rows, rng), np.empty(0, dtype=np.intp)
+        for size in np.diff(self.edges):
+            while len(held) < size:
+                held = np.concatenate([held, next(parts)])
+            yield self.rows(np.sort(held[:size]))
+            held = held[size:]
 
     def without_responsibilities(self):
         """The same batches, to be given responsibilities by local steps."""

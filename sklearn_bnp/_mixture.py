@@ -48,7 +48,12 @@ class DPMixtureVB(MixturePredictor):
         Memoized (Alg. 3.3), one batch of everything (Alg. 3.1), or stochastic (Alg. 3.2)
         inference. The stochastic method makes no proposals.
     batch_size : int, default=None
-        Rows a batch; by default ten batches of at least 4096 rows.
+        Rows a batch; by default ten batches of at least 4096 rows. To fit a memory map of any length
+        with D columns in b batches takes ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 *
+        (n + 4000) * K)`` bytes and 4 MB at the most, where n is the rows of a batch, or 4096 if they
+        are more, m the greatest of 5 n, 2000 and ``100 * n_components``, K the largest number of
+        components in the model and on trial, and P the length of their statistics (D (D + 3) / 2 + 1
+        for full covariances, 2 D + 1 for diagonal ones).
     n_batches : int, default=None
         Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
     n_nonzero_resp : int, default=None
@@ -264,7 +269,6 @@ class DPMixtureVB(MixturePredictor):
                 learner = self._fit_once(_base.make_learner(self, model, rng), source)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
-        best.forget_batches()
         best.mass_seen = source.total_weight
         _base.publish(self, best)
         _base.warn_if_not_converged(self)
@@ -285,6 +289,7 @@ class DPMixtureVB(MixturePredictor):
                 )  # fmt: skip
             else:
                 learner.fit(source, self.max_iter, self.tol, progress.show)
+        learner.forget_batches()
         return learner
 
     @property

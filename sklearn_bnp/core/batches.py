@@ -18,6 +18,8 @@ BLOCK_ROWS = 4096
 # Row numbers that are permuted at a time. Of more rows, runs of at least so many stay near each other
 # in random order: a page of a memory map is then read for more than one of its rows.
 _PERMUTED_ROWS, _RUN_ROWS = 2**17, 64
+# Numbers that a sample of a memory map may hold however few rows a batch has.
+_SAMPLE_NUMBERS = 200_000
 
 
 class Block(NamedTuple):
@@ -167,8 +169,15 @@ class ArraySource:
         """Rows of any batches, as a batch of their own."""
         return Batch(None, self.x[rows], None if self.weight is None else self.weight[rows])
 
-    def sample(self, n_rows, rng):
-        """Up to ``n_rows`` rows without replacement, with their weights."""
+    def sample(self, n_rows, rng, *, least=1000):
+        """Up to ``n_rows`` rows without replacement, with their weights.
+
+        Of a memory map no more than two batches have, unless these are fewer than ``least`` rows or
+        hold few numbers.
+        """
+        if self.rows_in_memory < self.n_rows:
+            most = max(least, 2 * self.rows_in_memory, _SAMPLE_NUMBERS // max(1, self.x.shape[1]))
+            n_rows = min(n_rows, most)
         rows = slice(None)
         if n_rows < self.n_rows:  # rng.choice would permute the numbers of all rows
             rows = np.sort(sample_without_replacement(self.n_rows, n_rows, random_state=rng))

@@ -49,9 +49,7 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
     """
     for _ in range(max_iter):
         start = time.perf_counter()
-        order = learner.rng.permutation(source.n_rows)
-        for rows in np.array_split(order, len(source)):
-            batch = source.rows(np.sort(rows))
+        for batch in source.shuffled(learner.rng):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(

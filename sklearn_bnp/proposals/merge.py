@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._entropies import union_entropies
-from .affinity import nearest, reassignment_loss
+from .affinity import nearest, reassignment_loss, union_evidence
 from .agglomeration import agglomerate
 from .base import Failures, Proposal, UnionTrial
 
@@ -97,8 +98,9 @@ class Merge(Proposal):
 
     @staticmethod
     def _data_gain(model, totals, i, j):
-        own = model.likelihood.evidence(model.prior, totals.s)
-        return model.likelihood.evidence(model.prior, totals.s[i] + totals.s[j]) - own[i] - own[j]
+        evidence = partial(model.likelihood.evidence, model.prior)
+        own = evidence(totals.s)
+        return union_evidence(evidence, totals.s, i, j) - own[i] - own[j]
 
     @staticmethod
     def _allocation_gain(model, totals, groups):

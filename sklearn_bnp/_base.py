@@ -64,18 +64,18 @@ def set_observation(estimator, params):
     return params
 
 
-def batch_length(estimator, n_rows):
-    """Rows a batch, from what the user set."""
+def number_of_batches(estimator, n_rows):
+    """Batches that rows are cut into, from what the user set; there may be fewer rows."""
     size, number = estimator.batch_size, estimator.n_batches
     if size is not None and number is not None:
         raise ValueError(f"batch_size={size} and n_batches={number} are both set; set one of them.")
     if estimator.learning_method == "full":
-        return n_rows
-    if size is not None:
-        return int(size)
+        return 1
     if number is not None:
-        return max(1, -(-n_rows // int(number)))
-    return max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
+        return int(number)
+    if size is None:
+        size = max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
+    return -(-n_rows // int(size))
 
 
 def threads(n_jobs):
@@ -130,8 +130,9 @@ def starting_responsibilities(estimator, x, rng):
     return check_responsibilities(resp, len(x))
 
 
-def starting_statistics(estimator, likelihood, source, rng):
+def starting_statistics(estimator, learner, source):
     """Statistics (K, P) from which the first parameters are found."""
+    likelihood = learner.model.likelihood
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
     n_components, means = estimator.n_components, estimator.means_init
@@ -143,7 +144,11 @@ def starting_statistics(estimator, likelihood, source, rng):
     if means is not None:
         means = check_means(means, n_components, source.x.shape[1])
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
-    return seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
+    s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
+    if learner.scheduler.proposals:
+        return s
+    empty = np.zeros((n_components - len(s), s.shape[1]))  # a fixed number stays what it is
+    return np.concatenate([s, empty])
 
 
 def totals_without_seeds(learner):

@@ -48,9 +48,14 @@ class DPMixtureVB(MixturePredictor):
         Memoized (Alg. 3.3), one batch of everything (Alg. 3.1), or stochastic (Alg. 3.2)
         inference. The stochastic method makes no proposals.
     batch_size : int, default=None
-        Rows a batch; by default ten batches of at least 4096 rows.
+        Rows a batch; by default ten batches of at least 4096 rows. To fit a memory map of any length
+        with D columns in b batches takes ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 *
+        (n + 4000) * K)`` bytes and 4 MB at the most, where n is the rows of a batch, or 4096 if they
+        are more, m the greatest of 5 n, 2000 and ``100 * n_components``, K the largest number of
+        components in the model and on trial, and P the length of their statistics (D (D + 3) / 2 + 1
+        for full covariances, 2 D + 1 for diagonal ones).
     n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
+        Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
     n_nonzero_resp : int, default=None
         At most this many components share a row (the L of L-sparse responsibilities); all if None.
     max_iter : int, default=100
@@ -258,13 +263,12 @@ class DPMixtureVB(MixturePredictor):
         best = None
         with blas_on_one_thread():
             resp = _base.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, _base.batch_length(self, len(X)), resp)
+            source = ArraySource(X, weight, _base.number_of_batches(self, len(X)), resp)
             model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
             for _ in range(self.n_init):
                 learner = self._fit_once(_base.make_learner(self, model, rng), source)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
-        best.forget_batches()
         best.mass_seen = source.total_weight
         _base.publish(self, best)
         _base.warn_if_not_converged(self)
@@ -275,7 +279,7 @@ class DPMixtureVB(MixturePredictor):
         learner.start(
             self._learner_.totals.s
             if self._is_warm and source.resp is None
-            else _base.starting_statistics(self, learner.model.likelihood, source, learner.rng)
+            else _base.starting_statistics(self, learner, source)
         )
         with Progress(self.verbose, type(self).__name__) as progress:
             if self.learning_method == "stochastic" and self.max_iter > 0:
@@ -285,6 +289,7 @@ class DPMixtureVB(MixturePredictor):
                 )  # fmt: skip
             else:
                 learner.fit(source, self.max_iter, self.tol, progress.show)
+        learner.forget_batches()
         return learner
 
     @property
@@ -352,9 +357,9 @@ class DPMixtureVB(MixturePredictor):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
         batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
-        source = ArraySource(batch.x, batch.weight, len(batch.x), batch.resp)
+        source = ArraySource(batch.x, batch.weight, resp=batch.resp)
         learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
-        learner.start(_base.starting_statistics(self, learner.model.likelihood, source, rng))
+        learner.start(_base.starting_statistics(self, learner, source))
         return learner, batch
 
     def _present_learner(self, batch):

@@ -290,13 +290,13 @@ class HDPTopicVB(TopicPredictor):
             learner = _topic_setup.make_learner(self, model, rng)
             start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
             learner.start(start.s)
-            n_batches = -(-corpus.n_documents // _base.batch_length(self, corpus.n_documents))
+            n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = DocumentSource(start.documents, n_batches)
             with Progress(self.verbose, type(self).__name__) as progress:
                 if self.learning_method == "stochastic" and self.max_iter > 0:
                     fit_stochastic(
                         learner, source, self.max_iter, self.learning_decay, self.learning_offset,
-                        progress.show, draw=DocumentSource.batches,
+                        progress.show,
                     )  # fmt: skip
                 else:
                     learner.fit(source, self.max_iter, self.tol, progress.show)

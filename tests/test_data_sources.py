@@ -1,13 +1,11 @@
 """Data of any type, layout, scale and size, and data that leave little to model."""
 
-import tracemalloc
 from functools import cache
 
 import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.batches import ArraySource
 
 from .estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
 
@@ -147,90 +145,6 @@ def test_data_frame():
     assert model.partial_fit(frame, sample_weight=weight).n_components_ == K
 
 
-# ---------------------------------------------------------------------- batches
-
-
-@pytest.mark.parametrize("batch_size", [1, 7, 299, 10_000])
-def test_any_batch_size(batch_size):
-    model = fitted(X, batch_size=batch_size)
-    assert same_partition(model.predict(X), truth)
-
-
-@pytest.mark.parametrize("n_batches", [1, 7, 1000])
-def test_any_number_of_batches(n_batches):
-    assert same_partition(fitted(X, n_batches=n_batches).predict(X), truth)
-
-
-# ---------------------------------------------------------------------- memory maps
-
-
-@pytest.fixture(scope="module")
-def on_disk(tmp_path_factory):
-    """Memory map of 200,000 rows of 20 float64, 32 MB, written piece by piece."""
-    path = tmp_path_factory.mktemp("data") / "rows.dat"
-    rng = np.random.default_rng(0)
-    centers = 4.0 * rng.normal(size=(3, 20))
-    with open(path, "wb") as file:
-        for _ in range(20):
-            rows = centers[rng.integers(3, size=10_000)] + rng.normal(size=(10_000, 20))
-            file.write(rows.tobytes())
-    return np.memmap(path, dtype=np.float64, mode="r", shape=(200_000, 20))
-
-
-def peak_memory(call):
-    """Bytes allocated at the worst moment of a call."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_memory_map_equals_array(on_disk):
-    rows = on_disk[:3000]
-    mapped, loaded = (
-        DPMixtureVB(batch_size=500, random_state=0).fit(x) for x in (rows, rows[:] + 0)
-    )
-    assert_same_state(public_state(mapped), public_state(loaded))
-    assert mapped.partial_fit(rows[:700]).n_components_ == 3
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("learning_method", ["memoized", "full", "stochastic"])
-def test_memory_map_is_never_copied(on_disk, learning_method):
-    model = DPMixtureVB(
-        3, batch_size=2000, learning_method=learning_method, max_iter=4, random_state=0
-    )
-    short = peak_memory(lambda: model.fit(on_disk[:50_000]))
-    long = peak_memory(lambda: model.fit(on_disk))
-    assert model.n_components_ == 3
-    # a batch, statistics, and samples of rows for the proposals, whose size knows a limit
-    assert long < on_disk.nbytes * 2 / 3
-    assert long - short < (on_disk.nbytes * 3 / 4) / 5
-
-
-def test_a_sample_of_rows_costs_no_memory_for_the_others():
-    source = ArraySource(np.broadcast_to(np.zeros(1), (10_000_000, 1)), None, 1000)
-    rng = np.random.RandomState(0)
-    assert peak_memory(lambda: source.sample(500, rng)) < 1e6
-    assert len(source.sample(500, rng)[0]) == 500
-
-
-def test_predictions_of_a_memory_map_are_made_in_blocks(on_disk):
-    model = DPMixtureVB(batch_size=2000, random_state=0).fit(on_disk[:10_000])
-    labels = 8 * len(on_disk)
-    for method in (model.predict, model.score_samples):
-        assert peak_memory(lambda: method(on_disk)) < 2 * labels + 2e6  # noqa: B023
-
-
-def test_integers_on_disk_stay_integers(tmp_path):
-    rows = np.memmap(tmp_path / "bytes.dat", dtype=np.uint8, mode="w+", shape=(100_000, 30))
-    rows[:] = np.random.default_rng(0).integers(0, 9, size=rows.shape)
-    model = DPMixtureVB(batch_size=2000, max_components=2, max_iter=0, random_state=0)
-    assert peak_memory(lambda: model.fit(rows)) < 8 * rows.size / 2
-
-
 # ---------------------------------------------------------------------- scales
 
 
@@ -315,6 +229,21 @@ def test_identical_rows(observation, value):
     assert fitted(rows, observation, n_components=5).n_components_ == 1
     streamed = DPMixtureVB(observation=observation).partial_fit(rows[:20]).partial_fit(rows)
     assert streamed.n_components_ == 1
+
+
+@pytest.mark.parametrize("rows", [np.full((50, 3), 2.5), np.repeat(np.eye(3), 20, axis=0)])
+@pytest.mark.parametrize("init_params", ["k-means++", "random"])
+@pytest.mark.parametrize("allocation", ["dp", "dirichlet"])
+def test_fixed_truncation_keeps_its_components(observation, rows, init_params, allocation):
+    """Also where fewer rows differ."""
+    settings = {"proposals": None, "init_params": init_params, "allocation": allocation}
+    model = fitted(rows, observation, n_components=5, **settings)
+    assert model.n_components_ == len(model.weights_) == len(model.means_) == 5
+    assert model.weights_.min() > 0
+    stochastic = {**settings, "learning_method": "stochastic", "max_iter": 2}
+    assert fitted(rows, observation, n_components=5, **stochastic).n_components_ == 5
+    streamed = DPMixtureVB(5, observation=observation, **settings, random_state=0)
+    assert streamed.partial_fit(rows[:7]).partial_fit(rows).n_components_ == 5
 
 
 def test_two_distinct_rows():

@@ -78,6 +78,19 @@ def test_one_row_a_batch():
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.parametrize("weighted", [0, 1])
+def test_some_batches_have_weights(weighted):
+    """No weights are weights of 1, also among rows that proposals look at together."""
+    model, plain = (DPMixtureVB(random_state=0) for _ in range(2))
+    for _ in range(3):
+        for i, batch in enumerate(BATCHES):
+            weight = np.ones(len(batch)) if i % 2 == weighted else None
+            model.partial_fit(batch, sample_weight=weight, batch_id=i)
+            plain.partial_fit(batch, batch_id=i)
+    assert model.n_components_ == plain.n_components_
+    assert model.lower_bound_ == pytest.approx(plain.lower_bound_)
+
+
 def test_weights_count():
     model = DPMixtureVB(random_state=0)
     for batch in BATCHES:

@@ -46,7 +46,9 @@ def union_entropies(
     out[:] = 0
     if n == 0 or M == 0:
         return
-    cdef const double* weight_p = NULL if weight is None else &weight[0]
+    cdef const double* weight_p = NULL
+    if weight is not None:      # a conditional expression would lose the const, which is a warning
+        weight_p = &weight[0]
     cdef double* parts = <double*>calloc(n_chunks * M, sizeof(double))
     if parts == NULL:
         raise MemoryError("no memory for the entropies of unions")

@@ -9,21 +9,23 @@ Design note
     accumulators of its own, and the chunks' sums are added in order. How many threads there are
     thus never changes a bit of the result.
 (c) With data in many dimensions most responsibilities are 0 to the last bit. Those below
-    ``RESP_FLOOR`` times the largest of the row are cleared, and a tile's summary step walks over the
-    others one by one (four rows at a time, bucketed by component) where that is cheaper than
-    the matrix product.
-(d) float32 rows keep float32 in the products; sums over tiles are in float64.
+    ``RESP_FLOOR`` times the largest of the row are cleared, and the summary step of tiles with few
+    others walks over these, component by component, at the end of the chunk (`pair_sums.h`).
+(d) All work space of a call is one block. The C library gives the same one to the next call; many
+    small ones, it returns to the system, and fresh pages took 6 % of the time.
+(e) float32 rows keep float32 in the products; sums over tiles are in float64.
 
 These functions trust their callers; shapes and values are checked in the Python that calls them.
 """
-from cython.parallel cimport prange
-from libc.stdlib cimport calloc, free, malloc
+from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from cython cimport floating
 
 from ._tiles cimport (
-    Problem, features, flush, gemm, keep_top, softmax_rows_d, softmax_rows_f, summarise_tile,
-    tile_rows,
+    LANES, Pairs, Problem, add_product, aligned_bytes, collect_pairs, features, gemm,
+    keep_top, pairs_place, softmax, sum_pairs, tile_rows, transpose,
 )
 
 
@@ -35,9 +37,7 @@ cpdef enum Quadratic:
     SPHERICAL = 3   # |x|^2
 
 cdef Py_ssize_t CHUNK_ROWS = 1024
-cdef Py_ssize_t FLUSH_ROWS = 256            # rows that float32 sums run over before they join float64
 cdef double RESP_FLOOR = 1e-16              # relative to the row's largest: below the last bit of a sum
-cdef double SPARSE_BELOW = 0.4              # share of nonzeros under which walking beats the product
 
 
 def n_statistics(Py_ssize_t D, Quadratic quadratic, bint linear):
@@ -52,99 +52,90 @@ def n_statistics(Py_ssize_t D, Quadratic quadratic, bint linear):
 
 
 cdef struct Work:
-    # Buffers of one thread. `weighted` and `partial` may be NULL: not needed.
+    # Buffers of one thread. `wide` and `partial` are for float32 alone.
     void* features      # (tile, P)
-    void* scratch       # (K + 8,)
-    void* weighted      # (tile, K) responsibilities times mass and weight
-    void* partial       # (K, P) float32 sums on their way to float64
-    void* values        # (tile * K,)
-    Py_ssize_t* rows    # (K + 1 + tile * K,)
+    void* weights       # (tile, ld) log weights, then weighted responsibilities
+    void* scratch       # (2 ld,)
+    float* partial      # (P, K) float32 sums of a tile
+    double* wide        # (P, K) those of the tiles of a chunk
+    Pairs pairs
+    Py_ssize_t tile, ld
 
 
-cdef bint _allocate(Work* work, Problem q, Py_ssize_t tile, Py_ssize_t itemsize, bint weighted,
-                    bint partial) noexcept nogil:
-    work.features = malloc(tile * q.P * itemsize)
-    work.scratch = malloc((q.K + 8) * itemsize)
-    work.weighted = malloc(tile * q.K * itemsize) if weighted else NULL
-    work.partial = calloc(q.K * q.P, itemsize) if partial else NULL
-    work.values = malloc(tile * q.K * itemsize)
-    work.rows = <Py_ssize_t*>malloc((q.K + 1 + tile * q.K) * sizeof(Py_ssize_t))
-    return (work.features != NULL and work.scratch != NULL and work.values != NULL
-            and work.rows != NULL and (work.weighted != NULL or not weighted)
-            and (work.partial != NULL or not partial))
+cdef size_t _place(Work* work, char* base, Problem q, Py_ssize_t rows, Py_ssize_t capacity,
+                   size_t itemsize) noexcept nogil:
+    """Lay out at ``base`` the buffers for chunks of ``rows`` rows; returns the bytes. NULL counts only."""
+    cdef Py_ssize_t tile = min(rows, tile_rows(q.P, itemsize))
+    cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES
+    cdef size_t s = aligned_bytes(tile * q.P * itemsize)
+    cdef size_t w = aligned_bytes(tile * ld * itemsize)
+    cdef size_t scratch = aligned_bytes(2 * ld * itemsize)
+    cdef size_t partial = 0, wide = 0
+    if itemsize == sizeof(float):
+        partial = aligned_bytes(q.K * q.P * sizeof(float))
+        wide = aligned_bytes(q.K * q.P * sizeof(double))
+    if base != NULL:
+        work.tile = tile
+        work.ld = ld
+        work.features = base
+        work.weights = base + s
+        work.scratch = base + s + w
+        work.partial = <float*>(base + s + w + scratch)
+        work.wide = <double*>(base + s + w + scratch + partial)
+        base += s + w + scratch + partial + wide
+    return s + w + scratch + partial + wide + pairs_place(&work.pairs, base, itemsize, capacity, q.K, q.D)
 
 
-cdef void _release(Work* work) noexcept nogil:
-    free(work.features)
-    free(work.scratch)
-    free(work.weighted)
-    free(work.partial)
-    free(work.values)
-    free(work.rows)
+cdef double _few(Problem q) noexcept nogil:
+    """Share of nonzeros under which walking over them beats the matrix product.
+
+    Fitted to timings of D = 2..64, K = 10..200 (scan of the rows and overhead of BLAS cancel): an
+    entry of the product takes 0.06 ns, a pair 8 ns and 0.08 ns a statistic of a full family, and
+    0.33 ns a statistic of the others, whose sums are not held in registers.
+    """
+    if q.quadratic == Quadratic.FULL:
+        return 0.75 * q.P / (q.P + 100.0)
+    return 0.18 * q.P / (q.P + 25.0)
 
 
-cdef void _weigh(floating* out, const floating* resp, const double* mass, const double* weight,
-                 Py_ssize_t n, Py_ssize_t K) noexcept nogil:
-    """out = mass * weight * resp, row by row."""
-    cdef Py_ssize_t i, k
-    cdef double a
-    for i in range(n):
-        a = 1.0
-        if mass != NULL:
-            a = mass[i]
-        if weight != NULL:
-            a = a * weight[i]
-        for k in range(K):
-            out[i * K + k] = <floating>(a * resp[i * K + k])
-
-
-cdef int _local_chunk(const floating* x, const floating* coef, const double* mass, const double* weight,
-                      Py_ssize_t n, Problem q, floating* resp, double* stats, double* entropy,
-                      double* log_norm) noexcept nogil:
-    """Local and summary step of one chunk; stats and entropy may be NULL. Returns 1 without memory."""
-    cdef Py_ssize_t tile = min(n, tile_rows(q.P, sizeof(floating)))
-    cdef Py_ssize_t start = 0, unflushed = 0, m, filled
-    cdef bint weighted = stats != NULL and (mass != NULL or weight != NULL)
-    cdef bint partial = stats != NULL and floating is float
-    cdef floating* r
-    cdef floating* out
-    cdef Work work
-    if not _allocate(&work, q, tile, sizeof(floating), weighted, partial):
-        _release(&work)
-        return 1
-    out = <floating*>work.partial if partial else <floating*>stats
+cdef void _local_chunk(const floating* x, const floating* coef, const double* mass, const double* weight,
+                       Py_ssize_t n, Problem q, floating* resp, double* stats, double* entropy,
+                       double* log_norm, Work* work) noexcept nogil:
+    """Local and summary step of one chunk, whose sums start from zero; stats and entropy may be NULL."""
+    cdef Py_ssize_t start = 0, ld = work.ld, m, filled
+    cdef double few = _few(q)
+    cdef bint fresh = True      # no tile has been added to stats by a product
+    cdef floating* w = <floating*>work.weights
+    cdef floating* s = <floating*>work.features
+    if entropy != NULL:
+        memset(entropy, 0, q.K * sizeof(double))
     while start < n:
-        m = min(tile, n - start)
-        r = resp + start * q.K
-        features(<floating*>work.features, x + start * q.D, m, q)
-        gemm("T", "N", <int>q.K, <int>m, <int>q.P, coef, <int>q.P, <floating*>work.features, <int>q.P,
-             <floating>0, r, <int>q.K)
+        m = min(work.tile, n - start)
+        features(s, x + start * q.D, m, q)
+        gemm("T", "N", <int>q.K, <int>m, <int>q.P, coef, <int>q.P, s, <int>q.P, <floating>0, w, <int>ld)
         if q.L < q.K:
-            keep_top(r, m, q.K, q.L, <floating*>work.scratch)
-        if floating is double:
-            filled = softmax_rows_d(r, m, q.K, RESP_FLOOR, mass, weight, entropy, log_norm,
-                                    <double*>work.scratch)
-        else:
-            filled = softmax_rows_f(r, m, q.K, <float>RESP_FLOOR, mass, weight, entropy, log_norm,
-                                    <float*>work.scratch)
-        if stats != NULL:
-            if weighted:
-                _weigh(<floating*>work.weighted, r, mass, weight, m, q.K)
-                r = <floating*>work.weighted
-            summarise_tile(out, <floating*>work.features, r, m, q, filled < SPARSE_BELOW * m * q.K,
-                           work.rows, <floating*>work.values)
-            unflushed += m
-            if partial and unflushed >= FLUSH_ROWS:
-                flush(stats, out, q.K * q.P)
-                unflushed = 0
+            keep_top(w, m, q.K, ld, q.L, <floating*>work.scratch)
+        softmax(w, resp + start * q.K, m, q.K, ld, RESP_FLOOR, mass, weight, entropy, log_norm,
+                <floating*>work.scratch, &filled)
+        if stats != NULL and filled < few * m * q.K:
+            collect_pairs(&work.pairs, w, m, q.K, ld, start)
+        elif stats != NULL:
+            add_product(stats, work.wide, work.partial, s, w, m, ld, fresh, q)
+            fresh = False
         start += m
         mass = mass + m if mass != NULL else NULL
         weight = weight + m if weight != NULL else NULL
         log_norm = log_norm + m if log_norm != NULL else NULL
-    if partial and unflushed:
-        flush(stats, out, q.K * q.P)
-    _release(&work)
-    return 0
+    if stats != NULL:
+        _finish(stats, x, work, fresh, q)
+
+
+cdef void _finish(double* stats, const floating* x, Work* work, bint fresh, Problem q) noexcept nogil:
+    """What has been put off until the end of a chunk of rows x."""
+    if floating is float and not fresh:
+        transpose(stats, work.wide, q.K, q.P)
+    if fresh or work.pairs.n:
+        sum_pairs(stats, x, &work.pairs, fresh, q)
 
 
 def local_step(
@@ -186,13 +177,19 @@ def local_step(
     cdef bint summary = stats is not None
     cdef Py_ssize_t n_chunks = max(1, (n + CHUNK_ROWS - 1) // CHUNK_ROWS), c, lo, rows
     cdef Py_ssize_t size = q.K * q.P
+    cdef Py_ssize_t n_works = max(1, min(n_threads, n_chunks)), chunk = min(n, CHUNK_ROWS)
+    cdef Py_ssize_t capacity = <Py_ssize_t>(_few(q) * chunk * q.K) + 1
+    cdef size_t sums_bytes = aligned_bytes(n_chunks * size * sizeof(double)) if summary else 0
+    cdef size_t entropies_bytes = n_chunks * q.K * sizeof(double) if entropy is not None else 0
+    cdef size_t works_bytes = aligned_bytes(n_works * sizeof(Work)), each
+    cdef char* block
+    cdef Work* works
     cdef double* sums = NULL
     cdef double* entropies = NULL
-    cdef int failures = 0
+    cdef const floating* coef_p
     cdef const double* mass_p = NULL
     cdef const double* weight_p = NULL
     cdef double* norm_p = NULL
-    cdef const floating* coef_p
     if n == 0 or q.K == 0:
         if summary:
             stats[:, :] = 0
@@ -206,33 +203,33 @@ def local_step(
         weight_p = &weight[0]
     if log_norm is not None:
         norm_p = &log_norm[0]
+    each = _place(NULL, NULL, q, chunk, capacity, sizeof(floating))
+    block = <char*>malloc(works_bytes + n_works * each + sums_bytes + entropies_bytes)
+    if block == NULL:
+        raise MemoryError("no memory for the work space and the sums of the local step")
+    works = <Work*>block
+    for c in range(n_works):
+        _place(works + c, block + works_bytes + c * each, q, chunk, capacity, sizeof(floating))
     if summary:
-        sums = <double*>calloc(n_chunks * size, sizeof(double))
+        sums = <double*>(block + works_bytes + n_works * each)
     if entropy is not None:
-        entropies = <double*>calloc(n_chunks * q.K, sizeof(double))
-    if (summary and sums == NULL) or (entropy is not None and entropies == NULL):
-        free(sums)
-        free(entropies)
-        raise MemoryError("no memory for the sums of the local step")
+        entropies = <double*>(block + works_bytes + n_works * each + sums_bytes)
     for c in prange(n_chunks, nogil=True, schedule="static", chunksize=1, num_threads=n_threads):
         lo = c * CHUNK_ROWS
         rows = min(CHUNK_ROWS, n - lo)
-        failures += _local_chunk(
+        _local_chunk(
             &x[lo, 0], coef_p,
             mass_p + lo if mass_p != NULL else NULL, weight_p + lo if weight_p != NULL else NULL,
             rows, q, &resp[lo, 0], sums + c * size if sums != NULL else NULL,
             entropies + c * q.K if entropies != NULL else NULL,
-            norm_p + lo if norm_p != NULL else NULL,
+            norm_p + lo if norm_p != NULL else NULL, works + threadid(),
         )
     with nogil:
-        if sums != NULL:
+        if summary:
             _sum_chunks(&stats[0, 0], sums, n_chunks, size)
         if entropies != NULL:
             _sum_chunks(&entropy[0], entropies, n_chunks, q.K)
-    free(sums)
-    free(entropies)
-    if failures:
-        raise MemoryError("no memory for a tile of the local step")
+    free(block)
 
 
 cdef void _sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
@@ -267,23 +264,26 @@ def summarise(const floating[:, ::1] x, const floating[:, ::1] resp, Quadratic q
     q.L = q.K
     q.quadratic = quadratic
     q.linear = linear
-    cdef Py_ssize_t n = x.shape[0], tile = tile_rows(q.P, sizeof(floating)), start = 0, m
-    cdef bint partial = floating is float
-    cdef floating* out
-    stats[:, :] = 0
+    cdef Py_ssize_t n = x.shape[0], rows = min(n, CHUNK_ROWS), start = 0, m
+    cdef char* block
     if n == 0 or q.K == 0:
+        stats[:, :] = 0
         return
-    if not _allocate(&work, q, tile, sizeof(floating), False, partial):
-        _release(&work)
-        raise MemoryError("no memory for a tile of the summary step")
+    block = <char*>malloc(_place(NULL, NULL, q, rows, rows * q.K, sizeof(floating)))
+    if block == NULL:
+        raise MemoryError("no memory for the work space of the summary step")
     with nogil:
-        out = <floating*>work.partial if partial else <floating*>&stats[0, 0]
+        _place(&work, block, q, rows, rows * q.K, sizeof(floating))
         while start < n:
-            m = min(tile, n - start)
-            features(<floating*>work.features, &x[start, 0], m, q)
-            summarise_tile(out, <floating*>work.features, &resp[start, 0], m, q, sparse, work.rows,
-                           <floating*>work.values)
-            if partial:
-                flush(&stats[0, 0], out, q.K * q.P)
+            m = min(rows if sparse else work.tile, n - start)
+            if sparse:
+                collect_pairs(&work.pairs, &resp[start, 0], m, q.K, q.K, 0)
+                sum_pairs(&stats[0, 0], &x[start, 0], &work.pairs, start == 0, q)
+            else:
+                features(<floating*>work.features, &x[start, 0], m, q)
+                add_product(&stats[0, 0], work.wide, work.partial, <floating*>work.features,
+                            &resp[start, 0], m, q.K, start == 0, q)
             start += m
-        _release(&work)
+        if floating is float and not sparse:
+            transpose(&stats[0, 0], work.wide, q.K, q.P)
+        free(block)

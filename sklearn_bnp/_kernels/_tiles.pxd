@@ -1,4 +1,4 @@
-"""What is done to one tile of rows: statistics, products, selection, sparse sums.
+"""What is done to one tile of rows: statistics, products, selection, sums.
 
 Inlined into the kernels that cimport them. A tile is small enough for its statistics to stay in the
 second-level cache between the two products that use them.
@@ -8,19 +8,29 @@ from scipy.linalg.cython_blas cimport dgemm, sgemm
 from cython cimport floating
 
 cdef extern from "vector_math.h" nogil:
-    double NEGLIGIBLE
+    const Py_ssize_t LANES
+    const double NEGLIGIBLE
+    enum:
+        QUADRATIC_FULL
+        QUADRATIC_DIAG
+        QUADRATIC_SPHERICAL
+    ctypedef struct Pairs:
+        Py_ssize_t n
+    size_t aligned_bytes(size_t)
+    size_t pairs_place(Pairs*, char*, size_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void collect_pairs_d(Pairs*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void collect_pairs_f(Pairs*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void sum_pairs_d(double*, const double*, Pairs*, int, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,
+                     int)
+    void sum_pairs_f(double*, const float*, Pairs*, int, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,
+                     int)
+    void add_wide(double*, const float*, Py_ssize_t, int)
     Py_ssize_t keep_few_d(double*, Py_ssize_t, Py_ssize_t, double*)
     Py_ssize_t keep_few_f(float*, Py_ssize_t, Py_ssize_t, float*)
-    Py_ssize_t softmax_rows_d(double*, Py_ssize_t, Py_ssize_t, double, const double*, const double*,
-                              double*, double*, double*)
-    Py_ssize_t softmax_rows_f(float*, Py_ssize_t, Py_ssize_t, float, const double*, const double*,
-                              double*, double*, float*)
-    void add_rows4_d(double*, const double*, const double*, const double*, const double*,
-                     double, double, double, double, Py_ssize_t)
-    void add_rows4_f(float*, const float*, const float*, const float*, const float*,
-                     float, float, float, float, Py_ssize_t)
-    void add_row_d(double*, const double*, double, Py_ssize_t)
-    void add_row_f(float*, const float*, float, Py_ssize_t)
+    Py_ssize_t softmax_rows_d(double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double,
+                              const double*, const double*, double*, double*, double*)
+    Py_ssize_t softmax_rows_f(float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float,
+                              const double*, const double*, double*, double*, float*)
     void features_full_d(double*, const double*, Py_ssize_t, Py_ssize_t, int)
     void features_full_f(float*, const float*, Py_ssize_t, Py_ssize_t, int)
     void features_diag_d(double*, const double*, Py_ssize_t, Py_ssize_t, int)
@@ -29,14 +39,6 @@ cdef extern from "vector_math.h" nogil:
     void features_spherical_f(float*, const float*, Py_ssize_t, Py_ssize_t, int)
     void features_linear_d(double*, const double*, Py_ssize_t, Py_ssize_t)
     void features_linear_f(float*, const float*, Py_ssize_t, Py_ssize_t)
-
-
-# What the quadratic part of s(x) holds; the values are those of `_responsibilities.Quadratic`.
-cdef enum QuadraticPart:
-    QUADRATIC_NONE = 0
-    QUADRATIC_FULL = 1
-    QUADRATIC_DIAG = 2
-    QUADRATIC_SPHERICAL = 3
 
 
 # Columns, length of s(x), components, most nonzeros a row, and the layout of s(x).
@@ -103,14 +105,17 @@ cdef inline floating kth_largest(floating* v, Py_ssize_t n, Py_ssize_t k) noexce
     return v[want]
 
 
-cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t L,
-                          floating* scratch) noexcept nogil:
-    """All but the L largest weights of each row become negligible; of ties the first stay (Alg. 7.2)."""
+cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld,
+                          Py_ssize_t L, floating* scratch) noexcept nogil:
+    """All but the L largest weights of each row become negligible; of ties the first stay (Alg. 7.2).
+
+    Rows lie ld apart.
+    """
     cdef Py_ssize_t i, k, spare
     cdef floating bar
     cdef floating* row
     for i in range(n):
-        row = w + i * K
+        row = w + i * ld
         if L <= 8:
             if floating is double:
                 spare = keep_few_d(row, K, L, &bar)
@@ -135,74 +140,65 @@ cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t L,
                         spare -= 1
 
 
-cdef inline void add_sparse(floating* out, const floating* features, const floating* resp, Py_ssize_t n,
-                            Py_ssize_t K, Py_ssize_t P, Py_ssize_t* start, Py_ssize_t* rows,
-                            floating* values) noexcept nogil:
-    """out += R' S over the nonzeros of R (n, K), bucketed by component and taken four at a time.
-
-    Work space: start (K + 1,), rows and values (n K,).
-    """
-    cdef Py_ssize_t k, i, at
-    cdef const floating* r
-    cdef floating* o
-    for k in range(K + 1):
-        start[k] = 0
-    for i in range(n):
-        r = resp + i * K
-        for k in range(K):
-            start[k] += r[k] > 0
-    at = 0
-    for k in range(K + 1):              # start[k]: first place of component k
-        i = start[k]
-        start[k] = at
-        at += i
-    for i in range(n):
-        r = resp + i * K
-        for k in range(K):
-            if r[k] > 0:
-                rows[start[k]] = i * P
-                values[start[k]] = r[k]
-                start[k] += 1           # at the end: first place of component k + 1
-    i = 0
-    for k in range(K):
-        o = out + k * P
-        while i + 4 <= start[k]:
-            if floating is double:
-                add_rows4_d(o, features + rows[i], features + rows[i + 1], features + rows[i + 2],
-                            features + rows[i + 3], values[i], values[i + 1], values[i + 2],
-                            values[i + 3], P)
-            else:
-                add_rows4_f(o, features + rows[i], features + rows[i + 1], features + rows[i + 2],
-                            features + rows[i + 3], values[i], values[i + 1], values[i + 2],
-                            values[i + 3], P)
-            i += 4
-        while i < start[k]:
-            if floating is double:
-                add_row_d(o, features + rows[i], values[i], P)
-            else:
-                add_row_f(o, features + rows[i], values[i], P)
-            i += 1
-
-
-cdef inline void summarise_tile(floating* out, const floating* features, const floating* resp, Py_ssize_t n,
-                                Problem q, bint sparse, Py_ssize_t* rows, floating* values) noexcept nogil:
-    """out (K, P) += R' S for one tile; rows (K + 1 + n K,) and values (n K,) are work space."""
-    if sparse:
-        add_sparse(out, features, resp, n, q.K, q.P, rows, rows + q.K + 1, values)
+cdef inline void softmax(floating* w, floating* resp, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld,
+                         double floor, const double* mass, const double* weight, double* entropy,
+                         double* log_norm, floating* scratch, Py_ssize_t* filled) noexcept nogil:
+    if floating is double:
+        filled[0] = softmax_rows_d(w, resp, n, K, ld, floor, mass, weight, entropy, log_norm, scratch)
     else:
-        gemm("N", "T", <int>q.P, <int>q.K, <int>n, features, <int>q.P, resp, <int>q.K,
-             <floating>1, out, <int>q.P)
+        filled[0] = softmax_rows_f(w, resp, n, K, ld, <float>floor, mass, weight, entropy, log_norm,
+                                   scratch)
 
 
-cdef inline void flush(double* stats, floating* partial, Py_ssize_t size) noexcept nogil:
-    """stats += partial, which starts again from zero."""
-    cdef Py_ssize_t i
-    for i in range(size):
-        stats[i] += partial[i]
-        partial[i] = 0
+cdef inline void collect_pairs(Pairs* pairs, const floating* w, Py_ssize_t n, Py_ssize_t K,
+                               Py_ssize_t ld, Py_ssize_t row) noexcept nogil:
+    if floating is double:
+        collect_pairs_d(pairs, w, n, K, ld, row)
+    else:
+        collect_pairs_f(pairs, w, n, K, ld, row)
+
+
+cdef inline void sum_pairs(double* stats, const floating* x, Pairs* pairs, bint fresh,
+                           Problem q) noexcept nogil:
+    if floating is double:
+        sum_pairs_d(stats, x, pairs, fresh, q.K, q.D, q.P, q.quadratic, q.linear)
+    else:
+        sum_pairs_f(stats, x, pairs, fresh, q.K, q.D, q.P, q.quadratic, q.linear)
+
+
+cdef inline void add_product(double* stats, double* wide, float* partial, const floating* features,
+                             const floating* w, Py_ssize_t n, Py_ssize_t ld, bint fresh,
+                             Problem q) noexcept nogil:
+    """stats (K, P) += W' S for one tile, or ``=`` if ``fresh``.
+
+    In float32 it is ``wide`` (P, K) instead, through ``partial``: OpenBLAS multiplies floats faster
+    with P for the columns, doubles with K.
+    """
+    if floating is double:
+        gemm("N", "T", <int>q.P, <int>q.K, <int>n, features, <int>q.P, w, <int>ld,
+             <double>0 if fresh else <double>1, stats, <int>q.P)
+    else:
+        gemm("N", "T", <int>q.K, <int>q.P, <int>n, w, <int>ld, features, <int>q.P, <float>0, partial,
+             <int>q.K)
+        add_wide(wide, partial, q.K * q.P, fresh)
+
+
+cdef inline void transpose(double* out, const double* a, Py_ssize_t K, Py_ssize_t P) noexcept nogil:
+    """out (K, P) = a (P, K)', in blocks that stay in the first-level cache."""
+    cdef Py_ssize_t p, k, start
+    for start in range(0, P, 16):
+        for k in range(K):
+            for p in range(start, min(start + 16, P)):
+                out[k * P + p] = a[p * K + k]
 
 
 cdef inline Py_ssize_t tile_rows(Py_ssize_t P, Py_ssize_t itemsize) noexcept nogil:
+    """Rows of a tile: s(x) in 320 KB, but enough rows for BLAS to copy ``coef`` seldom.
+
+    Never more than 256, over which float32 sums run; and no fewer in float32, where a tile's sums
+    have to be added to those in float64.
+    """
     cdef Py_ssize_t rows = (320 * 1024) // (P * itemsize)
-    rows = rows - rows % 8
-    return min(256, max(128, rows))
+    if itemsize == sizeof(float):
+        return 256
+    return min(256, max(192, rows - rows % 8))

@@ -5,8 +5,12 @@
  *     allows. `MULTIVERSION` asks GCC or Clang for AVX2 and AVX-512 clones, chosen when the library
  *     is loaded; elsewhere it is empty.
  * (b) Reductions are written with LANES independent accumulators. This gives the compiler leave to
- *     vectorise without -ffast-math, and fixes the order of the sum.
- * (c) `exp` is written out, because the one in libm is not inlined. Arguments are never positive here.
+ *     vectorise without -ffast-math, and fixes the order of the sum. Rows are padded to a multiple of
+ *     LANES: what is left over when K = 50 would cost as much as the rest.
+ * (c) GCC may not compute both sides of `a ? b : c` unless told that nobody watches the floating-point
+ *     exceptions: without -fno-trapping-math (see setup.py), which changes no value, the loop over
+ *     `exp` stays scalar and the softmax takes 2.5 times as long.
+ * (d) `exp` is written out, because the one in libm is not inlined. Arguments are never positive here.
  *     Range reduction x = k log 2 + f, |f| <= log(2)/2; exp(f) by a Taylor polynomial whose
  *     remainder is below half a unit in the last place (degree 13 for double, 7 for float).
  */
@@ -16,6 +20,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
@@ -33,7 +38,63 @@
 #define LANES 8
 #define NEGLIGIBLE -1e30 /* a log weight that leaves no responsibility */
 
-/* exp(x) for x <= 0; exactly 0 below -708 (where the result would be subnormal). */
+/* What the quadratic part of s(x) holds; the values are those of `_responsibilities.Quadratic`. */
+enum { QUADRATIC_NONE, QUADRATIC_FULL, QUADRATIC_DIAG, QUADRATIC_SPHERICAL };
+
+/* A vector register that is written in C, where the compiler does not find one by itself; a single
+ * number for compilers without such a type. */
+#if defined(__GNUC__)
+typedef double pack_d __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float pack_f __attribute__((vector_size(32), aligned(4), may_alias));
+#else
+typedef double pack_d;
+typedef float pack_f;
+#endif
+
+/* Rounded up, so that what comes next starts a cache line. */
+static inline size_t aligned_bytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/* Pairs (row, component) with their weights, and work space; the weights are doubles or floats. */
+typedef struct {
+    ptrdiff_t n;                        /* pairs in the list */
+    int32_t *component, *row, *sorted_row;
+    ptrdiff_t ld;                       /* values between gathered rows: D + 1 and room for packs */
+    ptrdiff_t batch;                    /* rows gathered at a time: 24 KB, for the first-level cache */
+    ptrdiff_t *end;                     /* (K,): how many, then where they end */
+    void *value, *sorted_value;
+    void *z;                            /* gathered rows z, then w z, then sums (D + 1, ld) */
+} Pairs;
+
+/* Lays out, at `base`, room for `capacity` pairs of K components and rows of D columns; NULL counts
+ * only. Returns the bytes; none of the parts needs more than 64 bytes for its alignment. */
+static inline size_t pairs_place(Pairs *p, char *base, size_t itemsize, ptrdiff_t capacity,
+                                 ptrdiff_t K, ptrdiff_t D) {
+    const ptrdiff_t width = 32 / (ptrdiff_t)itemsize;
+    /* an odd number of half cache lines: rows a power of two apart would share few sets of the cache */
+    const ptrdiff_t ld = (((D + width) / width + 1) | 1) * width;
+    const size_t room = capacity + 1; /* one more, for collect_pairs */
+    const ptrdiff_t rows = 24 * 1024 / (2 * ld * (ptrdiff_t)itemsize);
+    const ptrdiff_t batch = rows < 16 ? 16 : rows < 128 ? rows : 128;
+    const size_t gathered = aligned_bytes((2 * batch + D + 4) * ld * itemsize);
+    const size_t ends = aligned_bytes(K * sizeof(ptrdiff_t));
+    const size_t values = aligned_bytes(room * itemsize);
+    const size_t indices = aligned_bytes(room * sizeof(int32_t));
+    if (base) {
+        p->n = 0;
+        p->ld = ld;
+        p->batch = batch;
+        p->z = memset(base, 0, gathered);
+        p->end = memset(base += gathered, 0, ends);
+        p->value = base += ends;
+        p->sorted_value = base += values;
+        p->component = (int32_t *)(base += values);
+        p->row = (int32_t *)(base += indices);
+        p->sorted_row = (int32_t *)(base += indices);
+    }
+    return gathered + ends + 2 * values + 3 * indices;
+}
+
+/* exp(x) for x <= 0; below -708, where the result would be subnormal, exp(-708). */
 static inline double exp_nonpositive_d(double x) {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: rounds to an integer in the low bits */
     double z = x < -708.0 ? -708.0 : x;
@@ -59,10 +120,10 @@ static inline double exp_nonpositive_d(double x) {
     scale = (bits + 1023u) << 52;
     double s;
     memcpy(&s, &scale, sizeof s);
-    return x < -708.0 ? 0.0 : p * s;
+    return p * s;
 }
 
-/* exp(x) for x <= 0; exactly 0 below -87. */
+/* exp(x) for x <= 0; below -87, exp(-87). */
 static inline float exp_nonpositive_f(float x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23 */
     float z = x < -87.0f ? -87.0f : x;
@@ -82,162 +143,47 @@ static inline float exp_nonpositive_f(float x) {
     scale = (bits + 127u) << 23;
     float s;
     memcpy(&s, &scale, sizeof s);
-    return x < -87.0f ? 0.0f : p * s;
+    return p * s;
 }
 
-/* Everything below exists once for double and once for float: T the type, S the suffix. */
-#define DEFINE_ROW_LOOPS(T, S)                                                                        \
-                                                                                                      \
-    /* Responsibilities of n rows, in place: resp <- softmax(resp) (Alg. 7.1), entries below `floor`  \
-     * cleared. entropy[k] += weight * -m r log(m r), where m is the row's mass. log_norm[i] is the   \
-     * log normaliser. scratch holds K values. Returns how many entries are not zero. */              \
-    MULTIVERSION static ptrdiff_t softmax_rows_##S(T *resp, ptrdiff_t n, ptrdiff_t K, T floor_,       \
-                                                   const double *mass, const double *weight,          \
-                                                   double *entropy, double *log_norm, T *scratch) {   \
-        ptrdiff_t filled = 0;                                                                         \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-            T *restrict w = resp + i * K;                                                             \
-            T *restrict e = scratch;                                                                  \
-            T top[LANES], sum[LANES];                                                                 \
-            ptrdiff_t count[LANES];                                                                   \
-            ptrdiff_t k = 0;                                                                          \
-            for (int l = 0; l < LANES; l++) { top[l] = w[0]; sum[l] = 0; count[l] = 0; }              \
-            for (; k + LANES <= K; k += LANES)                                                        \
-                for (int l = 0; l < LANES; l++) top[l] = w[k + l] > top[l] ? w[k + l] : top[l];       \
-            for (; k < K; k++) top[0] = w[k] > top[0] ? w[k] : top[0];                                \
-            for (int l = 1; l < LANES; l++) top[0] = top[l] > top[0] ? top[l] : top[0];               \
-            T m = top[0];                                                                             \
-            for (k = 0; k < K; k++) { w[k] -= m; e[k] = exp_nonpositive_##S(w[k]); }                  \
-            for (k = 0; k < K; k++) e[k] = e[k] < floor_ ? 0 : e[k];                                  \
-            for (k = 0; k + LANES <= K; k += LANES)                                                   \
-                for (int l = 0; l < LANES; l++) {                                                     \
-                    sum[l] += e[k + l];                                                               \
-                    count[l] += e[k + l] > 0;                                                         \
-                }                                                                                     \
-            for (; k < K; k++) { sum[0] += e[k]; count[0] += e[k] > 0; }                              \
-            for (int l = 1; l < LANES; l++) { sum[0] += sum[l]; count[0] += count[l]; }               \
-            filled += count[0];                                                                       \
-            T scale = (T)1 / sum[0], log_sum = (T)log((double)sum[0]);                                \
-            double mi = mass ? mass[i] : 1.0;                                                         \
-            double wi = (weight ? weight[i] : 1.0) * mi;                                              \
-            double offset = (double)log_sum - (mi > 0 ? log(mi) : 0.0);                               \
-            if (log_norm) log_norm[i] = (double)m + (double)log_sum;                                  \
-            if (entropy)                                                                              \
-                for (k = 0; k < K; k++) {                                                             \
-                    T r = e[k] * scale;                                                               \
-                    entropy[k] += wi * (r > 0 ? (double)r * (offset - (double)w[k]) : 0.0);           \
-                    w[k] = r;                                                                         \
-                }                                                                                     \
-            else                                                                                      \
-                for (k = 0; k < K; k++) w[k] = e[k] * scale;                                          \
-        }                                                                                             \
-        return filled;                                                                                \
-    }                                                                                                 \
-                                                                                                      \
-    /* Weights under the L-th largest of a row become NEGLIGIBLE, found by up to L passes for the         \
-     * largest weight under the last one. Returns -1, or, if more than L weights are not under it,       \
-     * how many of those equal to it (*bar) may stay. */                                                 \
-    MULTIVERSION static ptrdiff_t keep_few_##S(T *restrict w, ptrdiff_t K, ptrdiff_t L, T *bar) {     \
-        T last = (T)INFINITY;                                                                         \
-        ptrdiff_t kept = 0, before = 0;                                                               \
-        while (kept < L) {                                                                            \
-            T top[LANES];                                                                             \
-            int equal = 0;                                                                            \
-            ptrdiff_t k = 0;                                                                          \
-            for (int l = 0; l < LANES; l++) top[l] = (T)-INFINITY;                                    \
-            for (; k + LANES <= K; k += LANES)                                                        \
-                for (int l = 0; l < LANES; l++) {                                                     \
-                    T v = w[k + l] < last ? w[k + l] : (T)-INFINITY;                                  \
-                    top[l] = v > top[l] ? v : top[l];                                                 \
-                }                                                                                     \
-            for (; k < K; k++) top[0] = w[k] < last && w[k] > top[0] ? w[k] : top[0];                 \
-            for (int l = 1; l < LANES; l++) top[0] = top[l] > top[0] ? top[l] : top[0];               \
-            last = top[0];                                                                            \
-            for (k = 0; k < K; k++) equal += w[k] == last;                                            \
-            before = kept;                                                                            \
-            kept += equal;                                                                            \
-            if (equal == 0) break;                                                                    \
-        }                                                                                             \
-        for (ptrdiff_t k = 0; k < K; k++) w[k] = w[k] < last ? (T)NEGLIGIBLE : w[k];                  \
-        *bar = last;                                                                                  \
-        return kept > L ? L - before : -1;                                                            \
-    }                                                                                                 \
-                                                                                                      \
-    /* out += sum over four rows of a[i] * row[i]: one load and one store of `out` for four. */       \
-    MULTIVERSION static void add_rows4_##S(T *restrict out, const T *restrict r0,                     \
-                                           const T *restrict r1, const T *restrict r2,                \
-                                           const T *restrict r3, T a0, T a1, T a2, T a3,              \
-                                           ptrdiff_t n) {                                             \
-        for (ptrdiff_t p = 0; p < n; p++)                                                             \
-            out[p] += (a0 * r0[p] + a1 * r1[p]) + (a2 * r2[p] + a3 * r3[p]);                          \
-    }                                                                                                 \
-                                                                                                      \
-    MULTIVERSION static void add_row_##S(T *restrict out, const T *restrict r0, T a0, ptrdiff_t n) {  \
-        for (ptrdiff_t p = 0; p < n; p++) out[p] += a0 * r0[p];                                       \
-    }                                                                                                 \
-                                                                                                      \
-    /* Rows of sufficient statistics s(x) = [quadratic part, x if linear, 1] (see _features.pxd). */  \
-    MULTIVERSION static void features_full_##S(T *restrict out, const T *restrict x, ptrdiff_t n,     \
-                                               ptrdiff_t D, int linear) {                             \
-        ptrdiff_t P = D * (D + 1) / 2 + (linear ? D : 0) + 1;                                         \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-            const T *restrict z = x + i * D;                                                          \
-            T *restrict o = out + i * P;                                                              \
-            for (ptrdiff_t a = 0; a < D; a++) {                                                       \
-                T za = z[a];                                                                          \
-                for (ptrdiff_t b = a; b < D; b++) o[b - a] = za * z[b];                               \
-                o += D - a;                                                                           \
-            }                                                                                         \
-            if (linear) {                                                                             \
-                for (ptrdiff_t a = 0; a < D; a++) o[a] = z[a];                                        \
-                o += D;                                                                               \
-            }                                                                                         \
-            o[0] = 1;                                                                                 \
-        }                                                                                             \
-    }                                                                                                 \
-                                                                                                      \
-    MULTIVERSION static void features_diag_##S(T *restrict out, const T *restrict x, ptrdiff_t n,     \
-                                               ptrdiff_t D, int linear) {                             \
-        ptrdiff_t P = D + (linear ? D : 0) + 1;                                                       \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-            const T *restrict z = x + i * D;                                                          \
-            T *restrict o = out + i * P;                                                              \
-            for (ptrdiff_t a = 0; a < D; a++) o[a] = z[a] * z[a];                                     \
-            o += D;                                                                                   \
-            if (linear) {                                                                             \
-                for (ptrdiff_t a = 0; a < D; a++) o[a] = z[a];                                        \
-                o += D;                                                                               \
-            }                                                                                         \
-            o[0] = 1;                                                                                 \
-        }                                                                                             \
-    }                                                                                                 \
-                                                                                                      \
-    MULTIVERSION static void features_spherical_##S(T *restrict out, const T *restrict x,             \
-                                                    ptrdiff_t n, ptrdiff_t D, int linear) {           \
-        ptrdiff_t P = (linear ? D : 0) + 2;                                                           \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-            const T *restrict z = x + i * D;                                                          \
-            T *restrict o = out + i * P;                                                              \
-            T square = 0;                                                                             \
-            for (ptrdiff_t a = 0; a < D; a++) square += z[a] * z[a];                                  \
-            *o++ = square;                                                                            \
-            if (linear) {                                                                             \
-                for (ptrdiff_t a = 0; a < D; a++) o[a] = z[a];                                        \
-                o += D;                                                                               \
-            }                                                                                         \
-            o[0] = 1;                                                                                 \
-        }                                                                                             \
-    }                                                                                                 \
-                                                                                                      \
-    MULTIVERSION static void features_linear_##S(T *restrict out, const T *restrict x, ptrdiff_t n,   \
-                                                 ptrdiff_t D) {                                       \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                           \
-            for (ptrdiff_t a = 0; a < D; a++) out[i * (D + 1) + a] = x[i * D + a];                    \
-            out[i * (D + 1) + D] = 1;                                                                 \
-        }                                                                                             \
-    }
+/* wide (size,) += partial, or = if `set`. */
+MULTIVERSION static void add_wide(double *restrict wide, const float *restrict partial, ptrdiff_t size,
+                                  int set) {
+    if (set)
+        for (ptrdiff_t i = 0; i < size; i++) wide[i] = partial[i];
+    else
+        for (ptrdiff_t i = 0; i < size; i++) wide[i] += partial[i];
+}
 
-DEFINE_ROW_LOOPS(double, d)
-DEFINE_ROW_LOOPS(float, f)
+/* Everything in the two headers exists once for double and once for float: T is the type, BITS the
+ * integer of the same width, and NAME(f) is called f_d or f_f. */
+#define NAME_d(name) name##_d
+#define NAME_f(name) name##_f
+
+#define T double
+#define BITS int64_t
+#define BITS_MIN INT64_MIN
+#define BITS_MAX INT64_MAX
+#define NAME NAME_d
+#include "row_loops.h"
+#include "pair_sums.h"
+#undef T
+#undef BITS
+#undef BITS_MIN
+#undef BITS_MAX
+#undef NAME
+
+#define T float
+#define BITS int32_t
+#define BITS_MIN INT32_MIN
+#define BITS_MAX INT32_MAX
+#define NAME NAME_f
+#include "row_loops.h"
+#include "pair_sums.h"
+#undef T
+#undef BITS
+#undef BITS_MIN
+#undef BITS_MAX
+#undef NAME
 
 #endif

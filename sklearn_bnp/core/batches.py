@@ -15,6 +15,11 @@ from ..observation.base import Moments
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
+# Row numbers that are permuted at a time. Of more rows, runs of at least so many stay near each other
+# in random order: a page of a memory map is then read for more than one of its rows.
+_PERMUTED_ROWS, _RUN_ROWS = 2**17, 64
+# Numbers that a sample of a memory map may hold however few rows a batch has.
+_SAMPLE_NUMBERS = 200_000
 
 
 class Block(NamedTuple):
@@ -83,13 +88,38 @@ def _is_mapped(x):
     return False
 
 
-class ArraySource:
-    """Consecutive slices of an array, visited in random order."""
+def _shuffled_rows(n_rows, rng):
+    """Parts of a random order of ``n_rows`` row numbers, of which few are held at a time.
 
-    def __init__(self, x, weight, batch_size, resp=None):
+    Runs of rows are permuted, then the rows of many runs from all over the data.
+    """
+    if n_rows <= _PERMUTED_ROWS:
+        yield rng.permutation(n_rows)
+        return
+    length = max(_RUN_ROWS, -(-n_rows // _PERMUTED_ROWS))
+    runs = rng.permutation(-(-n_rows // length))
+    for some in np.array_split(runs, -(-n_rows // _PERMUTED_ROWS)):
+        rows = np.add.outer(some * length, np.arange(length)).ravel()
+        yield rng.permutation(rows[rows < n_rows])
+
+
+class ArraySource:
+    """Consecutive slices of an array, visited in random order.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, D)
+    weight : ndarray, shape (n,), or None
+    n_batches : int
+        As many slices, of nearly equal size; one a row if that is more than there are rows.
+    resp : ndarray, shape (n, K), or None
+        Responsibilities to begin with.
+    """
+
+    def __init__(self, x, weight, n_batches=1, resp=None):
         self.x, self.weight, self.resp = x, weight, resp
-        n_batches = max(1, -(-len(x) // batch_size))
-        self.edges = np.linspace(0, len(x), n_batches + 1).astype(int)
+        n_batches = max(1, min(n_batches, len(x)))
+        self.edges = np.arange(n_batches + 1) * len(x) // n_batches
 
     def __len__(self):
         return len(self.edges) - 1
@@ -123,6 +153,15 @@ class ArraySource:
         order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         return (self.batch(i) for i in order)
 
+    def shuffled(self, rng):
+        """Batches of rows from all over the data, which are drawn without replacement."""
+        parts, held = _shuffled_rows(self.n_rows, rng), np.empty(0, dtype=np.intp)
+        for size in np.diff(self.edges):
+            while len(held) < size:
+                held = np.concatenate([held, next(parts)])
+            yield self.rows(np.sort(held[:size]))
+            held = held[size:]
+
     def without_responsibilities(self):
         """The same batches, to be given responsibilities by local steps."""
         if self.resp is None:
@@ -135,8 +174,15 @@ class ArraySource:
         """Rows of any batches, as a batch of their own."""
         return Batch(None, self.x[rows], None if self.weight is None else self.weight[rows])
 
-    def sample(self, n_rows, rng):
-        """Up to ``n_rows`` rows without replacement, with their weights."""
+    def sample(self, n_rows, rng, *, least=1000):
+        """Up to ``n_rows`` rows without replacement, with their weights.
+
+        Of a memory map no more than two batches have, unless these are fewer than ``least`` rows or
+        hold few numbers.
+        """
+        if self.rows_in_memory < self.n_rows:
+            most = max(least, 2 * self.rows_in_memory, _SAMPLE_NUMBERS // max(1, self.x.shape[1]))
+            n_rows = min(n_rows, most)
         rows = slice(None)
         if n_rows < self.n_rows:  # rng.choice would permute the numbers of all rows
             rows = np.sort(sample_without_replacement(self.n_rows, n_rows, random_state=rng))

@@ -76,26 +76,37 @@ class Collector:
         self._parts, self._uniform = [], []
 
     def samples(self):
-        """Uid -> `Sample`, gathered component by component so that little is held twice."""
+        """Uid -> `Sample`; what was collected is given up on the way, so that little is held twice."""
         parts = [part for parts, _ in self._batches.values() for part in parts]
-        out = {}
-        for k, uid in enumerate(self.uids):
-            found = []
-            for z, mass, weight, column in parts:  # sorted by column
-                mine = slice(*np.searchsorted(column, [k, k + 1]))
-                if mine.start < mine.stop:
-                    found.append((z[mine], mass[mine], None if weight is None else weight[mine]))
-            if found:
-                z, mass, weight = zip(*found, strict=True)
-                out[uid] = Sample(
-                    np.concatenate(z), np.concatenate(mass).astype(np.float64),
-                    None if weight[0] is None else np.concatenate(weight),
-                )  # fmt: skip
-        return out
+        for collected, _ in self._batches.values():
+            collected.clear()
+        if not parts:
+            return {}
+        n = sum(np.bincount(column, minlength=len(self.uids)) for *_, column in parts)
+        shape, dtype = parts[0][0].shape[1:], np.result_type(*(part[0] for part in parts))
+        weighted = any(weight is not None for _, _, weight, _ in parts)
+        out = [
+            Sample(np.empty((m, *shape), dtype), np.empty(m), np.ones(m) if weighted else None)
+            for m in n.tolist()
+        ]
+        start = np.zeros(len(n), dtype=np.intp)
+        parts.reverse()
+        while parts:
+            z, mass, weight, column = parts.pop()  # sorted by column
+            edges = np.searchsorted(column, np.arange(len(n) + 1))
+            for k in np.unique(column).tolist():
+                mine = slice(edges[k], edges[k + 1])
+                there = slice(start[k], start[k] + edges[k + 1] - edges[k])
+                out[k].z[there], out[k].mass[there] = z[mine], mass[mine]
+                if weight is not None:
+                    out[k].weight[there] = weight[mine]
+                start[k] = there.stop
+        return {uid: sample for uid, sample in zip(self.uids, out, strict=True) if len(sample.z)}
 
     def uniform(self):
-        """Rows drawn uniformly and their responsibilities."""
+        """Rows drawn uniformly and their responsibilities, which are given up as well."""
         uniform = [part for _, parts in self._batches.values() for part in parts]
+        self._batches.clear()
         z, resp = (np.concatenate(part) for part in zip(*uniform, strict=True))
         return z, resp
 

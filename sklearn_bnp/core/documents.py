@@ -155,6 +155,10 @@ class DocumentSource:
         order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         return (self.batch(i) for i in order)
 
+    def shuffled(self, rng):
+        """The batches, in random order: documents are not drawn one by one."""
+        return self.batches(rng)
+
     def document(self, d):
         """One document as a batch."""
         return self._between(d, d, d + 1)

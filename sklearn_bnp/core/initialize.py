@@ -15,6 +15,8 @@ _SEED_ROWS_A_COMPONENT = 100
 def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
     """Statistics (K, P) of a sample of rows, each given to the nearest of K seeds.
 
+    There are fewer where fewer than K rows differ.
+
     Parameters
     ----------
     means : ndarray, shape (K, D), or None
@@ -23,9 +25,10 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         Choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2) and take a few steps of Bregman
         k-means (Alg. 2.1); else choose them uniformly.
     """
-    n_rows = max(_SEED_ROWS, _SEED_ROWS_A_COMPONENT * n_components)
-    x, weight = source.sample(n_rows, rng)
+    least = _SEED_ROWS_A_COMPONENT * n_components
+    x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
     z = likelihood.prepare(np.asarray(x))
+    del x  # no more is held at a time than has to be
     mass = np.ones(len(z)) if weight is None else np.asarray(weight, dtype=float)
     if n_components == 1:
         return _summary(likelihood, z, mass[:, np.newaxis])
@@ -40,7 +43,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         rows = rng.choice(len(z), min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
-    return _summary(likelihood, z, resp * mass[:, np.newaxis])
+    resp *= mass[:, np.newaxis].astype(resp.dtype)
+    return _summary(likelihood, z, resp)
 
 
 def _summary(likelihood, z, shares):

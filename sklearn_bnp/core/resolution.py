@@ -40,22 +40,24 @@ def recording_steps(x, weight=None):
     x = np.asarray(x)
     eps = np.finfo(x.dtype if x.dtype == np.float32 else np.float64).eps
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=float)
-    x = x[weight > 0].astype(np.float64)
-    largest = np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
-    x, total, steps = x / largest, weight.sum(), np.zeros(x.shape[1])
-    ordered = np.sort(x, axis=0)
-    new = np.diff(ordered, axis=0) > 8 * eps  # rounding makes no other value
-    n_values = 1 + np.count_nonzero(new, axis=0)
-    coarse = np.flatnonzero((n_values > 1) & (_RETURNS * n_values <= total))
-    codes = np.empty((len(x), len(coarse)), dtype=np.int32)
-    for i, d in enumerate(coarse):
-        values = ordered[np.append(True, new[:, d]), d]
+    x = x[weight > 0].astype(np.float64, copy=False)
+    largest = np.maximum(np.maximum(x.max(axis=0), -x.min(axis=0)), np.finfo(float).tiny)
+    x /= largest
+    total, steps, coarse, codes = weight.sum(), np.zeros(x.shape[1]), [], []
+    for d in range(x.shape[1]):
+        ordered = np.sort(x[:, d])
+        new = np.diff(ordered) > 8 * eps  # rounding makes no other value
+        values = ordered[np.append(True, new)]
+        if len(values) == 1 or _RETURNS * len(values) > total:
+            continue
         gap = np.diff(values)
         nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
         # the finer part of a scale that is not even: a step too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
-        codes[:, i] = np.searchsorted(values[1:] - 4 * eps, x[:, d], side="right")
-    if len(coarse):
+        coarse.append(d)
+        codes.append(np.searchsorted(values[1:] - 4 * eps, x[:, d], side="right").astype(np.int32))
+    if coarse:
+        codes = np.ascontiguousarray(np.transpose(codes))
         steps[coarse] = _with_cells(steps[coarse], x[:, coarse], codes, total)
     return steps * largest
 

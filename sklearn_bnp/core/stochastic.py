@@ -56,20 +56,14 @@ def _standing_for_all(docs, scale):
     return DocumentCounts({key: part._replace(scale=scale) for key, part in docs.parts.items()})
 
 
-def drawn_rows(source, rng):
-    """Batches of rows drawn without replacement."""
-    order = rng.permutation(source.n_rows)
-    return (source.rows(np.sort(rows)) for rows in np.array_split(order, len(source)))
-
-
-def fit_stochastic(learner, source, max_iter, decay, offset, on_lap, draw=drawn_rows):
-    """Laps of steps on batches that ``draw(source, rng)`` gives, then one exact step on everything.
+def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
+    """Laps of steps on batches drawn without replacement, then one exact step on everything.
 
     The last lap makes statistics and objective those of the whole data.
     """
     for _ in range(max_iter):
         start = time.perf_counter()
-        for batch in draw(source, learner.rng):
+        for batch in source.shuffled(learner.rng):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(

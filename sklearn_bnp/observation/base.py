@@ -23,6 +23,9 @@ from sklearn.base import BaseEstimator
 from .._kernels._responsibilities import Quadratic, local_step, n_statistics
 from .documents import step_of_rows, summary_of_rows
 
+# Numbers in the statistics of pairs that are worked on at a time.
+_PAIR_NUMBERS = 2**16
+
 
 class Moments(NamedTuple):
     """First and second moments of the columns, as families need them to find their units.
@@ -138,7 +141,9 @@ class Likelihood(ABC):
 
     def union_evidence(self, prior, s, first, second):
         """Evidence (n,) of the unions of pairs of components: rows ``first`` and ``second`` of ``s``."""
-        return self.evidence(prior, s[first] + s[second])
+        step = max(1, _PAIR_NUMBERS // s.shape[1])  # more at a time would only add memory
+        parts = (slice(m, m + step) for m in range(0, max(1, len(first)), step))
+        return np.concatenate([self.evidence(prior, s[first[p]] + s[second[p]]) for p in parts])
 
     @abstractmethod
     def coefficients(self, prior, s):

@@ -324,7 +324,9 @@ def _directions(y):
     square = np.einsum("ij,ij->i", y, y)
     u = y / np.sqrt(np.maximum(square, np.finfo(y.dtype).tiny))[:, np.newaxis]
     i, j = np.triu_indices(D)
-    outer = u[:, i] * u[:, j]
-    outer[:, i != j] *= y.dtype.type(np.sqrt(2.0))
-    length = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
-    return np.ascontiguousarray(np.column_stack([outer, length.astype(y.dtype)]))
+    out = np.empty((len(y), len(i) + 1), dtype=y.dtype)
+    out[:, :-1] = u[:, i]
+    out[:, :-1] *= u[:, j]
+    out[:, :-1] *= np.where(i == j, 1.0, np.sqrt(2.0)).astype(y.dtype)
+    out[:, -1] = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
+    return out

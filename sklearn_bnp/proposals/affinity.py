@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Numbers in the statistics of pairs that are worked on at a time: more would only add memory.
+_NUMBERS = 2**16
+
 
 def reassignment_loss(model, totals):
     """Expected loss a row when component i's rows are explained by j instead, shape (K, K).
@@ -15,6 +18,13 @@ def reassignment_loss(model, totals):
     theta = model.likelihood.coefficients(model.prior, totals.s)
     cross = totals.s @ theta.T
     return (np.diagonal(cross)[:, np.newaxis] - cross) / np.maximum(totals.n, 1e-12)[:, np.newaxis]
+
+
+def union_evidence(evidence, s, i, j):
+    """Data terms of the unions of ``i[m]`` and ``j[m]``, shape (M,), a limited number at a time."""
+    step = max(1, _NUMBERS // s.shape[1])
+    parts = (slice(m, m + step) for m in range(0, max(1, len(i)), step))
+    return np.concatenate([evidence(s[i[part]] + s[j[part]]) for part in parts])
 
 
 def nearest(loss, n_neighbours):

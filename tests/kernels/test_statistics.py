@@ -60,8 +60,9 @@ def assert_sums(p, resp, stats):
     """``stats = resp.T @ s(x)`` within the bound of rounding."""
     exact, n, dtype = resp.astype(float), len(resp), resp.dtype
     # Higham (2002), Sec. 3.1: n eps times the sum of absolute values; tiles are of 256 rows at
-    # most, and in float32 only their sums are rounded so coarsely
-    bound = min(n, 260) * np.finfo(dtype).eps * (exact.T @ np.abs(p.features)) + 1e-300
+    # most, and in float32 only their sums are rounded so coarsely; a square norm is a sum of D more
+    terms = min(n, 260) + (p.x.shape[1] if p.quadratic == Quadratic.SPHERICAL else 0)
+    bound = terms * np.finfo(dtype).eps * (exact.T @ np.abs(p.features)) + 1e-300
     assert np.all(np.abs(stats - exact.T @ p.features) <= bound)
 
 

@@ -122,7 +122,7 @@ def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=No
     w = np.ones(len(X)) if weight is None else weight
     features = features_of(model.likelihood, model.likelihood.prepare(X))
     learner.start((w[:, np.newaxis] * resp).T @ features)
-    return learner, ArraySource(X, weight, -(-len(X) // n_batches))
+    return learner, ArraySource(X, weight, n_batches)
 
 
 def totals_under(learner, memo):

@@ -284,7 +284,9 @@ class TopicShadow:
     end_values : list
         Pairs of it around the end of each lap without adoptions.
     verdicts : list
-        Pairs around each trial accepted, with the largest topics first and the best sticks.
+        Pairs around each trial accepted, settled.
+    unsettled : list
+        Nats by which the totals that trials were judged against are short of being settled.
     accepted : list of str
         Kinds of trials carried out.
     retired : list
@@ -299,6 +301,7 @@ class TopicShadow:
         self.followed, self.learner = followed, followed.learner
         self.resp, self.uids, self.lap_values = {}, {}, []
         self.step_values, self.end_values, self.verdicts, self.accepted = [], [], [], []
+        self.unsettled = []
         self.retired, self.n_retired, self.taken_back = [], 0, 0
         self.batches = {b.batch_id: b for b in followed.source.batches()}
         learner = self.learner
@@ -361,6 +364,8 @@ class TopicShadow:
         return lap
 
     def judge(self, model, totals, memo):
+        if len(self.learner.scheduler.trials) > len(self.learner.scheduler.adoptions):
+            self.unsettled.append(self.settled(model, totals) - model.elbo(totals))
         verdict = self._judge(model, totals, memo)
         values = [self.settled(model, totals)] if verdict.accepted else []
         for trial in verdict.accepted:
@@ -378,9 +383,11 @@ class TopicShadow:
 
     @staticmethod
     def settled(model, totals):
-        """The objective with the largest topics first and the best sticks, as a lap ends."""
-        totals = totals.take(np.argsort(-totals.n, kind="stable"))
-        return model.updated(totals).elbo(totals)
+        """The objective at the best sticks: of the order given, of that by mass, and by weight."""
+        weights = model.allocation.weights(model.updated(totals).sticks)
+        orders = np.arange(len(weights)), np.argsort(-totals.n), np.argsort(-weights)
+        ordered = [totals.take(order) for order in orders]
+        return max(model.updated(other).elbo(other) for other in ordered)
 
     # ------------------------------------------------------------------ replacements
 

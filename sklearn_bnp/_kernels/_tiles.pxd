@@ -9,7 +9,8 @@ from cython cimport floating
 
 cdef extern from "vector_math.h" nogil:
     const Py_ssize_t LANES
-    const double NEGLIGIBLE
+    const double NEGLIGIBLE_d
+    const float NEGLIGIBLE_f
     enum:
         QUADRATIC_FULL
         QUADRATIC_DIAG
@@ -112,8 +113,12 @@ cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld
     Rows lie ld apart.
     """
     cdef Py_ssize_t i, k, spare
-    cdef floating bar
+    cdef floating bar, negligible
     cdef floating* row
+    if floating is double:
+        negligible = NEGLIGIBLE_d
+    else:
+        negligible = NEGLIGIBLE_f
     for i in range(n):
         row = w + i * ld
         if L <= 8:
@@ -128,14 +133,14 @@ cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld
             spare = L
             for k in range(K):
                 if row[k] < bar:
-                    row[k] = NEGLIGIBLE
+                    row[k] = negligible
                 elif row[k] > bar:
                     spare -= 1
         if spare >= 0:                  # weights equal to the bar: as many as there is room for
             for k in range(K):
                 if row[k] == bar:
                     if spare == 0:
-                        row[k] = NEGLIGIBLE
+                        row[k] = negligible
                     else:
                         spare -= 1
 

@@ -23,7 +23,7 @@ MULTIVERSION static ptrdiff_t NAME(softmax_rows)(T *restrict w, T *restrict resp
         T *restrict r = w + i * ld;
         BITS best = BITS_MIN, count = 0;
         T sum[WIDTH], m, total = 0;
-        for (ptrdiff_t k = K; k < ld; k++) r[k] = (T)NEGLIGIBLE;
+        for (ptrdiff_t k = K; k < ld; k++) r[k] = NAME(NEGLIGIBLE);
         for (ptrdiff_t k = 0; k < LANES * blocks; k++) {
             BITS v;
             memcpy(&v, r + k, sizeof v);
@@ -63,7 +63,7 @@ MULTIVERSION static ptrdiff_t NAME(softmax_rows)(T *restrict w, T *restrict resp
     return filled;
 }
 
-/* Weights under the L-th largest of a row become NEGLIGIBLE, found by up to L passes for the
+/* Weights under the L-th largest of a row become negligible, found by up to L passes for the
  * largest weight under the last one. Returns -1, or, if more than L weights are not under it,
  * how many of those equal to it (*bar) may stay. */
 MULTIVERSION static ptrdiff_t NAME(keep_few)(T *restrict w, ptrdiff_t K, ptrdiff_t L, T *bar) {
@@ -87,7 +87,7 @@ MULTIVERSION static ptrdiff_t NAME(keep_few)(T *restrict w, ptrdiff_t K, ptrdiff
         kept += equal;
         if (equal == 0) break;
     }
-    for (ptrdiff_t k = 0; k < K; k++) w[k] = w[k] < last ? (T)NEGLIGIBLE : w[k];
+    for (ptrdiff_t k = 0; k < K; k++) w[k] = w[k] < last ? NAME(NEGLIGIBLE) : w[k];
     *bar = last;
     return kept > L ? L - before : -1;
 }

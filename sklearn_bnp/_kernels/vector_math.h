@@ -17,6 +17,7 @@
 #ifndef SKLEARN_BNP_VECTOR_MATH_H
 #define SKLEARN_BNP_VECTOR_MATH_H
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +37,9 @@
 #endif
 
 #define LANES 8
-#define NEGLIGIBLE -1e30 /* a log weight that leaves no responsibility */
+/* Log weights that leave no responsibility, however far a row is from everything. */
+#define NEGLIGIBLE_d -DBL_MAX
+#define NEGLIGIBLE_f -FLT_MAX
 
 /* What the quadratic part of s(x) holds; the values are those of `_responsibilities.Quadratic`. */
 enum { QUADRATIC_NONE, QUADRATIC_FULL, QUADRATIC_DIAG, QUADRATIC_SPHERICAL };

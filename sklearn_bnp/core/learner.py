@@ -174,9 +174,7 @@ class Learner:
         if resum:
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         uids = self.totals.uids
-        if self._before is not None:  # what was retired is gone, and verdicts are about the rest
-            self._tidy()
-        self.model = self.model.updated(self.totals)
+        self._tidy()  # verdicts are about what is left, in the order that suits it
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
         for trial in verdict.accepted:
             self.memo.record(trial.edit())
@@ -280,5 +278,5 @@ class Learner:
     def _context(self, samples, uniform):
         return Context(
             self.model, self.totals, samples, uniform, self.rng, self.new_uids,
-            self.scheduler.max_components,
+            self.scheduler.max_components, n_threads=self.n_threads,
         )  # fmt: skip

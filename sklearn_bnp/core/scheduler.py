@@ -297,8 +297,8 @@ class _State:
         """Accept if the objective rises when the prior adapts, with and without the trial."""
         if trial.successors is None:
             return False
-        totals = self.totals.replaced(trial.removed, trial.successors)
-        model = self.model.with_adapted_prior(totals, _ADAPT_STEPS)
+        totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
+        model = model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
         if not model.elbo(totals) > max(here.elbo(self.totals), self.model.elbo(self.totals)):
             return False

@@ -149,7 +149,8 @@ class TopicModel(NamedTuple):
             return totals, model
         other = totals.take(order)
         there = model.updated(other)
-        if there.allocation_term(other) >= model.allocation_term(totals):
+        here = model.allocation_term(totals)
+        if there.allocation_term(other) >= here - 1e-12 * abs(here):
             return other, there
         return totals, model
 

@@ -86,6 +86,8 @@ class Context(NamedTuple):
         Births may not lead beyond this.
     settling : bool
         The model is still shedding components, or has just been started with several.
+    n_threads : int
+        For the kernels.
     """
 
     model: Any
@@ -96,6 +98,7 @@ class Context(NamedTuple):
     new_uids: Callable
     max_components: float
     settling: bool = False
+    n_threads: int = 1
 
 
 class SplitTrial:

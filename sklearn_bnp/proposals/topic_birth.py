@@ -88,7 +88,7 @@ class TopicBirth(Proposal):
             n_seeds = self.n_first_seeds if len(totals.uids) == 1 else self.n_seeds
             creation = create_topics(
                 context.model, context.samples[uid], doc_prior[k], int(min(n_seeds, room + 1)),
-                context.rng,
+                context.rng, context.n_threads,
             )  # fmt: skip
             if creation is None:
                 self._failures.note(uid, totals.n[k])

@@ -26,10 +26,11 @@ class DeleteTrial:
 
     kind = "delete"
 
-    def __init__(self, target, absorbers, model, theta, doc_prior):
+    def __init__(self, target, absorbers, model, theta, doc_prior, n_threads=1):
         self.target, self.removed = target, (target, *absorbers)
         self.created = self._absorbers = tuple(absorbers)  # memories of them stay
         self._model, self._theta, self._prior = model, theta, doc_prior
+        self._settings = Settings(n_threads=n_threads)
         self.rows = {}
         self._start()
 
@@ -51,7 +52,7 @@ class DeleteTrial:
         before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both])
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
         after = self._model.likelihood.document_step(
-            self._theta, docs, self._prior, Settings(), mass=np.minimum(mass, 1.0),
+            self._theta, docs, self._prior, self._settings, mass=np.minimum(mass, 1.0),
             start=np.ascontiguousarray(counts[using]),
         )  # fmt: skip
         self._s += after.s - before.s[1:]
@@ -149,7 +150,11 @@ class TopicDelete(Proposal):
             near = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
             theta = model.likelihood.document_parameters(model.prior, totals.s[near])
-            trials.append(DeleteTrial(uid, totals.uids[near].tolist(), model, theta, prior))
+            trials.append(
+                DeleteTrial(
+                    uid, totals.uids[near].tolist(), model, theta, prior, context.n_threads
+                )
+            )
         return trials
 
     @staticmethod

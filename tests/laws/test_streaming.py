@@ -69,7 +69,8 @@ def test_objective_of_a_stream_is_a_bound(family, birth):
         assert np.all(np.abs(stream.learner.totals.s - memory.s) <= 1e-8 * size)
         assert_allclose(stream.learner.totals.entropy, memory.entropy, rtol=1e-9, atol=1e-8)
     if birth == "split":
-        assert {"birth", "merge"} & set(stream.shadow.accepted)
+        # births by the scheduler, or components that a batch was given as its own
+        assert len(stream.learner.totals.uids) > 1
 
 
 def test_whole_laps_make_the_bound_exact(family):

@@ -182,10 +182,9 @@ class MixturePredictor(
         rng = check_random_state(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(self.n_components_), counts)
-        attributes = {
-            name: getattr(self, name) for name in ("means_", "covariances_") if hasattr(self, name)
-        }
-        return self._model.likelihood.sample(attributes, labels, rng), labels
+        likelihood, prior = self._model.likelihood, self._model.prior
+        attributes = likelihood.attributes(prior, self._statistics)
+        return likelihood.sample(attributes, labels, rng), labels
 
     @property
     def _n_features_out(self):

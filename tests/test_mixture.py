@@ -4,12 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sklearn_bnp import DPMixtureVB, GaussianObservation
+from sklearn_bnp import BernoulliObservation, DPMixtureVB, GaussianObservation
+from sklearn_bnp.observation.bernoulli import BernoulliLikelihood
 
 from .estimators import CENTERS, SHARES, blobs
 
@@ -246,3 +248,27 @@ def test_samples_are_reproducible(fitted):
     assert np.array_equal(first[0], second[0])
     assert np.array_equal(fitted.sample(5)[0], fitted.sample(5)[0])  # the seed of the estimator
     assert fitted.sample()[0].shape == (1, D)
+
+
+class ProbabilitiesLikelihood(BernoulliLikelihood):
+    """A likelihood whose attributes have names of their own."""
+
+    def attributes(self, prior, s):
+        return {"probabilities_": super().attributes(prior, s)["means_"]}
+
+    def sample(self, attributes, labels, rng):
+        return super().sample({"means_": attributes["probabilities_"]}, labels, rng)
+
+
+class ProbabilitiesObservation(BernoulliObservation):
+    def bind(self, moments, *, streaming=False):
+        return ProbabilitiesLikelihood(super().bind(moments, streaming=streaming).prior)
+
+
+def test_any_attributes_will_do_to_sample():
+    rows = (X > 0).astype(float)
+    model = DPMixtureVB(observation=ProbabilitiesObservation(), random_state=0).fit(rows)
+    plain = DPMixtureVB(observation="bernoulli", random_state=0).fit(rows)
+    assert_array_equal(model.probabilities_, plain.means_)
+    for found, expected in zip(model.sample(20), plain.sample(20), strict=True):
+        assert_array_equal(found, expected)

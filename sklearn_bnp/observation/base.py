@@ -168,7 +168,10 @@ class Likelihood(ABC):
 
     @abstractmethod
     def sample(self, attributes, labels, rng):
-        """Rows drawn from the components ``labels``, in the data's units."""
+        """Rows drawn from the components ``labels``, in the data's units.
+
+        ``attributes`` are all that `attributes` returns.
+        """
 
     def local_step(
         self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None

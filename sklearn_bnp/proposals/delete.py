@@ -9,6 +9,10 @@ from sklearn.utils._param_validation import Interval
 
 from .affinity import reassignment_loss
 from .base import Failures, Proposal, SplitTrial
+from .creation import summaries
+
+# Estimated loss a row of the target beyond which a trial is not worth its cost.
+_NEAR = 0.1
 
 
 class Delete(Proposal):
@@ -19,9 +23,10 @@ class Delete(Proposal):
     max_targets : int, default=5
         Targets a lap, the smallest components first.
     n_absorbers : int, default=5
-        Neighbours that absorb a target.
+        Neighbours that absorb a target; if these are all other components, rows of their own may
+        change hands as well.
     n_steps : int, default=5
-        Local steps on the target's sample in which the absorbers adapt.
+        Local steps on samples in which the absorbers adapt.
 
     References
     ----------
@@ -76,10 +81,14 @@ class Delete(Proposal):
                 continue
             k = int(totals.positions([uid])[0])
             absorbers = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
-            coef, gain = self._absorb(model, totals, k, absorbers, sample)
-            if gain < -0.1 * totals.n[k]:
+            coef, gain = _Absorption(model, totals, k, absorbers, sample).adapt(self.n_steps)
+            if gain < -_NEAR * totals.n[k]:
                 self._failures.note(uid, totals.n[k])
                 continue
+            if len(absorbers) == len(loss) - 1 and len(context.uniform[0]):
+                everyone = _Absorption(model, totals, k, absorbers, sample, context.uniform)
+                other = everyone.adapt(self.n_steps)
+                coef, gain = other if other[1] > gain else (coef, gain)
             removed = [uid, *totals.uids[absorbers].tolist()]
             trials.append(
                 SplitTrial(
@@ -88,31 +97,76 @@ class Delete(Proposal):
             )
         return trials
 
-    def _absorb(self, model, totals, k, absorbers, sample):
-        """Coefficients of the absorbers after taking up the target's rows, and the estimated gain."""
-        likelihood, prior = model.likelihood, model.prior
-        own = totals.s[absorbers]
-        scale = totals.n[k] / max(sample.total, 1e-12)
-        s, entropy = np.zeros_like(own), np.zeros(len(own))
-        for _ in range(self.n_steps):
-            coef = likelihood.coefficients(prior, own + scale * s)
-            coef[:, -1] += np.log(own[:, -1] + scale * s[:, -1])
-            likelihood.local_step(coef, sample.z, sample.mass, sample.weight, s, entropy)
-        grown = own + scale * s
-        others = np.delete(totals.n, [k, *absorbers])
-        gain = (
-            likelihood.evidence(prior, grown).sum()
-            - likelihood.evidence(prior, totals.s[[k, *absorbers]]).sum()
-            + scale * entropy.sum()
-            - totals.entropy[k]
-            + model.allocation.elbo(np.concatenate([others, grown[:, -1]]))
-            - model.allocation.elbo(totals.n)
-        )
-        coef = likelihood.coefficients(prior, grown)
-        coef[:, -1] += np.log(grown[:, -1])
-        return coef, float(gain)
-
     def judged(self, trial, accepted, mass):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.target, mass)
+
+
+class _Absorption:
+    """Absorbers that take up the rows of target k, and how they adapt to it.
+
+    With ``uniform`` rows given, all other components absorb, and rows of their own change hands as
+    well, without which no component could move over: what the whole data have of each is then its
+    statistics plus the change among these rows, scaled up, for a change is known more exactly from a
+    sample than what changes. They start from shares of the target in proportion to their sizes: where
+    several components overlap, all of them have to become wider.
+    """
+
+    def __init__(self, model, totals, k, absorbers, sample, uniform=None):
+        self.model, self.totals, self.sample = model, totals, sample
+        self.removed = np.array([k, *absorbers])
+        self.own = totals.s[absorbers]
+        self.scale = totals.n[k] / max(sample.total, 1e-12)
+        self.uniform, self.start = uniform, self.own
+        if uniform is not None:
+            z, resp = uniform
+            resp = resp[:, absorbers]
+            self.mass = np.minimum(resp.sum(axis=1, dtype=float), 1.0)
+            self.before = summaries(model.likelihood, z, resp)
+            self.spread = -np.sum(resp * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
+            self.times = totals.n.sum() / max(len(z), 1)
+            share = totals.n[absorbers] / totals.n[absorbers].sum()
+            self.start = self.own + share[:, np.newaxis] * totals.s[k]
+
+    def coefficients(self, s):
+        coef = self.model.likelihood.coefficients(self.model.prior, s)
+        coef[:, -1] += np.log(s[:, -1])
+        return coef
+
+    def step(self, s):
+        """Statistics and entropies of the whole data after a restricted local step of samples."""
+        local_step, coef = self.model.likelihood.local_step, self.coefficients(s)
+        s, entropy = np.empty_like(s), np.empty(len(s))
+        local_step(coef, self.sample.z, self.sample.mass, self.sample.weight, s, entropy)
+        s, entropy = self.own + self.scale * s, self.scale * entropy
+        if self.uniform is not None:
+            after, spread = np.empty_like(s), np.empty(len(s))
+            local_step(coef, self.uniform[0], self.mass, None, after, spread)
+            s += self.times * (after - self.before)
+            entropy += self.times * (spread - self.spread)
+        return s, entropy
+
+    def gain(self, s, entropy):
+        """Estimated change of the objective."""
+        model, totals = self.model, self.totals
+        k, others = self.removed[0], np.delete(totals.n, self.removed)
+        return float(
+            model.likelihood.evidence(model.prior, s).sum()
+            - model.likelihood.evidence(model.prior, totals.s[self.removed]).sum()
+            + entropy.sum()
+            - totals.entropy[k]
+            + model.allocation.elbo(np.concatenate([others, s[:, -1]]))
+            - model.allocation.elbo(totals.n)
+        )
+
+    def adapt(self, n_steps):
+        """Coefficients of the absorbers and the estimated gain, -inf if the samples are too small."""
+        s, least = self.start, 1e-6 * self.own[:, -1]
+        with np.errstate(invalid="ignore", divide="ignore"):  # changes may exceed what there is
+            for _ in range(n_steps):
+                s, entropy = self.step(s)
+                if not np.all(s[:, -1] > least):
+                    return None, -np.inf
+            gain, coef = self.gain(s, entropy), self.coefficients(s)
+        return (coef, gain) if np.isfinite(gain) and np.isfinite(coef).all() else (None, -np.inf)

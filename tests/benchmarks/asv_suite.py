@@ -1,0 +1,172 @@
+"""The asv suite: seconds and memory of the kernels, of whole fits, and of predictions.
+
+``asv run`` builds each commit and runs what is here; ``asv compare`` says what a change cost. Every
+size is a class attribute, and `TINY` holds those with which tests/test_asv_suite.py runs each
+benchmark once, so that none of them rots.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_bnp import DPMixtureVB, GaussianObservation
+from sklearn_bnp._kernels import _entropies, _gaussian
+from sklearn_bnp._kernels import _responsibilities as kernel
+
+from .generators import Dataset, gaussians, toy_patches
+
+TINY = {"n_rows": 200, "n_components": 3}
+
+
+def arms(n_rows: int) -> Dataset:
+    """Eight long arms in the plane, like the asterisk's, which is not part of the repository."""
+    return gaussians(0, "arms", n_rows, 2, 8, separation=6.0, condition=100.0)
+
+
+def fit(model: DPMixtureVB, X) -> DPMixtureVB:
+    """The model fitted; whether it has converged is no matter of speed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X)
+
+
+class LocalStep:
+    """Responsibilities, statistics and entropies, D = 25, full covariances."""
+
+    params = (["float64", "float32"], [None, 4])
+    param_names = ("dtype", "n_nonzero")
+    n_rows, n_components = 20_000, 50
+
+    def setup(self, dtype, n_nonzero):
+        rng = np.random.default_rng(0)
+        K, P = self.n_components, kernel.n_statistics(25, kernel.Quadratic.FULL, True)
+        self.x = rng.standard_normal((self.n_rows, 25)).astype(dtype)
+        self.coef = (0.05 * rng.standard_normal((K, P))).astype(dtype)
+        self.resp = np.empty((self.n_rows, K), dtype)
+        self.stats, self.entropy = np.empty((K, P)), np.empty(K)
+        self.n_nonzero = min(K, K if n_nonzero is None else n_nonzero)
+        self.time_local_step(dtype, n_nonzero)  # fills the responsibilities
+
+    def time_local_step(self, dtype, n_nonzero):
+        kernel.local_step(
+            self.x, self.coef, kernel.Quadratic.FULL, True, None, None, self.resp, self.stats,
+            self.entropy, None, self.n_nonzero, 1,
+        )  # fmt: skip
+
+    def time_summary_step(self, dtype, n_nonzero):
+        sparse = self.n_nonzero < self.n_components
+        kernel.summarise(self.x, self.resp, kernel.Quadratic.FULL, True, self.stats, sparse)
+
+
+class UnionEntropies:
+    """Entropies of all pairs of components."""
+
+    n_rows, n_components = 20_000, 30
+
+    def setup(self):
+        K = self.n_components
+        self.resp = np.random.default_rng(0).dirichlet(np.full(K, 0.1), size=self.n_rows)
+        self.members = np.column_stack(np.triu_indices(K, 1)).astype(np.intp).ravel()
+        self.indptr = np.arange(0, len(self.members) + 1, 2, dtype=np.intp)
+        self.out = np.empty(len(self.indptr) - 1)
+
+    def time_union_entropies(self):
+        _entropies.union_entropies(self.resp, None, self.indptr, self.members, self.out, 1)
+
+
+class SmallMatrices:
+    """Factors and inverses of many small matrices: a global step."""
+
+    params = ([2, 25, 64],)
+    param_names = ("n_features",)
+    n_components = 50
+
+    def setup(self, n_features):
+        x = np.random.default_rng(0).standard_normal(
+            (self.n_components, 2 * n_features, n_features)
+        )
+        self.a = np.einsum("kni,knj->kij", x, x)
+        self.log_det = np.empty(self.n_components)
+
+    def time_log_determinants(self, n_features):
+        _gaussian.spd_logdet(self.a.copy(), self.log_det)
+
+    def time_inverses(self, n_features):
+        _gaussian.spd_inverse(self.a.copy(), self.log_det)
+
+
+class Fit:
+    """Fits from one component with the default proposals, and of a fixed number without any."""
+
+    params = (["arms", "patches"], ["proposals", "fixed"])
+    param_names = ("data", "search")
+    timeout = 300
+    n_rows, n_components = 10_000, 8
+
+    def setup(self, data, search):
+        self.X = (arms if data == "arms" else lambda n_rows: toy_patches(0, n_rows))(self.n_rows).X
+        settings = {} if search == "proposals" else {"proposals": None, "max_iter": 20}
+        self.model = DPMixtureVB(
+            1 if search == "proposals" else self.n_components,
+            observation=GaussianObservation(zero_mean=data == "patches"),
+            n_batches=10,
+            random_state=0,
+            **settings,
+        )
+
+    def time_fit(self, data, search):
+        fit(self.model, self.X)
+
+    def peakmem_fit(self, data, search):
+        fit(self.model, self.X)
+
+
+class MemoryMap:
+    """A fit of rows on disk, whose memory does not depend on their number."""
+
+    params = ([1, 8],)
+    param_names = ("times_the_rows",)
+    timeout = 300
+    n_rows = 25_000
+
+    def setup(self, times_the_rows):
+        self.folder = tempfile.TemporaryDirectory()
+        shape = (self.n_rows * times_the_rows, 20)
+        self.X = np.memmap(Path(self.folder.name) / "rows", np.float64, mode="w+", shape=shape)
+        rng = np.random.default_rng(0)
+        means = 4.0 * rng.standard_normal((3, shape[1]))
+        for start in range(0, len(self.X), self.n_rows):
+            rows = self.X[start : start + self.n_rows]
+            rows[:] = means[rng.integers(3, size=len(rows))] + rng.standard_normal(rows.shape)
+        self.model = DPMixtureVB(n_batches=10, max_iter=4, random_state=0)
+
+    def teardown(self, times_the_rows):
+        del self.X
+        self.folder.cleanup()
+
+    def peakmem_fit(self, times_the_rows):
+        fit(self.model, self.X)
+
+
+class Predict:
+    """Labels and densities of rows, by a model of some components."""
+
+    params = (["predict", "predict_proba", "score_samples"],)
+    param_names = ("method",)
+    n_rows, n_components = 50_000, 20
+
+    def setup(self, method):
+        X = gaussians(0, "", self.n_rows, 10, self.n_components, separation=6.0).X
+        model = DPMixtureVB(self.n_components, proposals=None, max_iter=2, random_state=0)
+        self.call, self.X = getattr(fit(model, X), method), X
+
+    def time_method(self, method):
+        self.call(self.X)
+
+    def peakmem_method(self, method):
+        self.call(self.X)

@@ -277,9 +277,7 @@ class DirichletDocuments(DocumentAllocation):
         n_topics = len(columns.indptr) - 1
         a = self._concentration(n_topics)
         lengths, n = columns.lengths
-        used, _ = count_terms(
-            columns.values, columns.indptr, np.full(n_topics, a), columns.weight
-        )
+        used, _ = count_terms(columns.values, columns.indptr, np.full(n_topics, a), columns.weight)
         value = used.sum() - _documents_using(columns).sum() * gammaln(a)
         return value + np.dot(n, gammaln(n_topics * a) - gammaln(n_topics * a + lengths))
 
@@ -359,9 +357,7 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None):
         gain[partners] += sums(n_a + values[of_b], of_b, sizes, c) - sums(n_a, of_b, sizes, c)
         in_first[docs[of_a]] = 0.0
     if n_docs is not None:
-        gain += n_docs * (
-            gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second])
-        )
+        gain += n_docs * (gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second]))
     return gain
 
 

@@ -34,9 +34,7 @@ def step_of_words(table, docs, prior, settings, *, mass=None, start=None, want_r
     return DocumentStep(out, entropy, counts, resp)
 
 
-def step_of_rows(
-    likelihood, coef, docs, prior, settings, *, mass=None, start=None, want_resp=True
-):
+def step_of_rows(likelihood, coef, docs, prior, settings, *, mass=None, start=None, want_resp=True):
     """`DocumentStep` of documents of rows; ``coef`` (K, P) gives ``E[log p(x | k)]``.
 
     Responsibilities are there whether wanted or not: the statistics are made from them.

@@ -95,9 +95,7 @@ class _Nested:
             entropy = np.empty(len(open_))
             members = np.column_stack([i[open_], j[open_]]).ravel().astype(np.intp)
             indptr = np.arange(0, len(members) + 1, 2, dtype=np.intp)
-            union_entropies(
-                step.resp, sample.docs.counts, indptr, members, entropy, self.n_threads
-            )
+            union_entropies(step.resp, sample.docs.counts, indptr, members, entropy, self.n_threads)
             gain[open_] += scale * (entropy - step.entropy[i[open_]] - step.entropy[j[open_]])
         used, groups = np.zeros(J, dtype=bool), []
         for pair in open_[np.argsort(-gain[open_], kind="stable")]:

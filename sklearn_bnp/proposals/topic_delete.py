@@ -151,9 +151,7 @@ class TopicDelete(Proposal):
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
             theta = model.likelihood.document_parameters(model.prior, totals.s[near])
             trials.append(
-                DeleteTrial(
-                    uid, totals.uids[near].tolist(), model, theta, prior, context.n_threads
-                )
+                DeleteTrial(uid, totals.uids[near].tolist(), model, theta, prior, context.n_threads)
             )
         return trials
 
@@ -177,7 +175,9 @@ class TopicDelete(Proposal):
             least = _OPTIMISM * totals.n * loss.min(axis=1)
         using = np.array(
             [
-                sum(len(p.columns[uid].docs) for p in totals.docs.parts.values() if uid in p.columns)
+                sum(
+                    len(p.columns[uid].docs) for p in totals.docs.parts.values() if uid in p.columns
+                )
                 for uid in totals.uids.tolist()
             ]
         )

@@ -195,7 +195,9 @@ def test_gradient(gamma, alpha, n_docs):
 
 def test_remainders_are_smooth_where_the_series_begins():
     below, above = 20.0 * (1.0 - 1e-15), 20.0
-    for low, high in zip(*map(sticks_module.beta_remainders, np.array([[below], [above]])), strict=True):
+    for low, high in zip(
+        *map(sticks_module.beta_remainders, np.array([[below], [above]])), strict=True
+    ):
         np.testing.assert_allclose(low, high, rtol=3e-12)  # lnG(20) and 20 psi(20) are about 50
 
 
@@ -224,7 +226,9 @@ def test_no_iteration_returns_the_start_or_better():
 @pytest.mark.parametrize("gamma", [1e-3, 1e3])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("n_docs", [1.0, 1e6])
-@pytest.mark.parametrize(("n_rows", "n_topics", "n_empty"), [(1, 1, 0), (1, 3, 2), (20, 1, 1), (20, 6, 3)])
+@pytest.mark.parametrize(
+    ("n_rows", "n_topics", "n_empty"), [(1, 1, 0), (1, 3, 2), (20, 1, 1), (20, 6, 3)]
+)
 def test_extremes_are_finite(gamma, alpha, n_docs, n_rows, n_topics, n_empty):
     counts = random_counts(np.random.default_rng(10), n_rows, n_topics)
     counts[:, 0] += 1e-8

@@ -47,11 +47,6 @@ def prior(request):
     return request.param
 
 
-def unmended(reason):
-    """Mark of a law that the engine is known to break, and of nothing else that may go wrong."""
-    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
-
-
 def soft_resp(rng, n, K):
     """Responsibilities with many exact zeros."""
     resp = random_resp(rng, n, K) * (rng.random((n, K)) < 0.6)
@@ -372,7 +367,6 @@ def test_order_of_topics_suits_the_sticks():
     assert max(before) - min(after) < SEARCH
 
 
-@unmended("objectives that differ by rounding decide")
 def test_topics_of_equal_weight_lie_by_mass():
     """Where the order is worth nothing: whatever the order before."""
     rng = np.random.default_rng(26)
@@ -474,10 +468,6 @@ def test_every_verdict_raises_the_objective():
     assert min(gains) > -SEARCH
 
 
-LAST_ORDER = "trials are judged against topics in the order of the lap before"
-
-
-@unmended(LAST_ORDER)
 def test_trials_are_judged_against_topics_that_are_settled():
     """Else what a better order of all topics brings would be to the credit of each of them."""
     kind = KINDS[1]
@@ -524,11 +514,7 @@ def six_topics(kind, prior=HDP):
         (-2.0, False),
         (2.0, False),
         (2.0, True),
-        pytest.param(
-            -2.0,
-            True,
-            marks=unmended(LAST_ORDER),
-        ),
+        (-2.0, True),
     ],
 )
 def test_verdicts_do_not_depend_on_the_order_of_topics(gain, backwards):
@@ -556,9 +542,9 @@ def value_under_adapted_priors(model, totals):
     "gain, before",
     [
         (-2.0, False),
-        pytest.param(2.0, False, marks=unmended("judged at first guesses of the sticks")),
+        (2.0, False),
         (2.0, True),
-        pytest.param(-2.0, True, marks=unmended("topics are out of order after the first")),
+        (-2.0, True),
     ],
 )
 def test_verdicts_under_an_adapted_prior(gain, before):

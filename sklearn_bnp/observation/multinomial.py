@@ -5,8 +5,8 @@ Design note
 (a) A row is a bag of tokens over V types. Its probability is ``log_base``, the multinomial coefficient,
     times that of its tokens in one given order. The coefficient belongs to no component and changes no
     decision: the objective is of the ordered tokens, only `score_samples` is of bags.
-(b) Most types never occur in most components. Functions of the prior alone are therefore kept with it,
-    and lnGamma and psi are evaluated where statistics are not zero.
+(b) lnGamma and psi of all counts and pseudo-counts are the price of every step; `_kernels._counts` has
+    them in vectors, on the rows of statistics as they are.
 """
 
 from __future__ import annotations
@@ -15,31 +15,28 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import gammaln
 
-from .._kernels._counts import log_gamma_sums, pair_log_gamma_sums
-from .._kernels._topics import exp_digamma
+from .._kernels._counts import (
+    digamma_rows,
+    exp_digamma_table,
+    log_gamma_sums,
+    pair_log_gamma_sums,
+)
 from .base import Likelihood, ObservationModel
 from .documents import step_of_words, summary_of_words
 
-# Counts beyond this are too large for the kernels.
-_LARGEST = 1e30
-# Beyond this share of nonzeros, picking them out costs more than the zeros do.
-_SPARSE_BELOW = 0.5
-
 
 class DirichletPrior(NamedTuple):
-    """Pseudo-counts ``lam`` of the types, (V,), and functions of them; made by `dirichlet_prior`."""
+    """Pseudo-counts ``lam`` of the types, (V,); made by `dirichlet_prior`."""
 
     lam: np.ndarray
     total: float  # sum of lam
-    log_gamma: np.ndarray  # lnGamma(lam)
-    digamma: np.ndarray  # psi(lam)
 
 
 def dirichlet_prior(lam):
     """`DirichletPrior` of pseudo-counts (V,)."""
-    return DirichletPrior(lam, float(lam.sum()), gammaln(lam), digamma(lam))
+    return DirichletPrior(lam, float(lam.sum()))
 
 
 class MultinomialObservation(ObservationModel):
@@ -141,48 +138,29 @@ class MultinomialLikelihood(Likelihood):
         return np.ascontiguousarray(means * scale, dtype=np.float64)
 
     def evidence(self, prior, s):
-        rows = np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
-        if self._is_huge(rows):
-            sums = np.sum(gammaln(prior.lam + rows[:, :-1]), axis=1)
-        else:
-            sums = np.empty(len(rows))
-            log_gamma_sums(rows, prior.lam, sums, 1)
-        return self._evidence(prior, sums, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
+        rows = _rows(s)
+        rises = np.empty(len(rows))
+        log_gamma_sums(rows, prior.lam, rises, 1)
+        return _evidence(prior, rises, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
 
     def union_evidence(self, prior, s, first, second):
-        """Evidence (n,) of the unions of pairs of components: rows ``first`` and ``second`` of ``s``."""
-        s = np.ascontiguousarray(s, dtype=np.float64)
-        if self._is_huge(s):
-            return super().union_evidence(prior, s, first, second)
-        sums, total = np.empty(len(first)), s[:, :-1].sum(axis=1)
-        pairs = (np.ascontiguousarray(rows, dtype=np.intp) for rows in (first, second))
-        pair_log_gamma_sums(s, prior.lam, *pairs, sums, 1)
-        return self._evidence(prior, sums, total[first] + total[second])
-
-    @staticmethod
-    def _is_huge(s):
-        return s.size > 0 and s.max() > _LARGEST
-
-    @staticmethod
-    def _evidence(prior, log_gammas, total):
-        """From sums of lnGamma(lam + S) and totals of counts, each (n,)."""
-        rises = log_gammas - prior.log_gamma.sum()
-        return rises - (gammaln(prior.total + total) - gammaln(prior.total))
+        rows, rises = _rows(s), np.empty(len(first))
+        first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
+        pair_log_gamma_sums(rows, prior.lam, first, second, rises, 1)
+        total = rows[:, :-1].sum(axis=1)
+        return _evidence(prior, rises, total[first] + total[second])
 
     def coefficients(self, prior, s):
+        """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)``, and 0 for the last column."""
         out = np.zeros(s.shape)
-        out[:, :-1] = expected_log_phi(prior, s[:, :-1])
+        digamma_rows(_rows(s), prior.lam, out, 1)
         return out
 
     def document_parameters(self, prior, s):
         """``exp E[log phi_kv]`` as a table (V, K)."""
-        a = prior.lam + s[:, :-1]
-        if self._is_huge(a):
-            return np.ascontiguousarray(np.exp(expected_log_phi(prior, s[:, :-1])).T)
-        table = np.empty(a.shape)
-        exp_digamma(a.ravel(), table.ravel())
-        table *= np.exp(-digamma(a.sum(axis=1)))[:, np.newaxis]
-        return np.ascontiguousarray(table.T)
+        table = np.empty((self.n_features, len(s)))
+        exp_digamma_table(_rows(s), prior.lam, table, 1)
+        return table
 
     def document_step(self, params, docs, doc_prior, settings, **given):
         """Local step of documents of words; their entries' types share responsibilities (5.3.5)."""
@@ -194,7 +172,7 @@ class MultinomialLikelihood(Likelihood):
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]
-        row, column, values = _nonzeros(z, always=True)
+        row, column, values = _nonzeros(z)
         out = np.empty((len(z), len(a)))
         for k, lam in enumerate(a):
             gains = gammaln(lam[column] + values) - gammaln(lam)[column]
@@ -205,7 +183,7 @@ class MultinomialLikelihood(Likelihood):
 
     def log_base(self, x):
         x = np.asarray(x, dtype=np.float64)
-        row, _, values = _nonzeros(x, always=True)
+        row, _, values = _nonzeros(x)
         cost = np.bincount(row, gammaln(values + 1.0), minlength=len(x))
         return gammaln(x.sum(axis=1) + 1.0) - cost
 
@@ -229,7 +207,7 @@ class MultinomialLikelihood(Likelihood):
         return {
             "means_": a / a.sum(axis=1, keepdims=True),
             "components_": a,
-            "exp_dirichlet_component_": np.exp(expected_log_phi(prior, s[:, :-1])),
+            "exp_dirichlet_component_": np.exp(self.coefficients(prior, s)[:, :-1]),
         }
 
     def sample(self, attributes, labels, rng):
@@ -241,24 +219,19 @@ class MultinomialLikelihood(Likelihood):
         return out
 
 
-def expected_log_phi(prior, counts):
-    """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)`` of counts S (K, V)."""
-    at = _nonzeros(counts)
-    if at is None:
-        out = digamma(prior.lam + counts)
-    else:
-        row, column, values = at
-        out = np.tile(prior.digamma, (len(counts), 1))
-        out[row, column] = digamma(prior.lam[column] + values)
-    out -= digamma(prior.total + counts.sum(axis=1))[:, np.newaxis]
-    return out
+def _rows(s):
+    """Statistics (..., P) as C-contiguous rows (n, P) for the kernels; a copy only if need be."""
+    return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
 
 
-def _nonzeros(counts, *, always=False):
-    """Row, column and value of what is not zero in counts (..., V), or None if that is most."""
+def _evidence(prior, rises, total):
+    """From sums of lnGamma(lam + S) - lnGamma(lam) and totals of counts, each (n,)."""
+    return rises - (gammaln(prior.total + total) - gammaln(prior.total))
+
+
+def _nonzeros(counts):
+    """Row, column and value of what is not zero in counts (n, V)."""
     flat = counts.reshape(-1)
     at = np.flatnonzero(flat != 0)  # faster than np.nonzero of the counts themselves
-    if not always and len(at) > _SPARSE_BELOW * flat.size:
-        return None
     row, column = np.divmod(at, counts.shape[-1])
     return row, column, flat[at].astype(np.float64, copy=False)

@@ -88,7 +88,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Returns
         -------
-        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
             Expected shares of the topics in the document of each row of X; they sum to 1. Topics that
             are not there yet have no part in them.
         """
@@ -111,7 +111,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Returns
         -------
-        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
             As from `transform`.
         """
         return self.fit(X, groups=groups).transform(X, groups=groups)
@@ -129,7 +129,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Returns
         -------
-        resp : ndarray of shape (n_samples, n_components_)
+        resp : ndarray of shape (n_samples, n_topics)
             Rows sum to 1.
         """
         corpus = self._corpus(X, groups)
@@ -162,7 +162,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components_)
+        X : array-like of shape (n_samples, n_topics)
             Topic distributions, as from `transform`.
         n_tokens : float or array-like of shape (n_samples,), default=1
             Lengths of the documents; with 1, expected proportions.
@@ -367,7 +367,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         X : sparse matrix of shape (n_samples, n_features) or ndarray
             Counts of words; or rows of data, ``n_tokens`` for each document in turn.
-        doc_topic_distr : ndarray of shape (n_samples, n_components_)
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
             The documents' shares of the topics.
         """
         check_is_fitted(self)

@@ -37,7 +37,7 @@ MULTIVERSION static ptrdiff_t NAME(softmax_rows)(T *restrict w, T *restrict resp
             T v = NAME(exp_nonpositive)(r[k]);
             e[k] = v < floor_ ? 0 : v;
         }
-        for (ptrdiff_t k = 0; k < LANES * blocks; k++) count += e[k] > 0;
+        for (ptrdiff_t k = 0; k < LANES * blocks; k++) count += e[k] != 0; /* a nan too */
         filled += count;
         for (int l = 0; l < WIDTH; l++) sum[l] = 0;
         for (ptrdiff_t b = 0; b < LANES / WIDTH * blocks; b++)

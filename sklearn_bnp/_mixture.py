@@ -232,11 +232,7 @@ class DPMixtureVB(MixturePredictor):
         self : DPMixtureVB
             The estimator.
         """
-        if "observation" in params:
-            self.observation = params.pop("observation")
-        if isinstance(self.observation, str) and any(k.startswith("observation__") for k in params):
-            self.observation = _validation.resolve_observation(self.observation)
-        return super().set_params(**params)
+        return super().set_params(**_base.set_observation(self, params))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error

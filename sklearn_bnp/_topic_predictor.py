@@ -389,9 +389,9 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             ]
             return sparse.csr_matrix(np.array(rows)), shares
         labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), s)) for s in sizes])
-        names = ("means_", "covariances_")
-        attributes = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return self._model.likelihood.sample(attributes, labels, rng), shares
+        likelihood = self._model.likelihood
+        attributes = likelihood.attributes(self._model.prior, self._statistics)
+        return likelihood.sample(attributes, labels, rng), shares
 
     @property
     def _n_features_out(self):

@@ -10,9 +10,9 @@ import numpy as np
 from . import _base
 from ._corpus import bind_likelihood, takes_words
 from ._validation import (
-    _numbers,
     check_responsibilities,
     checked,
+    numbers,
     resolve_observation,
     resolve_proposals,
 )
@@ -45,25 +45,12 @@ def _dirichlet(estimator):
 DOCUMENT_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
 
 
-class _Schedule(NamedTuple):
-    """A `LocalSchedule` with the user's limits of a document's iterations."""
-
-    laps: LocalSchedule
-    max_iter: int
-    tol: float
-
-    @property
-    def every(self):
-        return self.laps.every
-
-    def settings(self, fresh):
-        return self.laps.settings(fresh)._replace(max_iter=self.max_iter, tol=self.tol)
-
-
 def schedule(estimator):
     """How documents go about their local step in each lap."""
-    laps = LocalSchedule(warm=estimator.warm_start_docs, n_restarts=estimator.doc_restarts)
-    return _Schedule(laps, estimator.max_doc_update_iter, estimator.doc_tol)
+    return LocalSchedule(
+        warm=estimator.warm_start_docs, n_restarts=estimator.doc_restarts,
+        max_iter=estimator.max_doc_update_iter, tol=estimator.doc_tol,
+    )  # fmt: skip
 
 
 def observation_of(estimator):
@@ -77,7 +64,7 @@ def observation_of(estimator):
             f"{observation!r} instead, and leave topic_word_prior=None."
         )
     if np.ndim(prior):
-        prior = _numbers(prior, "topic_word_prior")
+        prior = numbers(prior, "topic_word_prior")
         if prior.ndim > 1 or not np.all(prior > 0):
             raise ValueError(
                 f"topic_word_prior={estimator.topic_word_prior!r} must be a positive number, or an "
@@ -133,7 +120,7 @@ def starting_point(estimator, likelihood, corpus, x, rng):
         return Start(s, corpus.documents)
     if callable(how):
         how = how(x, n_components, rng)
-    value = _numbers(how, "init_params")
+    value = numbers(how, "init_params")
     if likelihood.words and value.ndim == 2 and value.shape[1] == corpus.n_features:
         return Start(_given_topics(value, corpus), corpus.documents)
     resp = _given_responsibilities(value, likelihood, corpus)

@@ -144,7 +144,7 @@ def check_weight(sample_weight, x):
         return None
     if isinstance(sample_weight, Real):
         sample_weight = np.full(len(x), sample_weight)
-    weight = _numbers(sample_weight, "sample_weight")
+    weight = numbers(sample_weight, "sample_weight")
     if weight.shape != (len(x),):
         raise ValueError(
             f"sample_weight has shape {weight.shape}; it must be ({len(x)},), one weight a row."
@@ -175,7 +175,7 @@ def check_batch_id(batch_id):
 
 def check_responsibilities(resp, n_rows):
     """Responsibilities (n_rows, K) whose rows sum to one."""
-    resp = _numbers(resp, "init_params")
+    resp = numbers(resp, "init_params")
     if resp.ndim != 2 or len(resp) != n_rows:
         raise ValueError(
             f"init_params holds responsibilities of shape {resp.shape}; it must be ({n_rows}, "
@@ -197,7 +197,7 @@ def check_responsibilities(resp, n_rows):
 
 def check_means(means, n_components, n_features):
     """Initial means (K, D)."""
-    means = _numbers(means, "means_init")
+    means = numbers(means, "means_init")
     if means.shape != (n_components, n_features):
         raise ValueError(
             f"means_init has shape {means.shape}; it must be (n_components, n_features) = "
@@ -206,7 +206,7 @@ def check_means(means, n_components, n_features):
     return means
 
 
-def _numbers(value, name):
+def numbers(value, name):
     """An array of finite numbers in float64; errors name the parameter."""
     try:
         return check_array(

@@ -22,6 +22,13 @@ _PERMUTED_ROWS, _RUN_ROWS = 2**17, 64
 _SAMPLE_NUMBERS = 200_000
 
 
+def even_slices(n_rows):
+    """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
+    n_blocks = max(1, -(-n_rows // BLOCK_ROWS))
+    edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
 class Block(NamedTuple):
     """Prepared rows with what the local step found for them.
 
@@ -74,9 +81,7 @@ class Batch(NamedTuple):
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
-        n_blocks = max(1, -(-len(self.x) // BLOCK_ROWS))
-        edges = np.linspace(0, len(self.x), n_blocks + 1).astype(int)
-        return [slice(a, b) for a, b in pairwise(edges)]
+        return even_slices(len(self.x))
 
 
 def _is_mapped(x):

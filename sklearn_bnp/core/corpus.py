@@ -44,9 +44,12 @@ class Documents(NamedTuple):
         """The documents ``keep`` (boolean, one a document), and the positions of their entries."""
         sizes = np.diff(self.indptr)
         entries = np.flatnonzero(np.repeat(keep, sizes))
-        indptr = np.concatenate([[0], np.cumsum(sizes[keep])]).astype(np.int64)
-        fields = (None if f is None else np.ascontiguousarray(f[entries]) for f in self[1:])
-        return Documents(indptr, *fields), entries
+        return self.taken(entries, sizes[keep]), entries
+
+    def taken(self, entries, sizes):
+        """Documents of the given sizes, made of the entries at some positions."""
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Documents(indptr, *(None if f is None else f[entries] for f in self[1:]))
 
 
 class DocumentStep(NamedTuple):

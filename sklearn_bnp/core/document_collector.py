@@ -90,14 +90,7 @@ class DocumentCollector:
 
 def _taken(docs, entries, share, sizes):
     """The chosen entries of a block, as documents of their own, and their responsibilities."""
-    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    chosen = Documents(
-        indptr,
-        docs.counts[entries],
-        None if docs.indices is None else docs.indices[entries],
-        None if docs.z is None else docs.z[entries],
-    )
-    return DocumentSample(chosen, share.astype(np.float64))
+    return DocumentSample(docs.taken(entries, sizes), share.astype(np.float64))
 
 
 def _joined(parts):

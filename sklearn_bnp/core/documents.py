@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .batches import BLOCK_ROWS
+from .batches import even_slices
 from .corpus import Documents
 from .document_counts import DocumentCounts, Part
 from .stats import StatBag
@@ -88,9 +88,7 @@ class DocumentBatch(NamedTuple):
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` entries."""
-        n_blocks = max(1, -(-self.n_entries // BLOCK_ROWS))
-        edges = np.linspace(0, self.n_entries, n_blocks + 1).astype(int)
-        return [slice(a, b) for a, b in pairwise(edges)]
+        return even_slices(self.n_entries)
 
     def documents(self, first, last, prepare):
         """`Documents` from ``first`` to before ``last``; rows go through ``prepare``."""
@@ -140,14 +138,11 @@ class DocumentSource:
         return self.corpus.resp
 
     def batch(self, i):
-        return self._between(i, self.edges[i], self.edges[i + 1])
-
-    def _between(self, name, first, last):
-        corpus, indptr = self.corpus, self.corpus.indptr[first : last + 1]
+        corpus, indptr = self.corpus, self.corpus.indptr[self.edges[i] : self.edges[i + 1] + 1]
         rows = slice(int(indptr[0]), int(indptr[-1]))
         fields = (corpus.counts, corpus.indices, corpus.x, corpus.resp)
         return DocumentBatch(
-            name, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
+            i, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
         )
 
     def batches(self, rng=None):
@@ -158,10 +153,6 @@ class DocumentSource:
     def shuffled(self, rng):
         """The batches, in random order: documents are not drawn one by one."""
         return self.batches(rng)
-
-    def document(self, d):
-        """One document as a batch."""
-        return self._between(d, d, d + 1)
 
     def without_responsibilities(self):
         """The same batches, to be given responsibilities by local steps."""

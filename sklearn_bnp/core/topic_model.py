@@ -14,14 +14,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from ..allocation.documents import CountColumns, union_document_gains
-from .corpus import Settings
+from .corpus import COUNT_TOL, MAX_ITER, Settings
 from .documents import document_pass
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 30
 # Nats by which better sticks may raise a candidate's objective over those it is first tried with.
 _STICK_GAIN = 30.0
-# What a topic costs the objective though it be empty (Fig. 5.3): half of log D and a bit.
+# What an empty topic costs the objective (Fig. 5.3), about: half of log D and a bit.
 _STICK_COST = 8.0
 
 
@@ -185,10 +185,10 @@ class TopicModel(NamedTuple):
         return gains
 
     def union_gains(self, totals, groups):
-        """Most that the allocation term may change by for each pair (of rows) joined, but for sticks.
+        """Estimated change of the allocation term for each pair (of rows) joined, to choose candidates by.
 
-        At sticks that add up the documents' terms are exact; that there is one stick less is worth some
-        nats.
+        The documents' terms are exact at sticks that add up; that there is one stick less is worth some
+        nats more.
         """
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         docs = document_numbers(totals)
@@ -233,16 +233,22 @@ class LocalSchedule(NamedTuple):
         Laps between new starts.
     n_restarts : int
         Of each document, when it starts anew.
+    max_iter, tol : int, float
+        Of a document's iterations, as in `Settings`.
     """
 
     warm: bool = True
     every: int = 2
     n_restarts: int = 5
+    max_iter: int = MAX_ITER
+    tol: float = COUNT_TOL
 
     def settings(self, fresh):
         """`Settings` of a lap in which documents start anew, or only go on."""
         fresh = fresh or not self.warm
-        return Settings(self.warm, cold=fresh, n_restarts=self.n_restarts if fresh else 0)
+        return Settings(
+            self.warm, fresh, self.max_iter, self.tol, self.n_restarts if fresh else 0
+        )  # fmt: skip
 
 
 def n_docs(totals):

@@ -112,3 +112,4 @@ class TopicBirth(Proposal):
                 self._failures.note(trial.created[0], mass)
         elif not accepted:
             self._failures.note(trial.target, mass)
+            self._resting = False  # nothing came of the lap that merges would have to tidy up

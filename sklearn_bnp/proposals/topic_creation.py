@@ -83,7 +83,7 @@ class _Nested:
         """Disjoint pairs whose union raises the nested objective, best first; others alone."""
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
-        own, scale = self.evidence(step.s), self.sample.total / sample.total
+        scale = self.sample.total / sample.total
         gain = scale * self.model.document_union_gains(
             np.column_stack([i, j]), step.counts, self.prior(step.s), len(self.sample.docs) / scale
         )

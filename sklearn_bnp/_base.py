@@ -156,9 +156,7 @@ def totals_without_seeds(learner):
     totals = learner.totals
     for trial in learner.scheduler.adoptions:
         if np.isin(trial.created, totals.uids).all():
-            s = totals.s.copy()
-            s[totals.positions(trial.created)] -= trial.seeds.s
-            totals = totals._replace(s=s)
+            totals = totals.less(trial.seeds)
     return totals
 
 

@@ -22,7 +22,9 @@ PACKAGE = "sklearn_bnp"
 HEIGHTS = {"_kernels": 0, "observation": 1, "allocation": 1, "proposals": 1, "core": 2}
 PUBLIC = 3
 SEPARATE = {"observation", "allocation", "proposals"}
-LEAVES = {"sklearn_bnp.core.corpus", "sklearn_bnp.core.document_counts", "sklearn_bnp.core.stats"}
+LEAVES = {
+    f"sklearn_bnp.core.{name}" for name in ("corpus", "document_counts", "stats", "transitions")
+}
 
 MAX_LINES = 400
 SOURCES = sorted(

@@ -105,7 +105,7 @@ class DocumentCounts:
 
 
 class NoDocuments:
-    """Stands for `DocumentCounts` where rows are not grouped: there is nothing to keep."""
+    """Stands for `DocumentCounts` or `Transitions` where rows are not grouped: there is nothing to keep."""
 
     def joined(self, other):
         return other
@@ -121,7 +121,16 @@ class NoDocuments:
     def union(self, removed, created):
         return self
 
+    def put_into(self, whole, removed):
+        gone = set(removed)
+        return whole.only(uid for uid in whole.uids if uid not in gone)
+
+    def listed(self, uids):
+        return np.zeros((len(uids) + 1, len(uids)))
+
     parts = {}
+    uids = ()
+    entropy = 0.0
 
 
 NO_DOCUMENTS = NoDocuments()

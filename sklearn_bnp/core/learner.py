@@ -203,7 +203,7 @@ class Learner:
     def _take_out_seeds(self):
         """Adopted components counted rows twice while the lap went on."""
         for trial in self.scheduler.adoptions if self._before is not None else ():
-            self.totals.s[self.totals.positions(trial.created)] -= trial.seeds.s
+            self.totals = self.totals.less(trial.seeds)
 
     def _end_adoptions(self):
         """If components were adopted and the objective fell over the lap, take the lap back.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..proposals.base import AdoptTrial, UndoTrial, UnionObserver, UnionTrial
+from ..proposals.base import AdoptTrial, UndoTrial
 from .collector import Collector
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
@@ -84,17 +84,17 @@ class Scheduler:
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""
-        unions = [t for t in self.trials if isinstance(t, UnionTrial)]
-        others = [t for t in self.trials if not isinstance(t, (UnionTrial, AdoptTrial))]
+        trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
         self.collector = None
         if self.proposals:
             wanted = self._collector_type.wanted(
                 self.proposals, totals, self.sample_numbers // self.n_features
             )
             self.collector = self._collector_type(wanted, totals, self.rng)
-        observers = [*others]
-        if unions:
-            observers.append(UnionObserver(unions, self.n_threads))
+        observers = [t for t in trials if t.observer_type is None]
+        for observer_type in dict.fromkeys(t.observer_type for t in trials if t.observer_type):
+            watched = [t for t in trials if t.observer_type is observer_type]
+            observers.append(observer_type(watched, self.n_threads))
         if self.collector is not None:
             observers.append(self.collector)
         return observers
@@ -132,14 +132,17 @@ class Scheduler:
         pending = list(range(len(trials)))
         used = set()
         while pending:
-            pending = [i for i in pending if used.isdisjoint(trials[i].removed)]
             gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
-            if len(pending) == 0 or not np.max(gains) > 0:
+            if not accepted:
+                for i, gain in zip(pending, gains.tolist(), strict=True):
+                    trials[i].trial.gain = gain
+            if not np.max(gains) > 0:
                 break
             best = pending.pop(int(np.argmax(gains)))
             state.accept(trials[best])
             accepted.append(best)
             used.update(trials[best].removed)
+            pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
         if len(state.totals.uids) <= _ADAPT_BELOW and model.likelihood.adapts_prior:
             for i in pending:
                 if used.isdisjoint(trials[i].removed) and state.accept_adapted(trials[i]):
@@ -159,9 +162,8 @@ class Scheduler:
     def _remember(self, trials, accepted, totals):
         for i, trial in enumerate(trials):
             mass = totals.n[totals.positions(trial.removed)]
-            union = isinstance(trial.trial, UnionTrial)
             self._proposal_of(trial).judged(
-                trial.trial, i in accepted, float(mass.sum() if union else mass[0])
+                trial.trial, i in accepted, float(mass.sum() if trial.trial.unites else mass[0])
             )
 
     def drop_trials(self):
@@ -210,6 +212,9 @@ class Scheduler:
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
+        kinds = [t.kind for t in trials if isinstance(t, AdoptTrial)]
+        # a lap is judged as a whole: births and deletes that change the model take turns
+        trials = [t for t in trials if not isinstance(t, AdoptTrial) or t.kind == kinds[0]]
         leaving = {t.target for t in trials if isinstance(t, AdoptTrial) and t.retires}
         self.trials = [
             t for t in trials if isinstance(t, UndoTrial) or leaving.isdisjoint(t.removed)
@@ -245,6 +250,11 @@ class _Judged(NamedTuple):
     @property
     def undoes(self):
         return isinstance(self.trial, UndoTrial)
+
+    def goes_with(self, other, used):
+        """Whether it may be accepted after ``other``, when the components ``used`` have changed."""
+        alone = self.trial.alone or other.trial.alone
+        return not alone and used.isdisjoint(self.removed)
 
     @classmethod
     def of(cls, trial, totals, memo):

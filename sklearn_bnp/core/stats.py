@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
+from .transitions import Transitions, TransitionUnions
 
 
 class StatBag(NamedTuple):
@@ -25,14 +26,15 @@ class StatBag(NamedTuple):
         ``sum_n w_n r_nk s(x_n)``; the last column is the count N_k.
     entropy : ndarray, shape (K,)
         ``-sum_n w_n r_nk log r_nk`` (3.51).
-    docs : DocumentCounts or NoDocuments
-        How often each document uses each component, where rows are grouped in documents.
+    docs : DocumentCounts, Transitions or NoDocuments
+        What rows that belong together leave behind: how often each document uses each component, or
+        how often sequences go from one to another.
     """
 
     uids: np.ndarray
     s: np.ndarray
     entropy: np.ndarray
-    docs: DocumentCounts | NoDocuments = NO_DOCUMENTS
+    docs: DocumentCounts | Transitions | NoDocuments = NO_DOCUMENTS
 
     @classmethod
     def zeros(cls, uids, n_statistics):
@@ -59,6 +61,12 @@ class StatBag(NamedTuple):
         return StatBag(
             self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, docs
         )
+
+    def less(self, rows):
+        """The bag with the bag ``rows`` taken off the components of these names."""
+        s = self.s.copy()
+        s[self.positions(rows.uids)] -= rows.s
+        return self._replace(s=s, docs=self.docs.without(rows.docs))
 
     def exchanged(self, old, new):
         """The sum once a batch leaves ``new`` behind instead of ``old`` (None: nothing)."""
@@ -132,6 +140,42 @@ class UnionEdit(NamedTuple):
         return bag.replaced(
             self.removed, union_row(bag, self.removed, self.created, self.entropies.get(batch_id))
         )
+
+
+class GroupsEdit(NamedTuple):
+    """Accepted: each of several groups of states became one.
+
+    Attributes
+    ----------
+    groups : tuple of pairs
+        Uids that go, and the uid that takes their place.
+    changes : dict
+        Batch id -> exact change of the entropy, which all groups make together.
+    """
+
+    groups: tuple
+    changes: dict
+
+    def replay(self, bag, batch_id):
+        """The bag of one batch after the edit; the bound stands in for a change never seen."""
+        removed = tuple(uid for members, _ in self.groups for uid in members)
+        return bag.replaced(removed, union_rows(bag, self.groups, self.changes.get(batch_id)))
+
+
+def union_rows(bag, groups, change=None):
+    """Statistics of the unions of groups of states, each as one, in the manner of `union_row`.
+
+    The ``change`` of the entropy is kept with the first of them. It is not less than ``-N log(number
+    of parts)`` in sum, for N is how often one would have to say which of the parts a state was.
+    """
+    s, entropy, bound = np.zeros((len(groups), bag.s.shape[1])), np.zeros(len(groups)), 0.0
+    for g, (members, _) in enumerate(groups):
+        parts = np.isin(bag.uids, members)
+        s[g], entropy[g] = bag.s[parts].sum(axis=0), bag.entropy[parts].sum()
+        bound -= s[g, -1] * np.log(max(1, np.count_nonzero(bag.s[parts, -1])))
+    entropy[0] += bound if change is None else change
+    uids = np.array([created for _, created in groups], dtype=np.int64)
+    return StatBag(uids, s, entropy, TransitionUnions(tuple(groups)))
 
 
 def union_row(bag, removed, created, entropy=None):

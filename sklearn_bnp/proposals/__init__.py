@@ -6,6 +6,9 @@ from .base import Context, Proposal
 from .birth import Birth
 from .delete import Delete
 from .merge import Merge
+from .state_birth import StateBirth
+from .state_delete import StateDelete
+from .state_merge import StateMerge
 from .topic_birth import TopicBirth
 from .topic_delete import TopicDelete
 
@@ -15,15 +18,20 @@ TOPIC_PROPOSALS = {
     "delete": TopicDelete,
     "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
 }
+STATE_PROPOSALS = {"birth": StateBirth, "delete": StateDelete, "merge": StateMerge}
 
 __all__ = [
     "PROPOSALS",
+    "STATE_PROPOSALS",
     "TOPIC_PROPOSALS",
     "Birth",
     "Context",
     "Delete",
     "Merge",
     "Proposal",
+    "StateBirth",
+    "StateDelete",
+    "StateMerge",
     "TopicBirth",
     "TopicDelete",
 ]

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._entropies import union_entropies
+from ..core.document_counts import NO_DOCUMENTS
 from ..core.stats import SplitEdit, StatBag, UnionEdit, union_row
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).
@@ -67,6 +68,26 @@ class DocumentSample(NamedTuple):
         return float(self.mass @ self.docs.counts)
 
 
+class StateSample(NamedTuple):
+    """Runs of rows that a state explains, from all sequences.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+        Prepared rows, one run after another.
+    indptr : ndarray of int64, shape (n_runs + 1,)
+        Where runs begin.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+
+    @property
+    def total(self):
+        """Rows."""
+        return float(len(self.z))
+
+
 class Context(NamedTuple):
     """What a proposal may look at when it plans.
 
@@ -101,7 +122,28 @@ class Context(NamedTuple):
     n_threads: int = 1
 
 
-class SplitTrial:
+class Trial:
+    """What all trials have.
+
+    Attributes
+    ----------
+    observer_type : type or None
+        What watches all such trials in one sweep; None if a trial itself observes blocks.
+    alone : bool
+        Whether no other trial is accepted in the same lap.
+    unites : bool
+        Whether failures are remembered with the mass of all its components, not that of the first.
+    gain : float
+        What it would add to the objective, as the scheduler found before it accepted any.
+    """
+
+    observer_type = None
+    alone = False
+    unites = False
+    gain = -np.inf
+
+
+class SplitTrial(Trial):
     """Replace ``removed`` by several components with local-step coefficients ``coef`` (J, P)."""
 
     def __init__(self, kind, removed, created, coef, likelihood):
@@ -185,8 +227,35 @@ class SplitTrial:
         return SplitEdit(self.removed, self.created, self.rows)
 
 
-class UnionTrial:
+class UnionObserver:
+    """Entropies of many unions at once, in one sweep over the responsibilities."""
+
+    def __init__(self, trials, n_threads=1):
+        self.trials, self.n_threads = trials, n_threads
+        self._entropy = np.zeros(len(trials))
+        self._members = None
+
+    def observe(self, block):
+        if self._members is None:
+            where = {uid: i for i, uid in enumerate(block.uids.tolist())}
+            sets = [[where[uid] for uid in trial.removed] for trial in self.trials]
+            self._members = np.array([i for members in sets for i in members], dtype=np.intp)
+            self._indptr = np.cumsum([0] + [len(members) for members in sets], dtype=np.intp)
+        out = np.empty(len(self.trials))
+        union_entropies(block.resp, block.weight, self._indptr, self._members, out, self.n_threads)
+        self._entropy += out
+
+    def close(self, batch_id, bag):
+        for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=True):
+            trial.entropies[batch_id] = entropy
+        self._entropy[:] = 0.0
+
+
+class UnionTrial(Trial):
     """Replace ``removed`` by their union; its entropies come from a `UnionObserver`."""
+
+    observer_type = UnionObserver
+    unites = True
 
     def __init__(self, kind, removed, created):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
@@ -212,41 +281,17 @@ class UndoTrial(UnionTrial):
     """Join what an adoption of the same lap has put in a component's place: it did not help."""
 
 
-class AdoptTrial:
+class AdoptTrial(Trial):
     """Components added to the model for a lap, with statistics ``s`` that count rows twice.
 
     The learner puts them in when the lap begins and judges the whole lap when it ends. If the trial
     ``retires`` its target, no row may go to that any more.
     """
 
-    def __init__(self, kind, target, created, s, *, retires=False):
+    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS):
         self.kind, self.target, self.retires = kind, target, retires
         self.removed, self.created = (), tuple(created)
-        self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)))
-
-
-class UnionObserver:
-    """Entropies of many unions at once, in one sweep over the responsibilities."""
-
-    def __init__(self, trials, n_threads=1):
-        self.trials, self.n_threads = trials, n_threads
-        self._entropy = np.zeros(len(trials))
-        self._members = None
-
-    def observe(self, block):
-        if self._members is None:
-            where = {uid: i for i, uid in enumerate(block.uids.tolist())}
-            sets = [[where[uid] for uid in trial.removed] for trial in self.trials]
-            self._members = np.array([i for members in sets for i in members], dtype=np.intp)
-            self._indptr = np.cumsum([0] + [len(members) for members in sets], dtype=np.intp)
-        out = np.empty(len(self.trials))
-        union_entropies(block.resp, block.weight, self._indptr, self._members, out, self.n_threads)
-        self._entropy += out
-
-    def close(self, batch_id, bag):
-        for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=True):
-            trial.entropies[batch_id] = entropy
-        self._entropy[:] = 0.0
+        self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), docs)
 
 
 class Failures:

@@ -11,14 +11,14 @@ from ..core.corpus import Settings
 from ..core.document_counts import DocumentCounts, Part
 from ..core.stats import SplitEdit, StatBag
 from .affinity import reassignment_loss
-from .base import Failures, Proposal
+from .base import Failures, Proposal, Trial
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.
 _OPTIMISM, _NATS_A_DOCUMENT = 0.1, 2.0
 
 
-class DeleteTrial:
+class DeleteTrial(Trial):
     """A topic and some absorbers give way to the absorbers, in documents that use the topic.
 
     Other documents keep what they have, so that only these need a local step.

@@ -1,0 +1,62 @@
+"""Data whose rows belong together, in batches of whole groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class GroupSource:
+    """Consecutive groups of rows in batches, visited in random order.
+
+    Parameters
+    ----------
+    everything : object
+        All groups as one batch: has ``indptr``, ``resp``, ``total_weight`` and ``part(batch_id, first,
+        last)``, the batch of some of the groups.
+    n_batches : int
+    """
+
+    def __init__(self, everything, n_batches):
+        self.everything = everything
+        self.edges = np.linspace(0, self.n_rows, min(n_batches, self.n_rows) + 1).astype(int)
+
+    def __len__(self):
+        return len(self.edges) - 1
+
+    @property
+    def n_rows(self):
+        """Groups."""
+        return len(self.everything.indptr) - 1
+
+    @property
+    def rows_in_memory(self):
+        return self.everything.n_entries
+
+    @property
+    def total_weight(self):
+        """Entries."""
+        return self.everything.total_weight
+
+    @property
+    def resp(self):
+        return self.everything.resp
+
+    def batch(self, i):
+        return self.everything.part(i, self.edges[i], self.edges[i + 1])
+
+    def batches(self, rng=None):
+        """All batches, in random order if an rng is given."""
+        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
+        return (self.batch(i) for i in order)
+
+    def shuffled(self, rng):
+        """The batches, in random order: groups are not drawn one by one."""
+        return self.batches(rng)
+
+    def without_responsibilities(self):
+        """The same batches, to be given responsibilities by local steps."""
+        if self.resp is None:
+            return self
+        source = GroupSource(self.everything._replace(resp=None), len(self))
+        source.edges = self.edges
+        return source

@@ -1,0 +1,179 @@
+"""The model of sequences: a likelihood, and a Markov chain whose rows share global weights.
+
+As for documents (topic_model.py), the allocation term has no closed-form optimum in the sticks, which
+are therefore part of the model, in the order of the totals' components.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .sequences import LOG_FLOOR, ChainParams, sequence_pass
+
+# L-BFGS iterations of a global step, and of the judgement of a candidate.
+_STEPS, _CANDIDATE_STEPS = 100, 40
+# Nats by which better sticks may raise a candidate's objective over those it is first tried with.
+_STICK_GAIN = 60.0
+
+
+class SequenceModel(NamedTuple):
+    """What the learner knows of a model of sequences; immutable.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    allocation : ChainAllocation
+    prior : object
+        The likelihood's prior as it stands, after empirical Bayes.
+    sticks : Sticks or None
+        Global parameters for the components ``uids``.
+    uids : tuple of int
+    retired : dict
+        States that take part in no local step any more -> those that take their place.
+    """
+
+    likelihood: object
+    allocation: object
+    prior: object
+    sticks: object = None
+    uids: tuple = ()
+    retired: dict | None = None
+
+    # Births are tried in every other round on a new batch; merges tidy up in between.
+    stream_rounds = 6
+    # What a batch gave to a state has transitions to and from others: it cannot simply be told apart.
+    new_batches_stay_together = False
+
+    def elbo_terms(self, totals):
+        """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
+        return {
+            "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
+            # what unions changed since a batch was visited stands with the states
+            "entropy": float(totals.docs.entropy + np.sum(totals.entropy)),
+            "allocation": self.allocation_term(totals),
+        }
+
+    def elbo(self, totals):
+        return sum(self.elbo_terms(totals).values())
+
+    def allocation_term(self, totals):
+        """What the allocation model adds to the objective, in nats."""
+        return float(self.allocation.objective(self._sticks(totals), chain_counts(totals)))
+
+    def coefficients(self, totals):
+        """`ChainParams` of the local step."""
+        counts = chain_counts(totals)
+        out = []
+        for gone, created in (self.retired or {}).items():
+            [k] = totals.positions([gone])
+            out.append(int(k))
+            counts = _inherited(counts, int(k), totals.positions(created), totals.n)
+        log_rows = self.allocation.expected_log_rows(self._sticks(totals), counts)
+        return ChainParams(
+            np.ascontiguousarray(self.likelihood.coefficients(self.prior, totals.s)),
+            np.maximum(log_rows, LOG_FLOOR),
+            np.array(out, dtype=np.intp),
+        )
+
+    def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
+                   n_threads=1):  # fmt: skip
+        """`StatBag` of a batch after its local step."""
+        return sequence_pass(batch, self.likelihood, params, uids, observers, n_threads)
+
+    def _sticks(self, totals):
+        """Sticks in the order of ``totals``; a guess from the masses if they are for others."""
+        uids, mass = tuple(totals.uids.tolist()), totals.n
+        if self.sticks is not None:
+            if self.uids == uids:
+                return self.sticks
+            weights = dict(zip(self.uids, self.allocation.weights(self.sticks), strict=True))
+            if weights.keys() >= set(uids):
+                return self.allocation.of_weights(np.array([weights[uid] for uid in uids]))
+        return self.allocation.start(mass)
+
+    def updated(self, totals, max_iter=_STEPS):
+        """The model after the global step of the sticks."""
+        if not totals.docs.uids or len(totals.uids) == 0:
+            return self._replace(sticks=None, uids=())
+        sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
+
+    def in_order(self, totals):
+        """Totals with the states in the order that suits the sticks, and the model for them.
+
+        That is by decreasing weight, if it is not worse than the order that they are in.
+        """
+        model = self.updated(totals)
+        if len(totals.uids) < 2:
+            return totals, model
+        order = np.lexsort((-totals.n, -model.allocation.weights(model.sticks)))
+        if np.all(np.diff(order) > 0):
+            return totals, model
+        other = totals.take(order)
+        there = model.updated(other)
+        here = model.allocation_term(totals)
+        if there.allocation_term(other) >= here - 1e-12 * abs(here):
+            return other, there
+        return totals, model
+
+    def adopting(self, totals, retired):
+        """The model for a lap with states on trial: sticks from masses, some states out."""
+        mass = totals.n.copy()
+        mass[totals.positions(list(retired))] = 0.0
+        sticks = self.allocation.start(mass)
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+
+    def replacement_gains(self, totals, replacements, fixed):
+        """Change of the objective by each of several replacements; see `Model.replacement_gains`.
+
+        Each candidate has sticks of its own: first a guess, and where that leaves the verdict open,
+        the best.
+        """
+        here = self.allocation_term(totals)
+        gains = np.array(fixed, dtype=float)
+        weights = self.allocation.weights(self._sticks(totals))
+        known = dict(zip(totals.uids.tolist(), weights.tolist(), strict=True))
+        for i, (removed, new) in enumerate(replacements):
+            there = totals.replaced(removed, new)
+            share = sum(known[uid] for uid in removed) / max(len(new.n), 1)
+            after = np.array([known.get(uid, share) for uid in there.uids.tolist()])
+            order = np.argsort(-after, kind="stable")
+            start, counts = self.allocation.of_weights(after[order]), chain_counts(there.take(order))
+            gain = fixed[i] + self.allocation.objective(start, counts) - here
+            if 0 >= gain > -_STICK_GAIN:
+                _, value = self.allocation.optimise(counts, start, _CANDIDATE_STEPS)
+                gain = fixed[i] + value - here
+            gains[i] = gain
+        return gains
+
+    def union_gains(self, totals, groups):
+        """Estimated change of the allocation term for each pair (of rows) joined."""
+        pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
+        return self.allocation.union_gains(self._sticks(totals), chain_counts(totals), pairs)
+
+    def with_adapted_prior(self, totals, n_iter):
+        return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+
+
+def chain_counts(totals):
+    """Counts (K + 1, K) of starts and transitions of the components of ``totals``, in their order."""
+    return totals.docs.listed(totals.uids.tolist())
+
+
+def _inherited(counts, gone, heirs, mass):
+    """Counts with the links of state ``gone`` given to its heirs, in proportion to their masses.
+
+    Its transitions to itself are left out: the heirs come with transitions among themselves.
+    """
+    counts = counts.copy()
+    into, out_of = counts[:, gone].copy(), counts[gone + 1].copy()
+    into[gone + 1] = out_of[gone] = 0.0
+    counts[:, gone] = 0.0
+    counts[gone + 1] = 0.0
+    if len(heirs):
+        share = mass[heirs] / max(mass[heirs].sum(), 1e-290)
+        counts[:, heirs] += np.multiply.outer(into, share)
+        counts[heirs + 1] += np.multiply.outer(share, out_of)
+    return counts

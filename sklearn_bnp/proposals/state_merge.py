@@ -1,0 +1,160 @@
+"""Merges of states of hidden Markov models: pairs, and several pairs at once."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from .._kernels._forward_backward import coarse_entropies
+from ..core.stats import GroupsEdit, union_rows
+from .base import Failures, Proposal, Trial
+
+# Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
+_SCREENED = 6
+
+
+class CoarseningObserver:
+    """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows."""
+
+    def __init__(self, trials, n_threads=1):
+        self.trials, self.n_threads = trials, n_threads
+        self._entropy = np.zeros(len(trials) + 1)
+
+    def observe(self, block):
+        where = {uid: k for k, uid in enumerate(block.uids.tolist())}
+        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials) + 1, 1))
+        for labels, trial in zip(maps, self.trials, strict=False):
+            for members, _ in trial.groups:
+                columns = [where[uid] for uid in members]
+                labels[columns] = columns[0]
+        out = np.empty(len(maps))
+        trans = np.ascontiguousarray(block.rows[1:])
+        coarse_entropies(block.alpha, block.resp, block.indptr, trans, maps, out, self.n_threads)
+        self._entropy += out
+
+    def close(self, batch_id, bag):
+        for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=False):
+            trial.changes[batch_id] = min(0.0, entropy - self._entropy[-1])
+        self._entropy = np.zeros(len(self.trials) + 1)
+
+
+class CoarseningTrial(Trial):
+    """Several disjoint groups of states that become one each.
+
+    Joining one group changes what the entropy loses by another: the change is that of all together,
+    and no other trial is accepted with this one.
+    """
+
+    kind = "merge"
+    observer_type = CoarseningObserver
+    alone = unites = True
+
+    def __init__(self, groups):
+        self.groups = tuple(groups)
+        self.removed = tuple(uid for members, _ in self.groups for uid in members)
+        self.created = tuple(created for _, created in self.groups)
+        self.changes = {}
+
+    @property
+    def seen(self):
+        """Batches observed."""
+        return self.changes.keys()
+
+    def successors(self, totals, rest=None):
+        """Statistics of the unions over all batches; of batches not observed, the entropy's bound."""
+        change = sum(self.changes.values())
+        if rest is not None:
+            change += union_rows(rest, self.groups).entropy[0]
+        return union_rows(totals, self.groups, change)
+
+    def edit(self):
+        return GroupsEdit(self.groups, self.changes)
+
+
+class StateMerge(Proposal):
+    """Join states whose union explains the sequences as well.
+
+    In one lap the exact change of the entropy is found for each of the most promising pairs, and the
+    best pair is joined if the objective of the whole data rises. All others that would have raised it
+    are then tried together.
+
+    Parameters
+    ----------
+    pairs_per_component : int, default=3
+        Budget of pairs a lap, a multiple of the number of states.
+
+    References
+    ----------
+    Hughes (2016), Sec. 6.5.1, with exact entropies in place of the bound.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import HDPHMMVB, StateMerge
+    >>> model = HDPHMMVB(proposals=("birth", StateMerge(pairs_per_component=1)))
+    """
+
+    kind = "merge"
+    _parameter_constraints = {"pairs_per_component": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, pairs_per_component=3):
+        self.pairs_per_component = pairs_per_component
+
+    def reset(self):
+        """Forget all failures."""
+        self._validate_params()
+        self._failures = Failures(change=0.02)
+        self._promising = []
+
+    def plan(self, context):
+        """Trials for the best pairs, and for all at once that would have been accepted."""
+        totals = context.totals
+        if len(totals.uids) < 2:
+            return []
+        groups = []
+        for i, j in self._pairs(context):
+            members = tuple(sorted(totals.uids[[i, j]].tolist()))
+            if not self._failures.blocked(members, totals.n[[i, j]].sum()):
+                groups.append(members)
+        several = self._disjoint(set(totals.uids.tolist()))
+        trials = [CoarseningTrial([(g, context.new_uids(1)[0])]) for g in groups]
+        if len(several) > 1:
+            trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
+        self._promising = []
+        return trials
+
+    def _pairs(self, context):
+        """Pairs with the best gain but for the entropy, which can only fall."""
+        model, totals = context.model, context.totals
+        K = len(totals.uids)
+        i, j = np.triu_indices(K, 1)
+        own = model.likelihood.evidence(model.prior, totals.s)
+        gain = model.likelihood.union_evidence(model.prior, totals.s, i, j) - own[i] - own[j]
+        screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
+        pairs = np.column_stack([i, j])[screened]
+        gain = gain[screened] + model.union_gains(totals, pairs)
+        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
+        return pairs[best[gain[best] > 0]]
+
+    def _disjoint(self, present):
+        """Groups that would have raised the objective, the best first, each state in one at most."""
+        chosen, used = [], set()
+        for _, members in sorted(self._promising, reverse=True):
+            if used.isdisjoint(members) and present.issuperset(members):
+                chosen.append(members)
+                used.update(members)
+        return chosen
+
+    def new_data(self):
+        """What failed before may succeed on more: try again."""
+        self.reset()
+
+    def judged(self, trial, accepted, mass):
+        """Remember failures, and what was only in the way of something better."""
+        if accepted or len(trial.groups) > 1:
+            return
+        if trial.gain > 0:
+            self._promising.append((trial.gain, trial.groups[0][0]))
+        else:
+            self._failures.note(trial.groups[0][0], mass)

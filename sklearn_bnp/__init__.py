@@ -2,12 +2,18 @@
 
 from ._mixture import DPMixtureVB
 from ._topics import HDPTopicVB
-from .observation import BernoulliObservation, GaussianObservation, MultinomialObservation
+from .observation import (
+    AutoregressiveObservation,
+    BernoulliObservation,
+    GaussianObservation,
+    MultinomialObservation,
+)
 from .proposals import Birth, Delete, Merge, TopicBirth, TopicDelete
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoregressiveObservation",
     "BernoulliObservation",
     "Birth",
     "DPMixtureVB",

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ._validation import (
+    check_explains_rows,
     check_means,
     check_responsibilities,
     checked,
@@ -88,6 +89,7 @@ def threads(n_jobs):
 def bind_model(estimator, source, *, streaming=False):
     """`Model` whose units and priors are those of the data."""
     observation = checked(resolve_observation(estimator.observation))
+    check_explains_rows(observation)
     batches = [source.batch(i) for i in range(len(source))]
     moments = column_moments(batches, covariance=observation.needs_covariance)
     if observation.needs_step:

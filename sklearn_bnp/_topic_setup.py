@@ -10,6 +10,7 @@ import numpy as np
 from . import _base
 from ._corpus import bind_likelihood, takes_words
 from ._validation import (
+    check_explains_rows,
     check_responsibilities,
     checked,
     numbers,
@@ -87,6 +88,7 @@ def bind_model(estimator, corpus, *, streaming=False):
     """`TopicModel` in the units of the corpus."""
     check_prior_length(estimator, corpus.n_features)
     observation = checked(observation_of(estimator))
+    check_explains_rows(observation)
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
     allocation = DOCUMENT_ALLOCATIONS[estimator.allocation](estimator)
     return TopicModel(likelihood, allocation, likelihood.prior, schedule(estimator))

@@ -48,6 +48,15 @@ def resolve_observation(observation):
     )
 
 
+def check_explains_rows(observation):
+    """Raise if a likelihood explains rows by those before them, where rows have no order."""
+    if observation.lags:
+        raise ValueError(
+            f"observation={observation!r} explains each row by those before it and is for sequences, "
+            "but here rows of X have no order; use HDPHMMVB, or observation='gaussian' for rows."
+        )
+
+
 def resolve_proposals(proposals, registry=PROPOSALS, unsuited=(TopicBirth, TopicDelete)):
     """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
 

@@ -70,6 +70,11 @@ class ObservationModel(BaseEstimator, ABC):
         """Whether `bind` wants the steps to which columns were recorded."""
         return False
 
+    @property
+    def lags(self):
+        """How many rows before it a row is explained by; beyond 0 the family is for sequences alone."""
+        return 0
+
     @abstractmethod
     def bind(self, moments, *, streaming=False):
         """The `Likelihood` for data with these moments.
@@ -101,6 +106,9 @@ class Likelihood(ABC):
     ----------
     words : bool
         Whether entries of documents are types with counts, and not rows of data.
+    lags : int
+        How many rows before it a row is explained by. Rows of data, except those of `sample`, are then
+        lagged ones: each followed by these, the last one first.
     quadratic, linear : Quadratic, bool
         Layout of s(x), see `_kernels._responsibilities`.
     n_features : int
@@ -112,6 +120,7 @@ class Likelihood(ABC):
     """
 
     words = False
+    lags = 0
     quadratic = Quadratic.NONE
     linear = True
     n_features: int
@@ -172,6 +181,10 @@ class Likelihood(ABC):
 
         ``attributes`` are all that `attributes` returns.
         """
+
+    def sample_sequence(self, attributes, labels, rng):
+        """Rows of one sequence whose components are ``labels``, one after the other; as `sample`."""
+        return self.sample(attributes, labels, rng)
 
     def local_step(
         self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None

@@ -10,8 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.observation import OBSERVATIONS, GaussianObservation, ObservationModel
+from sklearn_bnp.observation import (
+    OBSERVATIONS,
+    AutoregressiveObservation,
+    GaussianObservation,
+    ObservationModel,
+)
 from tests.reference.allocations import DirichletProcess, FiniteDirichlet
+from tests.reference.autoregressive import MatrixNormalWishart
 from tests.reference.families import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -36,6 +42,8 @@ class Family(NamedTuple):
         Which changes of the columns change nothing: "columns", "common" to all, or "" for none.
     shift : bool
         Whether the columns may also be shifted.
+    lags : int
+        Rows hold a row of a sequence and as many before it, which have the same columns.
     """
 
     name: str
@@ -44,6 +52,7 @@ class Family(NamedTuple):
     twin: Callable
     affine: str = ""
     shift: bool = False
+    lags: int = 0
 
 
 # ---------------------------------------------------------------------- data
@@ -119,6 +128,25 @@ def bags(rng, n, spread=1.0):
     return rng.multinomial(rng.integers(20, 61, size=n), phi[labels]).astype(float), labels
 
 
+def swings(order):
+    """Lagged rows of three regressions: a turn, a pull to a point, and a drift with little noise."""
+    turn = np.array([[0.6, 0.7], [-0.7, 0.6]])
+    pull, drift = np.diag([0.2, -0.5]), np.eye(2)
+    intercepts = np.array([[0.0, 1.0], [4.0, -2.0], [-2.0, -1.5]])
+
+    def rows(rng, n, spread=1.0):
+        labels = labels_of(rng, n)
+        past = rng.normal(1.0, 2.0, size=(n, order, 2))
+        now = np.einsum("nij,nj->ni", np.stack([turn, pull, drift])[labels], past[:, 0])
+        now += 0.3 * (past[:, -1] - past[:, 0]) + intercepts[labels]
+        noise = np.array([0.4, 0.3, 0.2])[labels, np.newaxis] * rng.standard_normal((n, 2))
+        now += spread * noise @ np.array([[1.0, 0.5], [0.0, 0.8]])
+        sequence = np.concatenate([now[:, np.newaxis], past], axis=1) * [1.0, 20.0] + [7.0, -300.0]
+        return sequence.reshape(n, -1), labels
+
+    return rows
+
+
 # ---------------------------------------------------------------------- twins
 
 
@@ -158,6 +186,26 @@ def multinomial(name, **parameters):
     )
 
 
+class OfLaggedRows(AutoregressiveObservation):
+    """For mixtures of rows that are lagged already, whose order says nothing more."""
+
+    lags = 0
+
+
+def autoregressive(name, order, **parameters):
+    def twin(likelihood, prior):
+        corners = np.vstack([np.zeros(2 * (order + 1)), np.eye(2, 2 * (order + 1))])
+        z = likelihood.prepare(corners)[:, -2:]
+        volume = np.linalg.slogdet(z[1:] - z[0])[1]
+        coef = np.column_stack([prior.coef, np.zeros(2)])
+        precision = np.append(np.full(2 * order, prior.precision), prior.kappa)
+        ridge = likelihood.ridge[-2:]
+        return MatrixNormalWishart(coef, precision, prior.nu, prior.b, ridge, volume)
+
+    observation = OfLaggedRows(order, **parameters)
+    return Family(name, observation, swings(order), twin, "columns", True, order)
+
+
 FAMILIES = [
     gaussian("full", False, clouds, 3, affine="columns"),
     gaussian("full", True, flat_clouds, 3, affine="columns"),
@@ -182,6 +230,8 @@ FAMILIES = [
     bernoulli("bernoulli"),
     bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),
     multinomial("multinomial"),
+    autoregressive("autoregressive", 1),
+    autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01),
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
 ]
 

@@ -7,6 +7,7 @@ from scipy import stats
 from scipy.special import comb, logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
+from tests.reference.autoregressive import MatrixNormalWishart
 from tests.reference.families import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -35,14 +36,22 @@ def scipy_log_predictive(twin, q, z):
             out = out + stats.betabinom(left, a, others).logpmf(x) - np.log(comb(left, x))
             left = left - x
         return out
+    if isinstance(twin, MatrixNormalWishart):
+        rows = zip(*twin.split(z), strict=True)
+        densities = (_multivariate_t(*twin.student(q, x)).logpdf(y) for x, y in rows)
+        return np.fromiter(densities, float) + twin.log_volume
     dof, location, shape = twin.student(q)
     if isinstance(twin, NormalWishart):
-        out = stats.multivariate_t(location, shape, dof).logpdf(z)
+        out = _multivariate_t(dof, location, shape).logpdf(z)
     elif twin.size == 1:
         out = stats.t(dof, location, np.sqrt(shape)).logpdf(z).sum(axis=1)
     else:
-        out = stats.multivariate_t(location, shape[0] * np.eye(twin.D), dof).logpdf(z)
+        out = _multivariate_t(dof, location, shape[0] * np.eye(twin.D)).logpdf(z)
     return np.atleast_1d(out) + twin.log_volume
+
+
+def _multivariate_t(dof, location, shape):
+    return stats.multivariate_t(location, shape, dof)
 
 
 def ridge_cost(twin, q):
@@ -50,7 +59,7 @@ def ridge_cost(twin, q):
 
     ``(nu + 1) / 2 [log |B + R + c v v'| - log |B + c v v'|] <= (nu + 1) / 2 tr(inv(B) R)``.
     """
-    if isinstance(twin, NormalWishart):
+    if isinstance(twin, (NormalWishart, MatrixNormalWishart)):
         return 0.5 * (q.nu + 1) * np.trace(np.linalg.solve(q.b, np.diag(twin.ridge)))
     if isinstance(twin, NormalGamma):
         ridge = twin.ridge.reshape(-1, twin.size).sum(axis=1)

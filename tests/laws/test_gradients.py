@@ -63,7 +63,7 @@ def test_derivative_towards_a_row(posterior):
         for row in range(0, len(g.z), 7):
             s_x = g.features[row]
             slope = derivative(
-                lambda t, d=s_x, k=k: likelihood.evidence(prior, g.s[k] + t * d), 0.05
+                lambda t, d=s_x, k=k: likelihood.evidence(prior, g.s[k] + t * d), 0.01
             )
             assert_allclose(slope, expected[row], rtol=1e-6, atol=1e-6)
 

@@ -1,0 +1,40 @@
+"""Rows of sequences beside the rows before them, for likelihoods that look back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def lagged(x, indptr, lags):
+    """Rows ``[y_t, y_{t-1}, ..., y_{t-lags}]`` of sequences, and where the sequences now begin.
+
+    The first ``lags`` rows of a sequence are left out: the model conditions on them.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n, D)
+        Rows, of which ``indptr[i]:indptr[i + 1]`` are sequence i.
+    indptr : ndarray, shape (n_sequences + 1,)
+    lags : int
+        With 0 both arrays come back as they are.
+
+    Returns
+    -------
+    rows : ndarray, shape (n', D * (lags + 1))
+        Of the type of ``x``.
+    indptr : ndarray, shape (n_sequences + 1,)
+        Edges of the sequences in ``rows``. One of ``lags`` rows or fewer is empty.
+    """
+    if lags == 0:
+        return x, indptr
+    indptr = np.asarray(indptr)
+    lengths = np.diff(indptr)
+    place = np.arange(lengths.sum()) - np.repeat(indptr[:-1] - indptr[0], lengths)
+    present = indptr[0] + np.flatnonzero(place >= lags)
+    D = x.shape[1]
+    rows = np.empty((len(present), D * (lags + 1)), dtype=x.dtype)
+    for lag in range(lags + 1):
+        rows[:, lag * D : (lag + 1) * D] = x[present - lag]
+    edges = np.zeros_like(indptr)
+    np.cumsum(np.maximum(lengths - lags, 0), out=edges[1:])
+    return rows, edges

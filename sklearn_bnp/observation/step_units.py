@@ -1,0 +1,134 @@
+"""Units of sequences: rows about their mean, in deviations of the step from each row to the next.
+
+Directions in which no step differs from any other are left out of rows and steps, as `Units` leaves
+out those in which rows do not differ: in them the next row is this one and the mean step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .base import Moments
+from .units import Units, find_units
+
+# Steps with less than this share of a column's deviation are rounding: they come from differences of
+# second moments.
+_LEAST_STEP = 1e-6
+
+
+class StepUnits(NamedTuple):
+    """Units of lagged rows ``[y_t, y_{t-1}, ..., y_{t-p}]``.
+
+    Attributes
+    ----------
+    lags : int
+        The order p.
+    levels, steps : Units
+        Of rows, and of the steps from one to the next; they differ in their shift alone.
+    """
+
+    lags: int
+    levels: Units
+    steps: Units
+
+    @property
+    def n_columns(self):
+        """Columns D of a sequence."""
+        return len(self.levels.shift)
+
+    @property
+    def n_features(self):
+        """Directions D' in which there are steps."""
+        return self.levels.n_features
+
+    def apply(self, x):
+        """Rows (n, (p + 1) D'): the lags, then the step."""
+        D = self.n_columns
+        past = self.levels.apply(x[:, D:].reshape(len(x), self.lags, D))
+        step = self.steps.apply(self._steps(x))
+        return np.concatenate([past.reshape(len(x), self.lags * self.n_features), step], axis=1)
+
+    def log_null_density(self, x):
+        """Exponent of the density of the directions left out; see `Units`."""
+        return self.steps.log_null_density(self._steps(x))
+
+    def _steps(self, x):
+        """Steps (n, D), as exact as the rows are."""
+        D = self.n_columns
+        dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
+        return np.subtract(x[:, :D], x[:, D : 2 * D], dtype=dtype)
+
+    def coefficients_in(self, coef):
+        """Coefficients (D', p D') of the step in these units, from those (D, p D) of y in the data's."""
+        inner = self._rescaled(coef)
+        inner[:, : self.n_features] -= np.eye(self.n_features)
+        return inner
+
+    def _rescaled(self, coef):
+        """Coefficients (D, p D) in the data's units as (D', p D') in these."""
+        Q, D = self.levels.basis, self.n_columns
+        coef = coef / self.levels.scale[:, np.newaxis] * np.tile(self.levels.scale, self.lags)
+        if Q is None:
+            return coef
+        blocks = coef.reshape(D, self.lags, D)
+        return np.einsum("di,dle,ej->ilj", Q, blocks, Q).reshape(Q.shape[1], -1)
+
+    def regressions_back(self, coef, at_mean):
+        """Coefficients (K, D, p D) and intercepts (K, D) of y in the data's units.
+
+        From coefficients (K, D', p D') of the step, and steps (K, D') at the mean of the data.
+        """
+        Q, D, lags = self.levels.basis, self.n_columns, self.lags
+        if Q is not None:
+            blocks = coef.reshape(len(coef), Q.shape[1], lags, Q.shape[1])
+            coef = np.einsum("di,kilj,ej->kdle", Q, blocks, Q).reshape(len(coef), D, lags * D)
+        coef = coef * self.levels.scale[:, np.newaxis] / np.tile(self.levels.scale, lags)
+        intercept = self.steps.points_back(at_mean) - coef @ np.tile(self.levels.shift, lags)
+        coef[:, :, :D] += np.eye(D)
+        return coef, intercept
+
+    def resting_point(self, coef, intercept):
+        """Fixed point (D,) of a regression of y if rows return to it, else the mean of the data."""
+        levels, lags, D = self.levels, self.lags, self.n_features
+        inner = self._rescaled(coef)
+        companion = np.eye(lags * D, k=-D)
+        companion[:D] = inner
+        if np.abs(np.linalg.eigvals(companion)).max() >= 1.0:
+            return levels.shift
+        at_mean = levels.apply((coef @ np.tile(levels.shift, lags) + intercept)[np.newaxis])[0]
+        total = inner.reshape(D, lags, D).sum(axis=1)
+        return levels.points_back(np.linalg.solve(np.eye(D) - total, at_mean))
+
+
+def find_step_units(moments, lags, floor, streaming):
+    """`StepUnits` of lagged rows with these `Moments`; ``floor`` and ``streaming`` as in `find_units`."""
+    of_steps, mean = _moments_of_steps(moments, lags)
+    steps = find_units(
+        of_steps, step=0.0, zero_mean=False, common_scale=False, rotate=True, floor=floor,
+        streaming=streaming,
+    )  # fmt: skip
+    return StepUnits(lags, steps._replace(shift=mean), steps)
+
+
+def _moments_of_steps(moments, lags):
+    """`Moments` of steps from those of lagged rows, and the mean (D,) of y in the data's units.
+
+    Columns whose steps are rounding get the variance 0.
+    """
+    D = len(moments.mean) // (lags + 1)
+    now, before = slice(0, D), slice(D, 2 * D)
+    magnitude = np.maximum(moments.magnitude[now], moments.magnitude[before])
+    ratio = moments.magnitude[: 2 * D] / np.tile(magnitude, 2)
+    mean = moments.mean[: 2 * D] * ratio
+    c = moments.covariance[: 2 * D, : 2 * D] * np.multiply.outer(ratio, ratio)
+    covariance = c[now, now] + c[before, before] - c[now, before] - c[before, now]
+    spread = np.diagonal(c)[now]
+    rounding = (8 * moments.precision) ** 2 * (spread + mean[now] ** 2)
+    still = np.diagonal(covariance) <= rounding + _LEAST_STEP**2 * spread
+    covariance[still], covariance[:, still] = 0.0, 0.0
+    steps = Moments(
+        moments.n_rows, magnitude, mean[now] - mean[before], covariance, moments.precision
+    )
+    return steps, mean[now] * magnitude

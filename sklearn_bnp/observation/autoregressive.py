@@ -257,16 +257,13 @@ class AutoregressiveLikelihood(Likelihood):
         scale_matrices(s, prior.joint, self.ridge, np.zeros(D), prior.kappa, c, mean)
         return c, mean
 
-    def _log_dets(self, factors):
-        """Log determinants of ``C_xx`` and B from the factors of C."""
-        logs = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2))
-        return logs[:, : self.n_lagged].sum(axis=1), logs[:, self.n_lagged :].sum(axis=1)
-
     def _log_norm(self, prior, s):
         """Log normaliser of the posterior, but for terms that depend on D' alone."""
         c, _ = self._scatter(prior, s)
         spd_logdet(c, np.empty(len(s)))
-        log_det_x, log_det_b = self._log_dets(c)
+        logs = 2.0 * np.log(np.diagonal(c, axis1=1, axis2=2))  # of the factor, as c now holds it
+        log_det_x = logs[:, : self.n_lagged].sum(axis=1)
+        log_det_b = logs[:, self.n_lagged :].sum(axis=1)
         nu, kappa = prior.nu + s[:, -1], prior.kappa + s[:, -1]
         out = self.shape.log_gamma(nu) + 0.5 * nu * (self.shape.log_two - log_det_b)
         return out - 0.5 * self.shape.D * (log_det_x + np.log(kappa))
@@ -286,7 +283,7 @@ class AutoregressiveLikelihood(Likelihood):
         """`Regressions` given statistics (K, P)."""
         c, mean = self._scatter(prior, s)
         X, unused = self.n_lagged, np.empty(len(s))
-        gram = np.ascontiguousarray(c[:, :X, :X])
+        gram = c[:, :X, :X].copy()  # c itself goes on
         spd_inverse(gram, unused)
         spd_logdet(c, unused)
         root = np.triu(c)  # C = root' root

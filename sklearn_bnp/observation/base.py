@@ -60,10 +60,6 @@ class Moments(NamedTuple):
 class ObservationModel(BaseEstimator, ABC):
     """What a user says of a likelihood and its prior."""
 
-    # How many rows before it a row is explained by: a family with ``lags`` sees lagged rows
-    # (`observation.lags`), and is for sequences alone.
-    lags = 0
-
     @property
     @abstractmethod
     def needs_covariance(self):
@@ -73,6 +69,11 @@ class ObservationModel(BaseEstimator, ABC):
     def needs_step(self):
         """Whether `bind` wants the steps to which columns were recorded."""
         return False
+
+    @property
+    def lags(self):
+        """How many rows before it a row is explained by; beyond 0 the family is for sequences alone."""
+        return 0
 
     @abstractmethod
     def bind(self, moments, *, streaming=False):

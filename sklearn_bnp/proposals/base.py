@@ -85,7 +85,7 @@ class StateSample(NamedTuple):
     @property
     def total(self):
         """Rows."""
-        return float(len(self.z))
+        return len(self.z)
 
 
 class Context(NamedTuple):

@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import Interval
 
 from ..core.transitions import Transitions
 from .base import AdoptTrial, Failures, Proposal
-from .state_creation import NestedChain, create_states
+from .nested_chain import NestedChain
+from .state_creation import create_states
 
 
 class StateBirth(Proposal):
@@ -83,11 +84,12 @@ class StateBirth(Proposal):
             targets = [alone]
         trials, room = [], context.max_components - len(totals.uids)
         allocation = context.model.allocation
-        settings = NestedChain(allocation.concentration, allocation.stickiness)
         for uid in targets:
             if room < 1:
                 break
-            n, sample = float(totals.n[totals.positions([uid])[0]]), context.samples[uid]
+            k, sample = int(totals.positions([uid])[0]), context.samples[uid]
+            n, others = float(totals.n[k]), np.delete(totals.s, k, axis=0)
+            settings = NestedChain(allocation.concentration, allocation.stickiness, others)
             creation = create_states(
                 context.model.likelihood, context.model.prior, sample, settings,
                 int(min(self.max_states, room + 1)), context.rng, context.n_threads,

@@ -5,7 +5,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation
+from sklearn_bnp import AutoregressiveObservation, Birth, DPMixtureVB, GaussianObservation
+from sklearn_bnp.core.batches import Batch, column_moments
+from sklearn_bnp.observation.lags import lagged
+from tests.laws.harness import features_of, one_hot
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,28 @@ def test_patches_have_a_null_direction(data_file):
     outside = whole.score_samples(X[:10] + 0.1)  # not a patch without its mean
     assert np.all(outside < whole.score_samples(X[:10]) - 100.0)
     assert np.isfinite(whole.score(X))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_actions_are_regressions(data_file, order):
+    """Motion capture: the twelve actions that people saw have more evidence than one, by far.
+
+    Each row has 12 numbers; half a nat for each at order 1, and not so much less beyond.
+    """
+    with np.load(data_file("mocap6.npz")) as file:
+        y, labels, indptr = file["X"], file["TrueZ"], file["doc_range"]
+    rows, _ = lagged(y, indptr, order)
+    labels = lagged(labels[:, np.newaxis], indptr, order)[0][:, 0]
+    moments = column_moments([Batch(0, rows)], covariance=True)
+    likelihood = AutoregressiveObservation(order).bind(moments)
+    features = features_of(likelihood, likelihood.prepare(rows))
+    actions = np.unique(labels, return_inverse=True)[1]
+    one, twelve = (
+        likelihood.evidence(likelihood.prior, one_hot(z).T @ features).sum() / (12 * len(rows))
+        for z in (0 * actions, actions)
+    )
+    assert -3.0 < one < twelve - 0.4
+    assert twelve > -2.2
 
 
 @pytest.mark.slow

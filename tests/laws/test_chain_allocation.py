@@ -1,0 +1,171 @@
+"""Laws of the priors of transitions: sticky HDP and symmetric Dirichlet."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+from scipy.optimize import approx_fprime
+from scipy.special import digamma, gammaln
+from scipy.stats import beta
+
+from sklearn_bnp.allocation._stick_breaking import Sticks
+from sklearn_bnp.allocation.chains import DirichletChains, HDPChains
+
+STICKINESS = (0.0, 1e-6, 0.3, 1.0, 50.0)
+CASES = list(itertools.product((0.5, 5.0), (0.3, 4.0), STICKINESS))  # gamma, alpha, kappa
+
+
+def chains(gamma, alpha, kappa):
+    return HDPChains(gamma, alpha, 2.0 * alpha, kappa)
+
+
+def random_counts(rng, n_states):
+    """Soft counts, a fifth of them zero, states by decreasing mass."""
+    counts = rng.gamma(0.4, 6.0, (n_states + 1, n_states))
+    counts *= rng.random(counts.shape) < 0.8
+    order = np.argsort(-counts.sum(axis=0))
+    return np.vstack([counts[:1, order], counts[1:][np.ix_(order, order)]])
+
+
+def exact(allocation, sticks, counts):
+    """E_q[log p(z, pi, u) - log q(pi, u)] at the best q(pi), by quadrature over one or two sticks."""
+    n_states = len(sticks.rho)
+    nodes, weights = leggauss(200)
+    u = 0.5 * (1.0 + np.sin(0.5 * np.pi * nodes))  # crowds nodes near 0 and 1
+    jacobian = 0.25 * np.pi * np.cos(0.5 * np.pi * nodes) * weights
+    grids = np.meshgrid(*[u] * n_states, indexing="ij")
+    q = np.ones_like(grids[0])
+    log_ratio = np.zeros_like(q)
+    pi, left = [], np.ones_like(q)
+    for k, grid in enumerate(grids):
+        a, b = sticks.rho[k] * sticks.omega[k], (1 - sticks.rho[k]) * sticks.omega[k]
+        shape = [1] * n_states
+        shape[k] = -1
+        q = q * (beta.pdf(grid, a, b) * jacobian.reshape(shape))
+        log_ratio += beta.logpdf(grid, 1, allocation.gamma) - beta.logpdf(grid, a, b)
+        pi.append(left * grid)
+        left = left * (1 - grid)
+    pi = np.array([*pi, left])
+    assert q.sum() == pytest.approx(1.0, abs=1e-5)
+    value = np.sum(q * log_ratio)
+    mean, rest = allocation.prior(sticks)
+    for j in range(n_states + 1):
+        alpha = allocation.start_concentration if j == 0 else allocation.concentration
+        a = alpha * pi
+        if j:
+            a = a.copy()
+            a[j - 1] += allocation.stickiness
+        normaliser = gammaln(a.sum(axis=0)) - gammaln(np.maximum(a, 1e-300)).sum(axis=0)
+        theta = np.append(counts[j] + mean[j], rest[j])
+        value += np.sum(q * normaliser) + gammaln(theta).sum() - gammaln(theta.sum())
+    return value
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+@pytest.mark.parametrize("n_states", [1, 2])
+def test_objective_is_below_the_exact_bound(gamma, alpha, kappa, n_states):
+    rng = np.random.default_rng(n_states)
+    allocation = chains(gamma, alpha, kappa)
+    for _ in range(5):
+        counts = random_counts(rng, n_states)
+        sticks = Sticks(rng.uniform(0.1, 0.9, n_states), 4.0 + rng.gamma(2.0, 10.0, n_states))
+        # quadrature is good to about 1e-5 of the terms, which are some hundreds
+        assert allocation.objective(sticks, counts) <= exact(allocation, sticks, counts) + 1e-2
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+def test_slopes_are_those_of_the_objective(gamma, alpha, kappa):
+    rng = np.random.default_rng(0)
+    allocation = chains(gamma, alpha, kappa)
+    for n_states in (1, 4):
+        counts = random_counts(rng, n_states)
+        for problem in allocation._problems(counts):
+            at = np.concatenate([rng.normal(size=n_states), 2.0 + rng.normal(size=n_states)])
+            terms = problem(at[:n_states], at[n_states:])
+            slopes = approx_fprime(
+                at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6
+            )
+            found = np.concatenate([terms.logit_rho, terms.log_omega])
+            np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+def test_search_never_ends_below_its_start(gamma, alpha, kappa):
+    rng = np.random.default_rng(1)
+    allocation = chains(gamma, alpha, kappa)
+    for n_states in (1, 3, 12):
+        counts = random_counts(rng, n_states)
+        start = Sticks(rng.uniform(0.05, 0.95, n_states), 1.0 + rng.gamma(2.0, 10.0, n_states))
+        sticks, value = allocation.optimise(counts, start)
+        assert value >= allocation.objective(start, counts)
+        assert value == pytest.approx(allocation.objective(sticks, counts), rel=1e-12)
+
+
+def test_objective_is_continuous_where_stickiness_vanishes():
+    counts = random_counts(np.random.default_rng(2), 4)
+    without, hardly = (HDPChains(1.0, 1.0, 1.0, kappa) for kappa in (0.0, 1e-9))
+    assert hardly.optimise(counts)[1] == pytest.approx(without.optimise(counts)[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 50.0])
+def test_a_state_that_is_never_visited_costs(kappa):
+    counts = random_counts(np.random.default_rng(3), 4)
+    wider = np.zeros((6, 5))
+    wider[:5, :4] = counts
+    allocation = HDPChains(1.0, 1.0, 1.0, kappa)
+    assert allocation.optimise(wider)[1] < allocation.optimise(counts)[1]
+
+
+@pytest.mark.parametrize("allocation", [HDPChains(1.0, 2.0, 3.0, 5.0), DirichletChains(2.0, 3.0, 5.0)])
+def test_rows_are_the_best_given_the_counts(allocation):
+    """E[log pi] and the means are those of Dir(M + prior)."""
+    counts = random_counts(np.random.default_rng(4), 3)
+    sticks, _ = allocation.optimise(counts)
+    a, rest = allocation.prior(sticks)
+    theta = np.column_stack([counts + a, rest])
+    expected = digamma(theta) - digamma(theta.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(allocation.expected_log_rows(sticks, counts), expected[:, :3])
+    np.testing.assert_allclose(allocation.mean_rows(sticks, counts).sum(axis=1), 1.0)
+    assert allocation.weights(sticks).sum() + allocation.rest(sticks) == pytest.approx(1.0)
+
+
+def test_finite_prior_is_a_ratio_of_gamma_functions():
+    counts = random_counts(np.random.default_rng(5), 3)
+    allocation = DirichletChains(2.0, 3.0, 5.0)
+    value = 0.0
+    for j, n in enumerate(counts):
+        a = np.full(3, (3.0 if j == 0 else 2.0) / 3)
+        if j:
+            a[j - 1] += 5.0
+        value += gammaln(a.sum()) - gammaln((a + n).sum()) + np.sum(gammaln(a + n) - gammaln(a))
+    assert allocation.optimise(counts)[1] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 50.0])
+def test_union_gains_are_changes_of_the_rows_terms(kappa):
+    """With weights that add up, of Dir(alpha pi + kappa) with its exact normaliser."""
+    rng = np.random.default_rng(6)
+    counts, allocation = random_counts(rng, 4), HDPChains(1.0, 2.0, 3.0, kappa)
+    sticks, _ = allocation.optimise(counts)
+    weights, pairs = allocation.weights(sticks), np.array([[0, 1], [2, 3], [3, 0]])
+
+    def rows(weights, counts):
+        n_states, value = len(weights), 0.0
+        for j in range(n_states + 1):
+            a = (3.0 if j == 0 else 2.0) * np.append(weights, 1.0 - weights.sum())
+            if j:
+                a[j - 1] += kappa
+            theta = a + np.append(counts[j], 0.0)
+            value += gammaln(a.sum()) - gammaln(a).sum() + gammaln(theta).sum()
+            value -= gammaln(theta.sum())
+        return value
+
+    expected = []
+    for i, j in pairs:
+        joined = np.eye(4)
+        joined[j] = joined[i]
+        joined = joined[:, np.arange(4) != j]
+        there = np.vstack([counts[:1] @ joined, joined.T @ counts[1:] @ joined])
+        expected.append(rows(weights @ joined, there) - rows(weights, counts))
+    np.testing.assert_allclose(allocation.union_gains(sticks, counts, pairs), expected)

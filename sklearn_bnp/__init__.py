@@ -1,5 +1,6 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
+from ._hmm import HDPHMMVB
 from ._mixture import DPMixtureVB
 from ._topics import HDPTopicVB
 from .observation import (
@@ -8,11 +9,21 @@ from .observation import (
     GaussianObservation,
     MultinomialObservation,
 )
-from .proposals import Birth, Delete, Merge, TopicBirth, TopicDelete
+from .proposals import (
+    Birth,
+    Delete,
+    Merge,
+    StateBirth,
+    StateDelete,
+    StateMerge,
+    TopicBirth,
+    TopicDelete,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "HDPHMMVB",
     "AutoregressiveObservation",
     "BernoulliObservation",
     "Birth",
@@ -22,6 +33,9 @@ __all__ = [
     "HDPTopicVB",
     "Merge",
     "MultinomialObservation",
+    "StateBirth",
+    "StateDelete",
+    "StateMerge",
     "TopicBirth",
     "TopicDelete",
 ]

@@ -28,10 +28,14 @@ from ._validation import (
 )
 from .allocation import ALLOCATIONS
 from .core.batches import column_moments
+from .core.collector import Collector
 from .core.initialize import seeded_statistics
 from .core.learner import Learner
 from .core.model import Model
+from .core.progress import Progress
 from .core.resolution import SAMPLE_ROWS, recording_steps
+from .core.stochastic import fit_stochastic
+from .proposals import PROPOSALS
 
 # By default data are cut into this many batches, of at least this many rows.
 _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
@@ -65,8 +69,11 @@ def set_observation(estimator, params):
     return params
 
 
-def number_of_batches(estimator, n_rows):
-    """Batches that rows are cut into, from what the user set; there may be fewer rows."""
+def number_of_batches(estimator, n_units, rows_a_unit=1.0):
+    """Batches that rows, documents or sequences are cut into, from what the user set.
+
+    There may be fewer units than that.
+    """
     size, number = estimator.batch_size, estimator.n_batches
     if size is not None and number is not None:
         raise ValueError(f"batch_size={size} and n_batches={number} are both set; set one of them.")
@@ -75,8 +82,8 @@ def number_of_batches(estimator, n_rows):
     if number is not None:
         return int(number)
     if size is None:
-        size = max(_LEAST_BATCH, -(-n_rows // _DEFAULT_BATCHES))
-    return -(-n_rows // int(size))
+        size = max(np.ceil(_LEAST_BATCH / rows_a_unit), -(-n_units // _DEFAULT_BATCHES))
+    return -(-n_units // int(size))
 
 
 def threads(n_jobs):
@@ -90,14 +97,19 @@ def bind_model(estimator, source, *, streaming=False):
     """`Model` whose units and priors are those of the data."""
     observation = checked(resolve_observation(estimator.observation))
     check_explains_rows(observation)
+    likelihood = bind_likelihood(observation, source, streaming=streaming)
+    return Model(likelihood, allocation_of(estimator), likelihood.prior)
+
+
+def bind_likelihood(observation, source, *, streaming=False):
+    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`."""
     batches = [source.batch(i) for i in range(len(source))]
     moments = column_moments(batches, covariance=observation.needs_covariance)
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
-    likelihood = observation.bind(moments, streaming=streaming)
-    return Model(likelihood, allocation_of(estimator), likelihood.prior)
+    return observation.bind(moments, streaming=streaming)
 
 
 def allocation_of(estimator):
@@ -106,18 +118,19 @@ def allocation_of(estimator):
     return family() if concentration is None else family(float(concentration))
 
 
-def make_learner(estimator, model, rng, resolve=resolve_proposals, **kind):
-    """A `Learner` with the estimator's settings; ``resolve`` knows its sort of proposals."""
+def make_learner(estimator, model, rng, registry=PROPOSALS, *, collector_type=Collector):
+    """A `Learner` with the estimator's settings, and proposals of the sort in ``registry``."""
     stochastic = estimator.learning_method == "stochastic"
-    proposals = [] if stochastic else resolve(estimator.proposals)
-    return with_settings(Learner(model, proposals, rng, **kind), estimator)
+    proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry)
+    learner = Learner(model, proposals, rng, collector_type=collector_type)
+    return with_settings(learner, estimator)
 
 
 def with_settings(learner, estimator):
     """The learner with those settings that may change between calls to `partial_fit`."""
     most = estimator.max_components
     learner.scheduler.max_components = np.inf if most is None else most
-    learner.n_nonzero = estimator.n_nonzero_resp
+    learner.n_nonzero = vars(estimator).get("n_nonzero_resp")  # states of sequences are all in use
     learner.n_threads = learner.scheduler.n_threads = threads(estimator.n_jobs)
     return learner
 
@@ -147,10 +160,34 @@ def starting_statistics(estimator, learner, source):
         means = check_means(means, n_components, source.x.shape[1])
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
     s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
+    return as_many_as_wanted(learner, s, n_components)
+
+
+def as_many_as_wanted(learner, s, n_components):
+    """Statistics of first components, empty ones added where few were found: a fixed number stays."""
     if learner.scheduler.proposals:
         return s
-    empty = np.zeros((n_components - len(s), s.shape[1]))  # a fixed number stays what it is
-    return np.concatenate([s, empty])
+    return np.concatenate([s, np.zeros((n_components - len(s), s.shape[1]))])
+
+
+def fit_learner(estimator, learner, source):
+    """Laps as the estimator's settings have them, shown if the user wants to see them."""
+    with Progress(estimator.verbose, type(estimator).__name__) as progress:
+        if estimator.learning_method == "stochastic" and estimator.max_iter > 0:
+            fit_stochastic(
+                learner, source, estimator.max_iter, estimator.learning_decay,
+                estimator.learning_offset, progress.show,
+            )  # fmt: skip
+        else:
+            learner.fit(source, estimator.max_iter, estimator.tol, progress.show)
+
+
+def show_laps(estimator, learner, n_before):
+    """What laps after the first ``n_before`` did, if the user wants to see it."""
+    with Progress(estimator.verbose, type(estimator).__name__, live=False) as progress:
+        for lap in learner.history:
+            if lap.lap > n_before:
+                progress.show(lap)
 
 
 def totals_without_seeds(learner):

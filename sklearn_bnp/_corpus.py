@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
-from ._validation import check_rows
+from ._validation import check_groups, check_rows
 from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
 from .observation import Moments, MultinomialObservation
@@ -156,9 +156,9 @@ def moments_of_words(documents, n_features):
 
 def _corpus_of_rows(estimator, x, groups, reset):
     x = check_rows(estimator, x, reset=reset)
-    document_of_row, n_documents = _check_groups(groups, len(x))
+    ids, _, document_of_row = check_groups(groups, len(x))
     rows = np.argsort(document_of_row, kind="stable")
-    sizes = np.bincount(document_of_row, minlength=n_documents)
+    sizes = np.bincount(document_of_row, minlength=len(ids))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     documents = DocumentBatch("all", indptr, x=x if _sorted(rows) else x[rows])
     return Corpus(documents, rows, document_of_row, x.shape[1], x.dtype)
@@ -166,28 +166,6 @@ def _corpus_of_rows(estimator, x, groups, reset):
 
 def _sorted(rows):
     return bool(np.all(rows[1:] > rows[:-1]))
-
-
-def _check_groups(groups, n_rows):
-    """Number of the document of each row, and how many there are; documents are in the ids' order."""
-    try:
-        ids = column_or_1d(groups)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
-    if len(ids) != n_rows:
-        raise ValueError(
-            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
-        )
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("groups holds NaN; give every row the id of its document.")
-    try:
-        found, number = np.unique(ids, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
-            "strings alone."
-        ) from error
-    return number.reshape(-1), len(found)
 
 
 # ---------------------------------------------------------------------- likelihoods

@@ -13,8 +13,7 @@ from ._predictor import MixturePredictor
 from .allocation import ALLOCATIONS
 from .core.batches import ArraySource, Batch
 from .core.local import blas_on_one_thread
-from .core.progress import Progress
-from .core.stochastic import fit_stochastic, stochastic_step
+from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -277,14 +276,7 @@ class DPMixtureVB(MixturePredictor):
             if self._is_warm and source.resp is None
             else _base.starting_statistics(self, learner, source)
         )
-        with Progress(self.verbose, type(self).__name__) as progress:
-            if self.learning_method == "stochastic" and self.max_iter > 0:
-                fit_stochastic(
-                    learner, source, self.max_iter, self.learning_decay, self.learning_offset,
-                    progress.show,
-                )  # fmt: skip
-            else:
-                learner.fit(source, self.max_iter, self.tol, progress.show)
+        _base.fit_learner(self, learner, source)
         learner.forget_batches()
         return learner
 
@@ -343,10 +335,7 @@ class DPMixtureVB(MixturePredictor):
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
         _base.publish(self, learner)
-        with Progress(self.verbose, type(self).__name__, live=False) as progress:
-            for lap in learner.history:
-                if lap.lap > n_laps:
-                    progress.show(lap)
+        _base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, batch):

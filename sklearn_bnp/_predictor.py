@@ -41,7 +41,7 @@ class MixturePredictor(
         X = check_rows(self, X, reset=False)
         prepare = self._model.likelihood.prepare
         blocks = (X[start : start + n_rows] for start in range(0, len(X), n_rows))
-        return ((x, _in_range(prepare, x)) for x in blocks)
+        return ((x, in_range(prepare, x)) for x in blocks)
 
     def _responsibilities(self, X):
         """Responsibilities, block by block."""
@@ -191,7 +191,7 @@ class MixturePredictor(
         return self.n_components_
 
 
-def _in_range(prepare, x):
+def in_range(prepare, x):
     """Prepared rows, in double precision if their squares would overflow in single."""
     with np.errstate(over="ignore"):
         z = prepare(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from ._validation import (
     checked,
     numbers,
     resolve_observation,
-    resolve_proposals,
 )
 from .allocation.documents import DirichletDocuments, HDPDocuments
 from .core.batches import ArraySource
@@ -25,7 +23,7 @@ from .core.initialize import seeded_statistics
 from .core.topic_initialize import seeded_topics, with_total
 from .core.topic_model import LocalSchedule, TopicModel
 from .observation import MultinomialObservation
-from .proposals import TOPIC_PROPOSALS, Birth, Delete
+from .proposals import TOPIC_PROPOSALS
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 
@@ -96,8 +94,9 @@ def bind_model(estimator, corpus, *, streaming=False):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of documents with the estimator's settings."""
-    resolve = partial(resolve_proposals, registry=TOPIC_PROPOSALS, unsuited=(Birth, Delete))
-    return _base.make_learner(estimator, model, rng, resolve, collector_type=DocumentCollector)
+    return _base.make_learner(
+        estimator, model, rng, TOPIC_PROPOSALS, collector_type=DocumentCollector
+    )
 
 
 # ---------------------------------------------------------------------- where fits start

@@ -13,8 +13,7 @@ from ._corpus import check_corpus, check_same_kind, require_tokens
 from ._topic_predictor import TopicPredictor
 from .core.documents import DocumentSource
 from .core.local import blas_on_one_thread
-from .core.progress import Progress
-from .core.stochastic import fit_stochastic, stochastic_step
+from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
 
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -292,14 +291,7 @@ class HDPTopicVB(TopicPredictor):
             learner.start(start.s)
             n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = DocumentSource(start.documents, n_batches)
-            with Progress(self.verbose, type(self).__name__) as progress:
-                if self.learning_method == "stochastic" and self.max_iter > 0:
-                    fit_stochastic(
-                        learner, source, self.max_iter, self.learning_decay, self.learning_offset,
-                        progress.show,
-                    )  # fmt: skip
-                else:
-                    learner.fit(source, self.max_iter, self.tol, progress.show)
+            _base.fit_learner(self, learner, source)
         _topic_setup.keep_past(learner)
         learner.mass_seen = source.total_weight
         _topic_setup.publish(self, learner)
@@ -351,10 +343,7 @@ class HDPTopicVB(TopicPredictor):
                 stream_batch(learner, batch)
         n_laps = 0 if first else self.n_iter_
         _topic_setup.publish(self, learner)
-        with Progress(self.verbose, type(self).__name__, live=False) as progress:
-            for lap in learner.history:
-                if lap.lap > n_laps:
-                    progress.show(lap)
+        _base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, X, corpus):

@@ -12,10 +12,10 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from .observation import OBSERVATIONS, ObservationModel
-from .proposals import PROPOSALS, Proposal, TopicBirth, TopicDelete
+from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -57,16 +57,17 @@ def check_explains_rows(observation):
         )
 
 
-def resolve_proposals(proposals, registry=PROPOSALS, unsuited=(TopicBirth, TopicDelete)):
+def resolve_proposals(proposals, registry=PROPOSALS):
     """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
 
-    ``registry`` has the names, and ``unsuited`` the classes that are for another kind of model.
+    ``registry`` has the names. Classes that only others name are for another kind of model.
     """
     if proposals is None:
         return []
     if not isinstance(proposals, (list, tuple)):  # the order of a set would change from run to run
         proposals = (proposals,)
-    out = []
+    out, suited = [], classes(registry)
+    unsuited = tuple(c for other in REGISTRIES for c in classes(other) if c not in suited)
     for proposal in proposals:
         if isinstance(proposal, unsuited):
             raise ValueError(
@@ -101,10 +102,15 @@ def check_rows(estimator, x, *, reset, min_rows=1):
         x = validate_data(
             estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows
         )
+    return real_numbers(x, check_small=reset)
+
+
+def real_numbers(x, *, check_small):
+    """Rows of numbers whose squares are finite, and not 0 if ``check_small``."""
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
     if x.dtype.kind == "f":
-        _check_magnitude(x, check_small=reset)
+        _check_magnitude(x, check_small=check_small)
         if x.dtype.itemsize > 8:  # long doubles, which no kernel takes
             x = x.astype(np.float64)
     return x
@@ -170,6 +176,28 @@ def check_weight(sample_weight, x):
             "row of weight w counts as w equal rows: rescale the weights."
         )
     return weight
+
+
+def check_groups(groups, n_rows):
+    """Ids that occur, sorted, the first row of each, and for each row which of them it has."""
+    try:
+        ids = column_or_1d(groups)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
+    if len(ids) != n_rows:
+        raise ValueError(
+            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
+        )
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise ValueError("groups holds NaN; give every row an id.")
+    try:
+        found, first, number = np.unique(ids, return_index=True, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
+            "strings alone."
+        ) from error
+    return found, first, number.reshape(-1)
 
 
 def check_batch_id(batch_id):

@@ -99,6 +99,11 @@ class DocumentCounts:
         """The sum of the columns ``removed``, alone and under the name ``created``."""
         return self._map(lambda part: _union(part, removed, created))
 
+    def averaged(self, before, keep, rate, times):
+        """These after a stochastic step: each document stands for ``times``, and no others count."""
+        parts = {key: part._replace(scale=times) for key, part in self.parts.items()}
+        return DocumentCounts(parts)
+
     def _map(self, columns_of):
         parts = {key: p._replace(columns=columns_of(p)) for key, p in self.parts.items()}
         return DocumentCounts(parts)
@@ -119,6 +124,12 @@ class NoDocuments:
         return other
 
     def union(self, removed, created):
+        return self
+
+    def scaled(self, scale):
+        return self
+
+    def averaged(self, before, keep, rate, times):
         return self
 
     def put_into(self, whole, removed):

@@ -11,6 +11,7 @@ import numpy as np
 from .batches import even_slices
 from .corpus import Documents
 from .document_counts import DocumentCounts, Part
+from .groups import group_cuts
 from .stats import StatBag
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
@@ -104,9 +105,7 @@ class DocumentBatch(NamedTuple):
 
     def cuts(self, n_entries):
         """Positions that cut the documents into blocks of about so many entries."""
-        block = (self.indptr[1:] - 1) // max(1, n_entries)
-        edges = np.flatnonzero(np.diff(block)) + 1
-        return [0, *edges.tolist(), len(self.indptr) - 1]
+        return group_cuts(self.indptr, n_entries)
 
 
 class DocumentSource:

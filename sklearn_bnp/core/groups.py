@@ -5,6 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 
+def group_cuts(indptr, n_entries):
+    """Positions that cut groups, of rows ``indptr[i]:indptr[i + 1]``, into blocks of about so many rows."""
+    block = (indptr[1:] - 1) // max(1, n_entries)
+    edges = np.flatnonzero(np.diff(block)) + 1
+    return [0, *edges.tolist(), len(indptr) - 1]
+
+
 class GroupSource:
     """Consecutive groups of rows in batches, visited in random order.
 

@@ -93,6 +93,14 @@ class SequenceModel(NamedTuple):
                 return self.allocation.of_weights(np.array([weights[uid] for uid in uids]))
         return self.allocation.start(mass)
 
+    def weights(self, totals):
+        """``E[pi^G]`` (K,) of the states of ``totals``."""
+        return self.allocation.weights(self._sticks(totals))
+
+    def mean_rows(self, totals):
+        """Expected weights (K + 1, K) of the start and of transitions among the states of ``totals``."""
+        return self.allocation.mean_rows(self._sticks(totals), chain_counts(totals))
+
     def updated(self, totals, max_iter=_STEPS):
         """The model after the global step of the sticks."""
         if not totals.docs.uids or len(totals.uids) == 0:
@@ -140,7 +148,10 @@ class SequenceModel(NamedTuple):
             share = sum(known[uid] for uid in removed) / max(len(new.n), 1)
             after = np.array([known.get(uid, share) for uid in there.uids.tolist()])
             order = np.argsort(-after, kind="stable")
-            start, counts = self.allocation.of_weights(after[order]), chain_counts(there.take(order))
+            start, counts = (
+                self.allocation.of_weights(after[order]),
+                chain_counts(there.take(order)),
+            )
             gain = fixed[i] + self.allocation.objective(start, counts) - here
             if 0 >= gain > -_STICK_GAIN:
                 _, value = self.allocation.optimise(counts, start, _CANDIDATE_STEPS)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from .document_counts import DocumentCounts
+from .document_counts import NO_DOCUMENTS
 from .learner import Lap
 from .stats import StatBag
 
@@ -14,8 +14,8 @@ from .stats import StatBag
 def stochastic_step(learner, batch, total, decay, offset):
     """One natural-gradient step on the global parameters; (3.52), which is linear in statistics.
 
-    Counts of documents are not: those of the batch stand for all, and sticks are at their best for
-    these (Hughes 2016, Sec. 5.4).
+    So are transitions (Sec. 6.6). Counts of documents are not: those of the batch stand for all, and
+    sticks are at their best for these (Hughes 2016, Sec. 5.4).
 
     Parameters
     ----------
@@ -37,23 +37,17 @@ def stochastic_step(learner, batch, total, decay, offset):
         keep = (1.0 - rate) * total / before
     else:
         rate, keep = 1.0, 0.0
-    scale = rate * total / batch.total_weight
+    times = total / batch.total_weight
+    scale = rate * times
     learner.totals = learner.totals._replace(
         s=keep * learner.totals.s + scale * bag.s,
         entropy=keep * learner.totals.entropy + scale * bag.entropy,
-        docs=_standing_for_all(bag.docs, total / batch.total_weight),
+        docs=bag.docs.averaged(learner.totals.docs, keep, rate, times),
     )
-    if bag.docs.parts:
+    if bag.docs is not NO_DOCUMENTS:  # sticks suit components by decreasing mass
         learner.totals = learner.totals.take(np.argsort(-learner.totals.n, kind="stable"))
     learner.model = learner.model.with_adapted_prior(learner.totals, 1).updated(learner.totals)
     learner.coef = learner.model.coefficients(learner.totals)
-
-
-def _standing_for_all(docs, scale):
-    """Counts of documents of which each stands for ``scale``."""
-    if not docs.parts:
-        return docs
-    return DocumentCounts({key: part._replace(scale=scale) for key, part in docs.parts.items()})
 
 
 def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):

@@ -58,6 +58,10 @@ class Transitions(NamedTuple):
         """Each sequence counted ``scale`` times."""
         return self._replace(counts=scale * self.counts, entropy=scale * self.entropy)
 
+    def averaged(self, before, keep, rate, times):
+        """These after a stochastic step: sequences stand for ``times``, and ``before`` is kept in part."""
+        return self.scaled(rate * times).joined(before.scaled(keep))
+
     def only(self, uids):
         """Those among the states ``uids``."""
         uids = tuple(uids)

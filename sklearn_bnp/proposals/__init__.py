@@ -19,9 +19,17 @@ TOPIC_PROPOSALS = {
     "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
 }
 STATE_PROPOSALS = {"birth": StateBirth, "delete": StateDelete, "merge": StateMerge}
+REGISTRIES = (PROPOSALS, TOPIC_PROPOSALS, STATE_PROPOSALS)
+
+
+def classes(registry):
+    """The classes that a registry names, whatever settings it has for them."""
+    return tuple(getattr(maker, "func", maker) for maker in registry.values())
+
 
 __all__ = [
     "PROPOSALS",
+    "REGISTRIES",
     "STATE_PROPOSALS",
     "TOPIC_PROPOSALS",
     "Birth",
@@ -34,4 +42,5 @@ __all__ = [
     "StateMerge",
     "TopicBirth",
     "TopicDelete",
+    "classes",
 ]

@@ -1,0 +1,356 @@
+"""Hidden Markov models that find their own number of states."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from . import _base, _hmm_setup, _validation
+from ._hmm_predictor import SequencePredictor
+from ._sequences import check_sequences
+from .core.groups import GroupSource
+from .core.local import blas_on_one_thread
+from .core.stochastic import stochastic_step
+from .core.streaming import stream_batch
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+
+class HDPHMMVB(SequencePredictor):
+    """Hidden Markov model whose number of states is learned.
+
+    Memoized variational inference for the sticky hierarchical Dirichlet process hidden Markov model,
+    with birth, merge and delete proposals, each judged by the objective of all sequences.
+    ``allocation="dirichlet"`` is the finite Bayesian hidden Markov model.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        How many states to start from; how many there always are if ``proposals`` is None.
+    observation : {"gaussian", "autoregressive", "bernoulli", "multinomial"} or ObservationModel, \
+            default="gaussian"
+        The likelihood of rows in each state.
+    allocation : {"hdp", "dirichlet"}, default="hdp"
+        Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
+        distributions, sticky too.
+    transition_concentration : float, default=None
+        The concentration alpha of the rows of transitions about the global weights (1 if None); under
+        ``"dirichlet"`` the sum of a row's parameters but for the stickiness.
+    start_concentration : float, default=None
+        The same, alpha_0, of the states that sequences start in (1 if None).
+    stickiness : float, default=50.0
+        Pseudo-count kappa, 0 or more, of every state's transition to itself: greater values favour
+        states that last.
+    weight_concentration_prior : float, default=None
+        The concentration gamma of the global weights under ``"hdp"`` (1 if None); greater values favour
+        more states.
+    max_components : int, default=None
+        Births do not lead beyond this number.
+    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
+        How the number of states may change: these names, or `StateBirth`, `StateMerge` and
+        `StateDelete` with settings. None: never.
+    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
+        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
+        proposals.
+    batch_size : int, default=None
+        Sequences a batch; by default ten batches of at least 4096 rows or so.
+    n_batches : int, default=None
+        Number of batches, instead of ``batch_size``.
+    max_iter : int, default=100
+        Laps through the sequences, at the most; one is always made.
+    tol : float, default=1e-4
+        A fit has converged when a lap raises the ELBO by less than this, in nats a row, and no
+        proposal is under way.
+    init_params : {"random", "k-means++"}, callable or ndarray, default="random"
+        Where the first states come from: contiguous blocks of the sequences drawn at random, or windows
+        of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
+        or an array is given, of responsibilities (n_rows, K) in the order of the rows of X. With
+        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+    memoize : bool, default=True
+        Whether `partial_fit` keeps what each batch left behind, so that a batch seen again replaces
+        it. False is for streams that never end.
+    learning_decay : float, default=0.51
+        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
+    learning_offset : float, default=1.0
+        Delay of the same.
+    total_samples : int, default=None
+        Sequences of the population that `partial_fit` of the stochastic method sees samples of; those
+        seen so far if None.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initialisation, of the order of batches and of the proposals.
+    n_jobs : int, default=None
+        Threads for the kernels. The result does not depend on it.
+    verbose : int, default=0
+        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of states found. They are sorted by decreasing number of rows.
+    startprob_ : ndarray of shape (`n_components_`,)
+        Expected probabilities of the first state, among the states that were found.
+    transmat_ : ndarray of shape (`n_components_`, `n_components_`)
+        Expected probabilities of transitions, from the row's state to the column's, among the states
+        that were found.
+    weights_ : ndarray of shape (`n_components_`,)
+        Expected global weights pi^G; under ``"hdp"`` they leave some for states that were never seen.
+    means_ : ndarray of shape (`n_components_`, n_features)
+        Expected means.
+    covariances_, precisions_, precisions_cholesky_ : ndarray
+        Gaussian rows only, as in `DPMixtureVB`.
+    coef_, intercept_ : ndarray
+        Autoregressive rows only: expected regressions, of shapes (`n_components_`, n_features,
+        order * n_features) and (`n_components_`, n_features).
+    lower_bound_ : float
+        The ELBO of all sequences, in nats.
+    lower_bounds_ : list of float
+        The ELBO after each lap.
+    elbo_terms_ : dict
+        Terms of the ELBO: data, entropy, allocation.
+    history_ : list of Lap
+        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
+        accepted.
+    n_iter_ : int
+        Laps made.
+    converged_ : bool
+        Whether the fit converged.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during fit, if they were all strings.
+
+    Notes
+    -----
+    Cross-validation slices lists of sequences, and arrays of one entry a row, but not ``lengths``. To
+    hold out whole sequences, pass a list, or ``groups`` with metadata routing and a splitter such as
+    `GroupKFold`.
+
+    References
+    ----------
+    M. C. Hughes, Reliable and scalable variational inference for nonparametric mixtures, topics,
+    and sequences, PhD thesis, Brown University, 2016, Chapter 6.
+
+    E. B. Fox et al., A sticky HDP-HMM with application to speaker diarization, Annals of Applied
+    Statistics 5, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import HDPHMMVB
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.repeat([0.0, 9.0, 0.0, 18.0], 40)
+    >>> X = [rng.normal(means)[:, np.newaxis] for _ in range(3)]
+    >>> model = HDPHMMVB(random_state=0).fit(X)
+    >>> model.n_components_
+    3
+    >>> [states.shape for states in model.predict(X)]
+    [(160,), (160,), (160,)]
+    """
+
+    _parameter_constraints = {
+        "n_components": [_COUNT],
+        "observation": "no_validation",  # here and in proposals, our own messages say more
+        "allocation": [StrOptions(set(_hmm_setup.CHAIN_ALLOCATIONS))],
+        "transition_concentration": [_POSITIVE, None],
+        "start_concentration": [_POSITIVE, None],
+        "stickiness": [_NOT_NEGATIVE],
+        "weight_concentration_prior": [_POSITIVE, None],
+        "max_components": [_COUNT, None],
+        "proposals": "no_validation",
+        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
+        "batch_size": [_COUNT, None],
+        "n_batches": [_COUNT, None],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "tol": [_NOT_NEGATIVE],
+        "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
+        "memoize": ["boolean"],
+        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
+        "learning_offset": [_NOT_NEGATIVE],
+        "total_samples": [_COUNT, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_components=1,
+        *,
+        observation="gaussian",
+        allocation="hdp",
+        transition_concentration=None,
+        start_concentration=None,
+        stickiness=50.0,
+        weight_concentration_prior=None,
+        max_components=None,
+        proposals=("birth", "merge", "delete"),
+        learning_method="memoized",
+        batch_size=None,
+        n_batches=None,
+        max_iter=100,
+        tol=1e-4,
+        init_params="random",
+        memoize=True,
+        learning_decay=0.51,
+        learning_offset=1.0,
+        total_samples=None,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.n_components = n_components
+        self.observation = observation
+        self.allocation = allocation
+        self.transition_concentration = transition_concentration
+        self.start_concentration = start_concentration
+        self.stickiness = stickiness
+        self.weight_concentration_prior = weight_concentration_prior
+        self.max_components = max_components
+        self.proposals = proposals
+        self.learning_method = learning_method
+        self.batch_size = batch_size
+        self.n_batches = n_batches
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init_params = init_params
+        self.memoize = memoize
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.total_samples = total_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` even if that is a name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : HDPHMMVB
+            The estimator.
+        """
+        return super().set_params(**_base.set_observation(self, params))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def fit(self, X, y=None, *, lengths=None, groups=None):
+        """Learn states and their number.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
+            ``groups`` say otherwise.
+        y : None
+            Ignored.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X. Rows of a sequence are in the order in which they come.
+
+        Returns
+        -------
+        self : HDPHMMVB
+            The fitted estimator.
+        """
+        observation = _validation.resolve_observation(self.observation)
+        sequences = check_sequences(self, X, lengths, groups, observation, reset=True, min_rows=2)
+        rng = check_random_state(self.random_state)
+        with blas_on_one_thread():
+            batch = _hmm_setup.starting_batch(self, sequences, X, rng)
+            learner = self._new_learner(sequences, batch, rng)
+            rows_each = sequences.n_rows / sequences.n_sequences
+            n_batches = _base.number_of_batches(self, sequences.n_sequences, rows_each)
+            source = GroupSource(batch, n_batches)
+            _base.fit_learner(self, learner, source)
+        learner.forget_batches()
+        learner.mass_seen = source.total_weight
+        _hmm_setup.publish(self, learner)
+        _base.warn_if_not_converged(self)
+        return self
+
+    def _new_learner(self, sequences, batch, rng, *, streaming=False):
+        model = _hmm_setup.bind_model(self, sequences, streaming=streaming)
+        learner = _hmm_setup.make_learner(self, model, rng)
+        learner.start(_hmm_setup.starting_statistics(self, learner, batch))
+        return learner
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def partial_fit(self, X, y=None, *, lengths=None, groups=None, batch_id=None):
+        """Update the model with one batch of sequences.
+
+        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
+        same batches for several epochs is memoized inference. Proposals run inside, so that the
+        number of states grows and shrinks on the way. The first batch sets the units of the data, and
+        should be like the others. After `fit`, batches add to the sequences of that fit.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Whole sequences, or the rows of all of them; two rows or more in the first call.
+        y : None
+            Ignored.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X. Ids mean nothing beyond the batch.
+        batch_id : hashable, default=None
+            Name of the batch; by default a hash of its content.
+
+        Returns
+        -------
+        self : HDPHMMVB
+            The fitted estimator.
+        """
+        first = not hasattr(self, "_learner_")
+        observation = _validation.resolve_observation(self.observation)
+        if not first:
+            _validation.check_same_observation(self, "partial_fit")
+        sequences = check_sequences(
+            self, X, lengths, groups, observation, reset=first, min_rows=2 if first else 1
+        )
+        _validation.check_batch_id(batch_id)
+        with blas_on_one_thread():
+            learner, batch = (self._first_learner if first else self._present_learner)(X, sequences)
+            name = batch.content_hash() if batch_id is None else batch_id
+            batch = batch._replace(batch_id=name)
+            if self.learning_method == "stochastic":
+                self._stochastic_step(learner, batch, sequences.n_sequences)
+            else:
+                stream_batch(learner, batch, memoize=self.memoize)
+        n_laps = 0 if first else self.n_iter_
+        _hmm_setup.publish(self, learner)
+        _base.show_laps(self, learner, n_laps)
+        return self
+
+    def _first_learner(self, X, sequences):
+        """A learner in the units of the first batch, and the batch with given responsibilities."""
+        rng = check_random_state(self.random_state)
+        batch = _hmm_setup.starting_batch(self, sequences, X, rng)
+        return self._new_learner(sequences, batch, rng, streaming=True), batch
+
+    def _present_learner(self, X, sequences):
+        """The learner as it is, and the batch in a precision that suits its units."""
+        learner = self._learner_
+        batch = _hmm_setup.in_units(learner.model.likelihood, sequences.batch)
+        learner = _base.with_settings(learner, self)
+        learner.model = _hmm_setup.present_model(self, learner.model)
+        return learner, batch
+
+    def _stochastic_step(self, learner, batch, n_sequences):
+        total = self.total_samples
+        total = None if total is None else batch.total_weight * total / n_sequences
+        stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)

@@ -1,0 +1,346 @@
+"""What a fitted model says of sequences: scikit-learn's and hmmlearn's methods to predict, score, sample.
+
+Design note. States are inferred under the variational posterior, as in the local step of `fit`. Densities
+are posterior predictive: each row has, given its state, the predictive density of the likelihood, and the
+chain has the expected probabilities ``startprob_`` and ``transmat_``. `score_samples` and `decode` are
+of the model that these make.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Integral
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import threads
+from ._kernels import _forward_backward as kernel
+from ._predictor import in_range
+from ._sequences import check_sequences, modelled, with_given_rows
+from ._validation import check_rows
+from .core.groups import group_cuts
+from .core.local import blas_on_one_thread
+from .core.sequences import LOG_FLOOR, chain_step, emission_table
+from .observation.lags import lagged
+
+# Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
+_BLOCK_NUMBERS = 4_000_000
+
+
+class Message(NamedTuple):
+    """What `predict_next` remembers of a running sequence; pass it on as it is.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n_components_,), or None
+        Probabilities of the state at the last row; None before a row was modelled.
+    rows : ndarray of shape (n_lags, n_features)
+        The last rows, as many as the likelihood looks back to.
+    """
+
+    proba: np.ndarray | None
+    rows: np.ndarray
+
+
+class SequencePredictor(DensityMixin, BaseEstimator):
+    """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = None
+        return tags
+
+    def _sequences(self, X, lengths, groups):
+        check_is_fitted(self)
+        return check_sequences(self, X, lengths, groups, self._observation, reset=False)
+
+    def _blocks(self, batch):
+        """Rows as the likelihood sees them, the same prepared, and where sequences begin, block by block."""
+        size = _BLOCK_NUMBERS // self.n_components_
+        for first, last in pairwise(group_cuts(batch.indptr, size)):
+            x, indptr = modelled(batch.part(None, first, last))
+            with blas_on_one_thread():
+                yield x, in_range(self._model.likelihood.prepare, x), indptr
+
+    # ------------------------------------------------------------------ states
+
+    def _responsibilities(self, batch):
+        """Responsibilities of modelled rows, block by block."""
+        likelihood, params, n_threads = self._model.likelihood, self._params, threads(self.n_jobs)
+        for _, z, indptr in self._blocks(batch):
+            with blas_on_one_thread():
+                table, log_norm = emission_table(likelihood, params.coef, z, params.out, n_threads)
+                yield chain_step(table, log_norm, indptr, params, n_threads=n_threads).resp
+
+    def predict_proba(self, X, *, lengths=None, groups=None):
+        """Probability of each state at each row, given the whole sequence.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_rows, n_components_), or list of them
+            In the order of the rows of X; an array for each sequence if X is a list. Rows that an
+            autoregressive likelihood takes as given have the probabilities of the first that it models.
+        """
+        sequences = self._sequences(X, lengths, groups)
+        resp = np.concatenate(list(self._responsibilities(sequences.batch)))
+        return sequences.as_given(with_given_rows(resp, sequences.batch))
+
+    def predict(self, X, *, lengths=None, groups=None):
+        """State with the greatest probability at each row, given the whole sequence.
+
+        The path of the greatest probability as a whole is found by `decode`.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        states : ndarray of shape (n_rows,), or list of them
+            From 0, the state with most rows, to ``n_components_ - 1``, in the form of `predict_proba`.
+        """
+        sequences = self._sequences(X, lengths, groups)
+        states = [resp.argmax(axis=1) for resp in self._responsibilities(sequences.batch)]
+        return sequences.as_given(with_given_rows(np.concatenate(states), sequences.batch))
+
+    def fit_predict(self, X, y=None, *, lengths=None, groups=None):
+        """Fit to X and return the state of each row.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        y : None
+            Ignored.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        states : ndarray of shape (n_rows,), or list of them
+            As from `predict`.
+        """
+        fitted = self.fit(X, lengths=lengths, groups=groups)
+        return fitted.predict(X, lengths=lengths, groups=groups)
+
+    def predict_next(self, X, message=None):
+        """Probability of each state at the last row of a running sequence.
+
+        Each call takes the rows that have come since the last one. The probabilities are those given the
+        sequence so far; `predict_proba` knows how it goes on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features) or (n_features,)
+            The next rows, or the next one.
+        message : Message, default=None
+            What the last call returned; None at the beginning of a sequence.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_components_,)
+            Before an autoregressive likelihood has seen the rows that it takes as given, those of
+            ``startprob_``.
+        message : Message
+            For the next call.
+        """
+        check_is_fitted(self)
+        X = np.asarray(X)
+        X = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
+        lags, likelihood, params = self._observation.lags, self._model.likelihood, self._params
+        message = Message(None, X[:0]) if message is None else self._checked(message)
+        rows = np.concatenate([message.rows, X])
+        new = Message(message.proba, rows[max(0, len(rows) - lags) :])
+        if len(rows) <= lags:
+            return self.startprob_.copy(), new
+        x, indptr = lagged(rows, np.array([0, len(rows)]), lags)
+        weights = params.rows
+        first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
+        with blas_on_one_thread():
+            z = in_range(likelihood.prepare, x)
+            table, _ = emission_table(likelihood, params.coef, z, params.out)
+            kernel.forward(
+                table, indptr, first, np.ascontiguousarray(weights[1:]), np.empty(len(table)), 1
+            )
+        return table[-1].copy(), new._replace(proba=table[-1].copy())
+
+    def _checked(self, message):
+        """The message, if it comes from this model."""
+        shapes = None if message.proba is None else np.shape(message.proba), np.shape(message.rows)
+        n_rows = len(message.rows)
+        if shapes[0] not in (None, (self.n_components_,)) or shapes[1:] != (
+            (n_rows, self.n_features_in_),
+        ):
+            raise ValueError(
+                f"message holds arrays of shapes {shapes}, but the model has {self.n_components_} states "
+                f"and {self.n_features_in_} features; begin anew with message=None after a fit."
+            )
+        return message
+
+    # ------------------------------------------------------------------ densities
+
+    def _densities(self, batch):
+        """Log predictive densities (T, K) of rows in each state, and where sequences begin, by blocks."""
+        likelihood, prior = self._model.likelihood, self._model.prior
+        for x, z, indptr in self._blocks(batch):
+            each = likelihood.log_predictive(prior, self._statistics, z)
+            yield each + likelihood.log_base(x)[:, np.newaxis], indptr
+
+    def _log_prob(self, batch):
+        """Log density of each modelled row, given those before it in its sequence."""
+        parts, n_threads = [], threads(self.n_jobs)
+        trans = np.ascontiguousarray(self.transmat_)
+        for each, indptr in self._densities(batch):
+            largest = each.max(axis=1)
+            table = np.exp(np.maximum(each - largest[:, np.newaxis], LOG_FLOOR))
+            first, scale = np.tile(self.startprob_, (len(indptr) - 1, 1)), np.empty(len(table))
+            kernel.forward(table, indptr, first, trans, scale, n_threads)
+            parts.append(np.log(scale) + largest)
+        return np.concatenate(parts)
+
+    def score_samples(self, X, *, lengths=None, groups=None):
+        """Log predictive density of each row given those before it in its sequence, in nats.
+
+        They add up to the log density of the sequence.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        log_prob : ndarray of shape (n_rows,), or list of them
+            Log densities in the units of the data, in the form of `predict_proba`; nan for rows that an
+            autoregressive likelihood takes as given.
+        """
+        sequences = self._sequences(X, lengths, groups)
+        log_prob = self._log_prob(sequences.batch)
+        return sequences.as_given(with_given_rows(log_prob, sequences.batch, fill=np.nan))
+
+    def score(self, X, y=None, *, lengths=None, groups=None):
+        """Mean log predictive density per row, in nats; higher is better.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        y : None
+            Ignored.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        score : float
+            Mean of `score_samples` over the rows that are modelled.
+        """
+        return float(self._log_prob(self._sequences(X, lengths, groups).batch).mean())
+
+    def decode(self, X, *, lengths=None, groups=None):
+        """Most probable paths of states, by the Viterbi algorithm.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
+                (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        lengths : array-like of int, default=None
+            How many rows of X each sequence has, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        log_prob : float
+            Log density of all sequences and paths together, in nats.
+        states : ndarray of shape (n_rows,), or list of them
+            In the form of `predict`.
+        """
+        sequences, n_threads = self._sequences(X, lengths, groups), threads(self.n_jobs)
+        log_first = np.log(np.maximum(self.startprob_, np.finfo(float).tiny))
+        log_trans = np.log(np.maximum(self.transmat_, np.finfo(float).tiny))
+        log_prob, paths = 0.0, []
+        for each, indptr in self._densities(sequences.batch):
+            path, score = np.empty(len(each), dtype=np.intp), np.empty(len(indptr) - 1)
+            first = np.tile(log_first, (len(score), 1))
+            kernel.viterbi(each, indptr, first, log_trans, path, score, n_threads)
+            log_prob += score.sum()
+            paths.append(path)
+        states = with_given_rows(np.concatenate(paths), sequences.batch)
+        return float(log_prob), sequences.as_given(states)
+
+    def sample(self, n_samples=1, n_sequences=1, random_state=None):
+        """Draw sequences from the fitted model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Rows of each sequence.
+        n_sequences : int, default=1
+            How many sequences.
+        random_state : int, RandomState instance or None, default=None
+            Seed; by default the estimator's own ``random_state``.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), or list of them
+            A sequence, or a list of them if ``n_sequences`` is more than 1.
+        states : ndarray of shape (n_samples,), or list of them
+            The states of the rows.
+        """
+        check_is_fitted(self)
+        for name, value in {"n_samples": n_samples, "n_sequences": n_sequences}.items():
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        likelihood = self._model.likelihood
+        attributes = likelihood.attributes(self._model.prior, self._statistics)
+        drawn = []
+        for _ in range(n_sequences):
+            states = self._path(n_samples, rng)
+            drawn.append((likelihood.sample_sequence(attributes, states, rng), states))
+        if n_sequences == 1:
+            return drawn[0]
+        return [x for x, _ in drawn], [states for _, states in drawn]
+
+    def _path(self, n_samples, rng):
+        """States (n_samples,) of a chain."""
+        reach = np.cumsum(np.vstack([self.startprob_, self.transmat_]), axis=1)
+        reach /= reach[:, -1:]
+        path, row = np.empty(n_samples, dtype=np.intp), 0
+        for t, u in enumerate(rng.random_sample(n_samples).tolist()):
+            path[t] = np.searchsorted(reach[row], u, side="right")
+            row = path[t] + 1
+        return path

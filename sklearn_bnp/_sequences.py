@@ -1,0 +1,236 @@
+"""Sequences as users hold them, checked, and as the engine wants them: rows one sequence after another.
+
+Design note. There are three ways to say which rows are a sequence: a list of arrays, ``lengths``
+(rows of a sequence are neighbours), and ``groups`` (they need not be). A list is told from rows that are
+given as lists by its items, which have two dimensions. `Sequences.rows` tells where rows came
+from, and `Sequences.as_given` brings what was found for each row back into the form in which they came.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from ._validation import check_groups, check_rows, real_numbers
+from .core.sequences import SequenceBatch
+from .observation.lags import lagged
+
+
+class Sequences(NamedTuple):
+    """Sequences, and how they stand in X.
+
+    Attributes
+    ----------
+    batch : SequenceBatch
+    rows : ndarray, shape (n_rows,), or None
+        The row of X of each row of the batch; None if they are in the same order.
+    listed : bool
+        Whether X is a list of sequences.
+    """
+
+    batch: SequenceBatch
+    rows: np.ndarray | None = None
+    listed: bool = False
+
+    @property
+    def n_sequences(self):
+        return len(self.batch.indptr) - 1
+
+    @property
+    def n_rows(self):
+        """Rows, modelled or given."""
+        return len(self.batch.x)
+
+    def as_given(self, values):
+        """One value for each row, in the order of X; if X is a list, a list of arrays."""
+        if self.listed:
+            return np.split(values, self.batch.indptr[1:-1])
+        if self.rows is None:
+            return values
+        out = np.empty_like(values)
+        out[self.rows] = values
+        return out
+
+    def in_order_of_batch(self, values):
+        """One value for each row of X, in the order of the batch."""
+        return values if self.rows is None else values[self.rows]
+
+
+def check_sequences(estimator, x, lengths, groups, observation, *, reset, min_rows=1):
+    """`Sequences` of what was given to a method of the estimator."""
+    if lengths is not None and groups is not None:
+        raise ValueError(
+            "lengths and groups are both given; give lengths if the rows of a sequence are next to "
+            "each other, otherwise groups."
+        )
+    if _is_list(x):
+        found = _of_list(estimator, x, lengths, groups, reset)
+    else:
+        rows = check_rows(estimator, x, reset=reset)
+        if groups is not None:
+            found = _of_groups(rows, groups)
+        else:
+            n = np.array([len(rows)]) if lengths is None else _check_lengths(lengths, len(rows))
+            found = Sequences(SequenceBatch("all", rows, _edges(n)))
+    if found.n_rows < min_rows:
+        raise ValueError(
+            f"Found array with {found.n_rows} sample(s) (n_samples={found.n_rows}) while a minimum of "
+            f"{min_rows} is required: give longer sequences, or more of them."
+        )
+    _check_lags(found.batch.indptr, observation)
+    return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def _edges(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+# ---------------------------------------------------------------------- lists
+
+
+def _is_list(x):
+    """Whether X is a list, tuple or array of sequences, and not rows."""
+    if isinstance(x, np.ndarray):
+        return x.ndim == 3 or (x.ndim == 1 and x.dtype == object and _holds_sequences(x))
+    return isinstance(x, (list, tuple)) and (len(x) == 0 or _holds_sequences(x))
+
+
+def _holds_sequences(items):
+    return any(n_dimensions(item) >= 2 for item in items) or len({_length(i) for i in items}) > 1
+
+
+def n_dimensions(item):
+    """Dimensions of an array, or of lists in each other."""
+    try:
+        return np.ndim(item)
+    except ValueError:  # lists of unequal lengths
+        return 1
+
+
+def _length(item):
+    """Rows of a sequence, or numbers of a row; None of a number."""
+    return len(item) if hasattr(item, "__len__") and not isinstance(item, str) else None
+
+
+def _of_list(estimator, x, lengths, groups, reset):
+    for name, value in {"lengths": lengths, "groups": groups}.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} were given with a list of sequences, which says where sequences begin; leave "
+                f"{name} out, or give the rows of all sequences as one array."
+            )
+    if len(x) == 0:
+        raise ValueError(
+            "X is an empty list; give a sequence at least, of shape (n_timesteps, n_features)."
+        )
+    parts = [_check_sequence(estimator, item, i) for i, item in enumerate(x)]
+    width = parts[0].shape[1]
+    for i, part in enumerate(parts):
+        if part.shape[1] != width:
+            raise ValueError(
+                f"X[{i}] has {part.shape[1]} features, but X[0] has {width}; all sequences must have the "
+                "same columns."
+            )
+    for i, item in enumerate(x):  # numbers and names of columns
+        whole = item if hasattr(item, "columns") else parts[i]
+        validate_data(estimator, whole, reset=reset and i == 0, skip_check_array=True)
+    rows = real_numbers(np.concatenate(parts), check_small=reset)
+    indptr = _edges([len(part) for part in parts])
+    return Sequences(SequenceBatch("all", rows, indptr), listed=True)
+
+
+def _check_sequence(estimator, item, i):
+    """Rows (T, D) of one sequence of a list."""
+    shape = _shape(item)
+    if len(shape) != 2:
+        raise ValueError(
+            f"X[{i}] has shape {shape}, but X is a list of sequences, each of shape (n_timesteps, "
+            "n_features). Reshape it, by array.reshape(-1, 1) if it has a single feature."
+        )
+    if shape[0] == 0:
+        raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
+    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
+        return check_array(
+            item, dtype="numeric", order=None, input_name=f"X[{i}]", estimator=estimator
+        )
+
+
+def _shape(item):
+    try:
+        return np.shape(item)
+    except ValueError:
+        return (len(item), "?")
+
+
+# ---------------------------------------------------------------------- rows of all sequences
+
+
+def _check_lengths(lengths, n_rows):
+    """Lengths (n_sequences,) of sequences."""
+    try:
+        value = np.asarray(lengths)
+    except ValueError:
+        value = np.empty(0, dtype=object)
+    if value.ndim != 1 or value.dtype.kind not in "iu" or not np.all(value > 0):
+        raise ValueError(
+            f"lengths={lengths!r} must be a list of whole numbers, 1 or more: how many rows of X each "
+            "sequence has."
+        )
+    if value.sum() != n_rows:
+        raise ValueError(
+            f"lengths sum to {value.sum()}, but X has {n_rows} rows; give the number of rows of each "
+            "sequence."
+        )
+    return value
+
+
+def _of_groups(x, groups):
+    """Sequences by the ids of rows, in the order in which ids first appear."""
+    _, first, number = check_groups(groups, len(x))
+    place = np.empty(len(first), dtype=np.intp)
+    place[np.argsort(first)] = np.arange(len(first))
+    sequence_of_row = place[number]
+    rows = np.argsort(sequence_of_row, kind="stable")
+    indptr = _edges(np.bincount(sequence_of_row))
+    if np.all(rows[1:] > rows[:-1]):
+        return Sequences(SequenceBatch("all", x, indptr))
+    return Sequences(SequenceBatch("all", x[rows], indptr), rows)
+
+
+def _check_lags(indptr, observation):
+    """Raise if a sequence has no rows but those that are given."""
+    lengths, lags = np.diff(indptr), observation.lags
+    short = np.flatnonzero(lengths <= lags)
+    if len(short):
+        i = int(short[0])
+        raise ValueError(
+            f"Sequence {i} has {lengths[i]} row(s), but observation={observation!r} takes the first {lags} "
+            f"of each as given and needs {lags + 1} or more; leave short sequences out, or lower the order."
+        )
+
+
+# ---------------------------------------------------------------------- given rows
+
+
+def modelled(batch):
+    """Rows as the likelihood sees them, not yet prepared, and where sequences begin among them."""
+    return lagged(np.asarray(batch.x), batch.indptr, batch.lags)
+
+
+def with_given_rows(values, batch, fill=None):
+    """Values of modelled rows, with those of each sequence's first one for the rows that are given.
+
+    Or with ``fill`` for these.
+    """
+    if batch.lags == 0:
+        return values
+    lengths = np.diff(batch.indptr)
+    place = np.arange(len(batch.x)) - np.repeat(batch.indptr[:-1], lengths) - batch.lags
+    starts = np.repeat(batch.indptr[:-1] - batch.lags * np.arange(len(lengths)), lengths)
+    out = values[starts + np.maximum(place, 0)]
+    if fill is not None:
+        out[place < 0] = fill
+    return out

@@ -1,0 +1,83 @@
+"""First statistics of states, from which the first local step finds its parameters.
+
+Rows next to each other mostly belong to one state, so that states start from windows of sequences:
+a window says more of a state than a row does, and of a regression a single row says nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..proposals.base import StateSample
+from ..proposals.creation import summaries
+from ..proposals.state_creation import Windows
+
+# Rows of a block that a state starts from, and of the windows that seeds are chosen among.
+_BLOCK, _WINDOW = 20, 10
+# Rows that seeds are chosen among, and a state; in pieces of sequences no longer than this.
+_SEED_ROWS, _SEED_ROWS_A_STATE, _PIECE = 10_000, 100, 500
+
+
+def seeded_states(likelihood, batch, n_states, rng, *, spread):
+    """Statistics (K, P) of states; with ``spread`` fewer where fewer than K windows differ.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    batch : SequenceBatch
+        With at least K rows that are modelled.
+    n_states : int
+    rng : numpy.random.RandomState
+    spread : bool
+        Choose windows by Bregman k-means++ (Hughes 2016, Alg. 2.2) and take a few steps of Bregman
+        k-means; else choose contiguous blocks uniformly.
+    """
+    if n_states == 1 or spread:
+        n_rows = max(_SEED_ROWS, _SEED_ROWS_A_STATE * n_states)
+        sample = _sample(likelihood, batch, n_rows, rng)
+        if n_states == 1:
+            return summaries(likelihood, sample.z, np.ones((len(sample.z), 1)))
+        length = _length(_WINDOW, n_states, lambda L: len(pieces(sample.indptr, 0, L)))
+        return Windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
+    length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
+    edges = pieces(batch.indptr, batch.lags, length)
+    chosen = edges[rng.permutation(len(edges))[:n_states]]
+    blocks = [_rows(batch, edges).prepared(likelihood)[0] for edges in chosen[:, np.newaxis]]
+    return np.concatenate([summaries(likelihood, z, np.ones((len(z), 1))) for z in blocks])
+
+
+def _length(most, n_states, count):
+    """The greatest of ``most``, its half, ... with which there are enough pieces; 1 at the least."""
+    while most > 1 and count(most) < n_states:
+        most //= 2
+    return most
+
+
+def pieces(indptr, lags, length):
+    """First row and row after the last (n_pieces, 2) of pieces of sequences of about ``length`` rows.
+
+    Pieces have as equal lengths within a sequence as can be, and cover all rows that are modelled.
+    """
+    sizes = np.maximum(np.diff(indptr) - lags, 0)
+    n = np.where(sizes > 0, np.maximum(1, sizes // length), 0)
+    sequence = np.repeat(np.arange(len(n)), n)
+    i = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    start = indptr[:-1][sequence] + lags
+    first = start + i * sizes[sequence] // n[sequence]
+    return np.column_stack([first, start + (i + 1) * sizes[sequence] // n[sequence]])
+
+
+def _rows(batch, edges):
+    """`SequenceBatch` of pieces, with the rows that each looks back to."""
+    lengths = edges[:, 1] - edges[:, 0] + batch.lags
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    offset = np.repeat(edges[:, 0] - batch.lags - indptr[:-1], lengths)
+    return batch._replace(x=batch.x[offset + np.arange(indptr[-1])], indptr=indptr, resp=None)
+
+
+def _sample(likelihood, batch, n_rows, rng):
+    """`StateSample` of about ``n_rows`` rows at the most, in pieces of sequences from all over."""
+    edges = pieces(batch.indptr, batch.lags, _PIECE)
+    order = rng.permutation(len(edges))
+    enough = np.searchsorted(np.cumsum(np.diff(edges[order])), n_rows) + 1
+    return StateSample(*_rows(batch, edges[np.sort(order[:enough])]).prepared(likelihood))

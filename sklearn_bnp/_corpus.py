@@ -156,7 +156,7 @@ def moments_of_words(documents, n_features):
 
 def _corpus_of_rows(estimator, x, groups, reset):
     x = check_rows(estimator, x, reset=reset)
-    ids, _, document_of_row = check_groups(groups, len(x))
+    ids, _, document_of_row = check_groups(groups, len(x), "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -189,7 +189,7 @@ def _check_lengths(lengths, n_rows):
 
 def _of_groups(x, groups):
     """Sequences by the ids of rows, in the order in which ids first appear."""
-    _, first, number = check_groups(groups, len(x))
+    _, first, number = check_groups(groups, len(x), "sequence")
     place = np.empty(len(first), dtype=np.intp)
     place[np.argsort(first)] = np.arange(len(first))
     sequence_of_row = place[number]

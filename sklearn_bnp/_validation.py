@@ -178,8 +178,8 @@ def check_weight(sample_weight, x):
     return weight
 
 
-def check_groups(groups, n_rows):
-    """Ids that occur, sorted, the first row of each, and for each row which of them it has."""
+def check_groups(groups, n_rows, unit):
+    """Ids of a unit of rows that occur, sorted, the first row of each, and which each row has."""
     try:
         ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:
@@ -189,7 +189,7 @@ def check_groups(groups, n_rows):
             f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
         )
     if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError("groups holds NaN; give every row an id.")
+        raise ValueError(f"groups holds NaN; give every row the id of its {unit}.")
     try:
         found, first, number = np.unique(ids, return_index=True, return_inverse=True)
     except TypeError as error:

@@ -64,18 +64,15 @@ class SequenceModel(NamedTuple):
 
     def coefficients(self, totals):
         """`ChainParams` of the local step."""
-        counts = chain_counts(totals)
-        out = []
+        counts, states = chain_counts(totals), np.arange(len(totals.uids))
         for gone, created in (self.retired or {}).items():
             [k] = totals.positions([gone])
-            out.append(int(k))
+            states = states[states != k]
             counts = _inherited(counts, int(k), totals.positions(created), totals.n)
         log_rows = self.allocation.expected_log_rows(self._sticks(totals), counts)
-        return ChainParams(
-            np.ascontiguousarray(self.likelihood.coefficients(self.prior, totals.s)),
-            np.maximum(log_rows, LOG_FLOOR),
-            np.array(out, dtype=np.intp),
-        )
+        coef = self.likelihood.coefficients(self.prior, totals.s[states])
+        log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
+        return ChainParams(np.ascontiguousarray(coef), np.maximum(log_rows, LOG_FLOOR), states)
 
     def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
                    n_threads=1):  # fmt: skip

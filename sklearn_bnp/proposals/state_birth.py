@@ -115,6 +115,10 @@ class StateBirth(Proposal):
         """What failed before may succeed on more: try again."""
         self.reset()
 
+    def last_resort(self):
+        """Nothing is left to try: states have moved on since births failed."""
+        self.reset()
+
     def judged(self, trial, accepted, mass):
         """Remember failures; of several births that were taken back the best is tried alone."""
         if accepted:

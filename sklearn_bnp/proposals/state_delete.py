@@ -60,6 +60,10 @@ class StateDelete(Proposal):
         """What failed before may succeed on more: try again."""
         self.reset()
 
+    def last_resort(self):
+        """Nothing is left to try: states have moved on since deletes failed."""
+        self.reset()
+
     def judged(self, trial, accepted, mass):
         """Remember failures."""
         if not accepted:

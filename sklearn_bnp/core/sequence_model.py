@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sequences import LOG_FLOOR, ChainParams, sequence_pass
+from .sequences import LOG_FLOOR, ChainParams, local_step, sequence_pass, summary
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40
@@ -121,6 +121,17 @@ class SequenceModel(NamedTuple):
         mass[totals.positions(list(retired))] = 0.0
         sticks = self.allocation.start(mass)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+
+    def without(self, totals, gone, n_threads=1):
+        """Function from a block to the `StatBag` of its sequences if the state ``gone`` is out."""
+        params = self.adopting(totals, {gone: ()}).coefficients(totals)
+        uids, likelihood = totals.uids[params.states], self.likelihood
+
+        def bag(block):
+            step = local_step(likelihood, params, block.z, block.indptr, n_threads=n_threads)
+            return summary(likelihood, block.z, step, uids)
+
+        return bag
 
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.

@@ -203,24 +203,34 @@ def sequence_pass(batch, likelihood, params, uids, observers, n_threads=1):
     observers : list of objects with ``observe(block)``
     """
     z, indptr = batch.prepared(likelihood)
-    total = StatBag.zeros(uids, likelihood.n_statistics)
-    if batch.resp is None:
-        states = params.states
-        table, log_norm = emission_table(likelihood, params.coef, z, n_threads)
-        step = chain_step(
-            table, log_norm, indptr, params.log_rows,
-            want_alpha=len(observers) > 0, n_threads=n_threads,
-        )  # fmt: skip
-        trans = np.exp(params.log_rows[1:])
-        block = SequenceBlock(z, indptr, step.resp, step.alpha, trans, uids[states])
-        for observer in observers:
-            observer.observe(block)
-    else:
-        states = np.arange(len(uids))
+    if batch.resp is not None:
         resp, _ = lagged(batch.resp, batch.indptr, batch.lags)
         step = given_step(np.asarray(resp[:, : len(uids)], dtype=np.float64), indptr)
-    s = np.empty((len(states), likelihood.n_statistics))
+        return summary(likelihood, z, step, uids)
+    step = local_step(likelihood, params, z, indptr, len(observers) > 0, n_threads)
+    uids_used = uids[params.states]
+    block = SequenceBlock(
+        z, indptr, step.resp, step.alpha, np.exp(params.log_rows[1:]), uids_used
+    )
+    for observer in observers:
+        observer.observe(block)
+    bag = summary(likelihood, z, step, uids_used)
+    total = StatBag.zeros(uids, likelihood.n_statistics)
+    total.s[params.states] = bag.s
+    return total._replace(docs=bag.docs)
+
+
+def local_step(likelihood, params, z, indptr, want_alpha=False, n_threads=1):
+    """`ChainStep` of prepared rows."""
+    table, log_norm = emission_table(likelihood, params.coef, z, n_threads)
+    return chain_step(
+        table, log_norm, indptr, params.log_rows, want_alpha=want_alpha, n_threads=n_threads
+    )
+
+
+def summary(likelihood, z, step, uids):
+    """`StatBag` of the states ``uids`` that a step leaves behind."""
+    bag = StatBag.zeros(uids, likelihood.n_statistics)
     resp = np.ascontiguousarray(step.resp, dtype=z.dtype)
-    summarise(z, resp, likelihood.quadratic, likelihood.linear, s, False)
-    total.s[states] = s
-    return total._replace(docs=Transitions(tuple(uids[states].tolist()), step.counts, step.entropy))
+    summarise(z, resp, likelihood.quadratic, likelihood.linear, bag.s, False)
+    return bag._replace(docs=Transitions(tuple(uids.tolist()), step.counts, step.entropy))

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 
 from sklearn_bnp import AutoregressiveObservation, DPMixtureVB, HDPTopicVB
+from sklearn_bnp._kernels._responsibilities import statistics
 from sklearn_bnp.core.batches import Batch, column_moments
 from sklearn_bnp.observation.lags import lagged
 from tests.laws.harness import features_of, random_resp
@@ -70,26 +71,28 @@ def test_lags_are_declared():
 # ---------------------------------------------------------------------- units of the data
 
 
-def test_evidence_in_the_units_of_the_data():
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_evidence_in_the_units_of_the_data(order):
     """One column, priors of the user: given the precision rows are Gaussian, and it is integrated out.
 
-    The ridge is 0.02 of the variance of the steps; intercepts are about the mean step.
+    The ridge is 0.02 of the variance of the steps. The prior's intercept is such that rows which came to
+    the mean by mean steps make one more.
     """
     rng = np.random.default_rng(2)
-    y = 40.0 + np.cumsum(rng.normal(0.3, 2.0, size=9))
-    rows = np.column_stack([y[1:], y[:-1]])
+    y = 40.0 + np.cumsum(rng.normal(0.3, 2.0, size=8 + order))
+    rows = lagged(y[:, np.newaxis], np.array([0, len(y)]), order)[0]
     step, level = rows[:, 0] - rows[:, 1], rows[:, 0].mean()
-    precision, kappa, nu, b, m = 0.4, 1.0, 3.5, 6.0, 0.7
+    precision, kappa, nu, b, m = 0.4, 1.0, 3.5, 6.0, np.array([0.7, 0.2, -0.1])[:order]
     likelihood = bound(
         AutoregressiveObservation(
-            coef_prior=[[m]], coef_precision_prior=precision, degrees_of_freedom_prior=nu,
+            order, coef_prior=[m], coef_precision_prior=precision, degrees_of_freedom_prior=nu,
             covariance_prior=[[b]], reg_covar=0.02,
         ), rows,
     )  # fmt: skip
-    x = rows[:, 1] - level
-    mean = level + step.mean() + m * x
+    x = rows[:, 1:] - level + step.mean() * np.arange(order)
+    mean = level + step.mean() + x @ m
     unit = step.var() * 1.02  # the prior's precision is for lags in deviations of the steps
-    covariance = np.eye(8) + np.multiply.outer(x, x) / (precision * unit) + 1.0 / kappa
+    covariance = np.eye(8) + x @ x.T / (precision * unit) + 1.0 / kappa
 
     def integrand(z):
         scale = stats.gamma(0.5 * nu, scale=2.0 / b)
@@ -262,6 +265,27 @@ def test_single_precision_of_slow_sequences():
     steps = likelihood.prepare(exact)[:, -2:]
     assert likelihood.prepare(rows).dtype == np.float32
     assert_allclose(likelihood.prepare(rows)[:, -2:], steps, atol=1e-6 * np.abs(steps).max())
+
+
+def test_smooth_sequences_of_high_order():
+    """Neighbours differ by 1e-4 and are all but collinear: in coordinates of the lags C had no factor."""
+    t = 1e-4 * np.arange(200_000)
+    y = np.column_stack([np.sin(t), np.cos(1.3 * t), np.sin(0.7 * t + 1.0)])
+    y += 1e-9 * np.random.default_rng(15).normal(size=y.shape)
+    evidence = []
+    for order in (1, 5):
+        rows = lagged(y, np.array([0, len(y)]), order)[0]
+        likelihood = bound(AutoregressiveObservation(order), rows)
+        z = likelihood.prepare(rows)
+        features = np.empty((len(z), likelihood.n_statistics))
+        statistics(z, likelihood.quadratic, likelihood.linear, features)
+        s = features.sum(axis=0, keepdims=True)
+        evidence.append(likelihood.evidence(likelihood.prior, s)[0] / rows.size * (order + 1))
+        expected = features @ likelihood.coefficients(likelihood.prior, s)[0]
+        density = likelihood.log_predictive(likelihood.prior, s, z)[:, 0]
+        # the ridge takes up to half a nat of each number
+        assert np.abs(expected - density).mean() < 0.75 * 3
+    assert evidence[1] > evidence[0] + 3.0
 
 
 # ---------------------------------------------------------------------- samples

@@ -28,9 +28,10 @@ class RunCollector:
 
     def __init__(self, wanted, totals, rng):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
-        self._columns = {uid: where[uid] for uid in wanted if uid in where}
         self._rate = {
-            uid: min(1.0, wanted[uid] / max(totals.n[k], 1e-12)) for uid, k in self._columns.items()
+            uid: min(1.0, wanted[uid] / max(totals.n[where[uid]], 1e-12))
+            for uid in wanted
+            if uid in where
         }
         self._rng = rng
         self._parts, self._batches = {}, {}
@@ -45,7 +46,9 @@ class RunCollector:
         }
 
     def observe(self, block):
-        for uid, k in self._columns.items():
+        for k, uid in enumerate(block.uids.tolist()):
+            if uid not in self._rate:
+                continue
             first, last = _runs(block.resp[:, k] > _LEAST_SHARE, block.indptr)
             if self._rate[uid] < 1.0:
                 kept = self._rng.random_sample(len(first)) < self._rate[uid]

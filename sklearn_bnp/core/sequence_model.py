@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sequences import LOG_FLOOR, ChainParams, sequence_pass
+from .sequences import LOG_FLOOR, ChainParams, local_step, sequence_pass, summary
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40
@@ -64,18 +64,15 @@ class SequenceModel(NamedTuple):
 
     def coefficients(self, totals):
         """`ChainParams` of the local step."""
-        counts = chain_counts(totals)
-        out = []
+        counts, states = chain_counts(totals), np.arange(len(totals.uids))
         for gone, created in (self.retired or {}).items():
             [k] = totals.positions([gone])
-            out.append(int(k))
+            states = states[states != k]
             counts = _inherited(counts, int(k), totals.positions(created), totals.n)
         log_rows = self.allocation.expected_log_rows(self._sticks(totals), counts)
-        return ChainParams(
-            np.ascontiguousarray(self.likelihood.coefficients(self.prior, totals.s)),
-            np.maximum(log_rows, LOG_FLOOR),
-            np.array(out, dtype=np.intp),
-        )
+        coef = self.likelihood.coefficients(self.prior, totals.s[states])
+        log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
+        return ChainParams(np.ascontiguousarray(coef), np.maximum(log_rows, LOG_FLOOR), states)
 
     def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
                    n_threads=1):  # fmt: skip
@@ -132,6 +129,17 @@ class SequenceModel(NamedTuple):
         mass[totals.positions(list(retired))] = 0.0
         sticks = self.allocation.start(mass)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+
+    def without(self, totals, gone, n_threads=1):
+        """Function from a block to the `StatBag` of its sequences if the state ``gone`` is out."""
+        params = self.adopting(totals, {gone: ()}).coefficients(totals)
+        uids, likelihood = totals.uids[params.states], self.likelihood
+
+        def bag(block):
+            step = local_step(likelihood, params, block.z, block.indptr, n_threads=n_threads)
+            return summary(likelihood, block.z, step, uids)
+
+        return bag
 
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.

@@ -35,21 +35,13 @@ class ChainParams(NamedTuple):
         ``E[log p(x | k)] = coef[k] @ s(x)``.
     log_rows : ndarray, shape (K + 1, K)
         ``E[log pi]`` of the start and of the transitions, no less than `LOG_FLOOR`.
-    out : ndarray of intp
-        States that nothing may go to.
+    states : ndarray of intp, shape (K,)
+        Which components of the totals these are: all but those that nothing may go to any more.
     """
 
     coef: np.ndarray
     log_rows: np.ndarray
-    out: np.ndarray
-
-    @property
-    def rows(self):
-        """Weights (K + 1, K) of the start and of the transitions; 0 to and from states that are out."""
-        rows = np.exp(self.log_rows)
-        rows[:, self.out] = 0.0
-        rows[self.out + 1] = 0.0
-        return rows
+    states: np.ndarray
 
 
 class ChainStep(NamedTuple):
@@ -82,16 +74,17 @@ class SequenceBlock(NamedTuple):
     z : ndarray, shape (T, D')
     indptr : ndarray of int64, shape (n_sequences + 1,)
     resp, alpha : ndarray, shape (T, K)
-    rows : ndarray, shape (K + 1, K)
-        Weights of the start and of the transitions.
+    trans : ndarray, shape (K, K)
+        Weights of the transitions.
     uids : ndarray, shape (K,)
+        States that the columns stand for.
     """
 
     z: np.ndarray
     indptr: np.ndarray
     resp: np.ndarray
     alpha: np.ndarray
-    rows: np.ndarray
+    trans: np.ndarray
     uids: np.ndarray
 
 
@@ -156,30 +149,31 @@ class SequenceBatch(NamedTuple):
         return likelihood.prepare(x), indptr
 
 
-def emission_table(likelihood, coef, z, out, n_threads=1):
+def emission_table(likelihood, coef, z, n_threads=1):
     """Likelihoods (T, K), each row over its sum, floored; and the logarithms (T,) of the sums."""
     log_norm = np.empty(len(z))
     table = likelihood.local_step(
         coef, z, None, None, None, None, n_threads=n_threads, log_norm=log_norm
     ).astype(np.float64, copy=False)
     np.maximum(table, np.exp(LOG_FLOOR), out=table)
-    table[:, out] = 0.0
     return table, log_norm
 
 
-def chain_step(table, log_norm, indptr, params, *, want_alpha=False, n_threads=1):
+def chain_step(table, log_norm, indptr, log_rows, *, want_alpha=False, n_threads=1):
     """`ChainStep` of sequences; ``table`` (T, K) from `emission_table` becomes the responsibilities."""
-    rows, n_states = params.rows, table.shape[1]
+    rows, n_states = np.exp(log_rows), table.shape[1]
     first = np.tile(rows[0], (len(indptr) - 1, 1))
-    trans, scale = np.ascontiguousarray(rows[1:]), np.empty(len(table))
+    trans, scale = rows[1:], np.empty(len(table))
+    log_scale, data = np.empty(len(first)), np.empty(len(first))
     kernel.forward(table, indptr, first, trans, scale, n_threads)
-    log_scale = np.add.reduceat(np.log(scale), indptr[:-1])
+    kernel.log_sums(scale, indptr, log_scale)
     alpha = table.copy() if want_alpha else None
     counts, start = np.zeros((n_states + 1, n_states)), np.empty_like(first)
-    data = np.empty(len(first))
-    kernel.backward(table, indptr, first, None, trans, scale, counts[1:], start, data, n_threads)
+    kernel.backward(
+        table, indptr, first, trans, scale, None, counts[1:], start, None, data, n_threads
+    )
     counts[0] = start.sum(axis=0)
-    entropy = log_scale.sum() - data.sum() - np.sum(counts * params.log_rows)
+    entropy = log_scale.sum() - data.sum() - np.sum(counts * log_rows)
     return ChainStep(
         table, alpha, counts, max(0.0, float(entropy)),
         log_scale + np.add.reduceat(log_norm, indptr[:-1]),
@@ -209,20 +203,34 @@ def sequence_pass(batch, likelihood, params, uids, observers, n_threads=1):
     observers : list of objects with ``observe(block)``
     """
     z, indptr = batch.prepared(likelihood)
-    if batch.resp is None:
-        table, log_norm = emission_table(likelihood, params.coef, z, params.out, n_threads)
-        step = chain_step(
-            table, log_norm, indptr, params, want_alpha=len(observers) > 0, n_threads=n_threads
-        )
-    else:
+    if batch.resp is not None:
         resp, _ = lagged(batch.resp, batch.indptr, batch.lags)
-        step = given_step(np.asarray(resp[:, : batch.resp.shape[1]], dtype=np.float64), indptr)
+        step = given_step(np.asarray(resp[:, : len(uids)], dtype=np.float64), indptr)
+        return summary(likelihood, z, step, uids)
+    step = local_step(likelihood, params, z, indptr, len(observers) > 0, n_threads)
+    uids_used = uids[params.states]
+    block = SequenceBlock(
+        z, indptr, step.resp, step.alpha, np.exp(params.log_rows[1:]), uids_used
+    )
+    for observer in observers:
+        observer.observe(block)
+    bag = summary(likelihood, z, step, uids_used)
     total = StatBag.zeros(uids, likelihood.n_statistics)
+    total.s[params.states] = bag.s
+    return total._replace(docs=bag.docs)
+
+
+def local_step(likelihood, params, z, indptr, want_alpha=False, n_threads=1):
+    """`ChainStep` of prepared rows."""
+    table, log_norm = emission_table(likelihood, params.coef, z, n_threads)
+    return chain_step(
+        table, log_norm, indptr, params.log_rows, want_alpha=want_alpha, n_threads=n_threads
+    )
+
+
+def summary(likelihood, z, step, uids):
+    """`StatBag` of the states ``uids`` that a step leaves behind."""
+    bag = StatBag.zeros(uids, likelihood.n_statistics)
     resp = np.ascontiguousarray(step.resp, dtype=z.dtype)
-    summarise(z, resp, likelihood.quadratic, likelihood.linear, total.s, False)
-    links = Transitions(tuple(uids.tolist()), step.counts, step.entropy)
-    if batch.resp is None:
-        block = SequenceBlock(z, indptr, step.resp, step.alpha, params.rows, uids)
-        for observer in observers:
-            observer.observe(block)
-    return total._replace(docs=links)
+    summarise(z, resp, likelihood.quadratic, likelihood.linear, bag.s, False)
+    return bag._replace(docs=Transitions(tuple(uids.tolist()), step.counts, step.entropy))

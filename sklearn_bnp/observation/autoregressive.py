@@ -4,9 +4,10 @@
 
 Design note
 -----------
-(a) The family sees lagged rows (`lags.lagged`): y, then x. A prepared row is ``z = (x, u)`` with the
-    step ``u = y - y_{t-1}``. Regressing u on x is regressing y on x with A less the identity on lag 1:
-    the default prior is then about 0, and slow sequences of large values lose no digits.
+(a) The family sees lagged rows (`lags.lagged`): y, then the p rows before it. A prepared row is ``z = (x,
+    u)``: x holds the last row and the p - 1 steps that led to it, u the step ``y - y_{t-1}`` that
+    follows. Regressing u on x is regressing y on its lags in other coordinates; in these, slow
+    sequences of large values lose no digits, and A = I on lag 1, the default prior's mean, is 0.
 (b) It is a Gaussian of z, given x. With C the scatter of z about its posterior mean, prior included,
     ``C_xx`` its part of the lags and ``B = C_uu - C_ux inv(C_xx) C_xu``, the posterior is ``nu + n``,
     B, coefficients ``C_ux inv(C_xx)`` and their precision ``C_xx``, beside ``kappa + n`` of the
@@ -51,9 +52,10 @@ class AutoregressivePrior(NamedTuple):
     ----------
     coef : ndarray, shape (D', p D')
         Mean of the coefficients.
-    precision, kappa : float
-        Of each coefficient and of the intercept, in units of the noise's.
-    nu : float
+    gram : ndarray, shape (p D', p D')
+        Their precision, in units of the noise's.
+    kappa, nu : float
+        That of the intercept; degrees of freedom of the noise's precision.
     b : ndarray, shape (D', D')
         Inverse scale of the noise's precision.
     joint : ndarray, shape ((p + 1) D', (p + 1) D')
@@ -61,22 +63,22 @@ class AutoregressivePrior(NamedTuple):
     """
 
     coef: np.ndarray
-    precision: float
+    gram: np.ndarray
     kappa: float
     nu: float
     b: np.ndarray
     joint: np.ndarray
 
 
-def autoregressive_prior(coef, precision, kappa, nu, b):
+def autoregressive_prior(coef, gram, kappa, nu, b):
     """`AutoregressivePrior` of its parts."""
     D, X = coef.shape
     joint = np.empty((X + D, X + D))
-    joint[:X, :X] = precision * np.eye(X)
-    joint[X:, :X] = precision * coef
+    joint[:X, :X] = gram
+    joint[X:, :X] = coef @ gram
     joint[:X, X:] = joint[X:, :X].T
-    joint[X:, X:] = b + precision * coef @ coef.T
-    return AutoregressivePrior(coef, precision, kappa, nu, b, joint)
+    joint[X:, X:] = b + coef @ gram @ coef.T
+    return AutoregressivePrior(coef, gram, kappa, nu, b, joint)
 
 
 class Regressions(NamedTuple):
@@ -201,7 +203,9 @@ class AutoregressiveObservation(ObservationModel):
         coef = np.zeros((D, self.order * D))
         if self.coef_prior is not None:
             coef = units.coefficients_in(_as_coefficients(self.coef_prior, units))
-        return autoregressive_prior(coef, precision, _INTERCEPT_PRECISION, float(nu), b)
+        # coefficients of lags are those of x times this matrix, and have equal precisions
+        gram = precision * units.from_lags @ units.from_lags.T
+        return autoregressive_prior(coef, gram, _INTERCEPT_PRECISION, float(nu), b)
 
 
 def _as_coefficients(value, units):
@@ -318,10 +322,10 @@ class AutoregressiveLikelihood(Likelihood):
         return out
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """Lags in units of their spread beside residuals in units of the noise.
+        """x in units of its spread beside residuals in units of the noise.
 
-        Components are regressions, and about where x is as well as how y follows: this is the geometry
-        of the joint Gaussian of z, whose distances know of both.
+        Components differ in where x is as well as in what follows: this is the geometry of the joint
+        Gaussian of z, whose distances know of both.
         """
         q = self._regressions(prior, s[np.newaxis])
         precision = self._quadratic(q, q.nu[0])[0]  # nu inv(C)

@@ -43,28 +43,42 @@ class StepUnits(NamedTuple):
         """Directions D' in which there are steps."""
         return self.levels.n_features
 
+    @property
+    def from_lags(self):
+        """Matrix (p D', p D') from the lags to the last row and the steps that led to it.
+
+        Its inverse goes from coefficients of the lags to those of what `apply` gives.
+        """
+        blocks = np.eye(self.lags, k=-1) - np.eye(self.lags)
+        blocks[0, 0] = 1.0
+        return np.kron(blocks, np.eye(self.n_features))
+
     def apply(self, x):
-        """Rows (n, (p + 1) D'): the lags, then the step."""
-        D = self.n_columns
-        past = self.levels.apply(x[:, D:].reshape(len(x), self.lags, D))
-        step = self.steps.apply(self._steps(x))
-        return np.concatenate([past.reshape(len(x), self.lags * self.n_features), step], axis=1)
+        """Rows (n, (p + 1) D'): the last row, the steps that led to it, and the step that follows."""
+        D, n = self.n_columns, len(x)
+        steps = self._steps(x)
+        parts = [
+            self.levels.apply(x[:, D : 2 * D]),
+            self.steps.apply(steps[:, 1:]).reshape(n, (self.lags - 1) * self.n_features),
+            self.steps.apply(steps[:, 0]),
+        ]
+        return np.concatenate(parts, axis=1)
 
     def log_null_density(self, x):
         """Exponent of the density of the directions left out; see `Units`."""
-        return self.steps.log_null_density(self._steps(x))
+        return self.steps.log_null_density(self._steps(x)[:, 0])
 
     def _steps(self, x):
-        """Steps (n, D), as exact as the rows are."""
-        D = self.n_columns
+        """Steps (n, p, D) to each row but the earliest, as exact as the rows are."""
+        rows = x.reshape(len(x), self.lags + 1, self.n_columns)
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
-        return np.subtract(x[:, :D], x[:, D : 2 * D], dtype=dtype)
+        return np.subtract(rows[:, :-1], rows[:, 1:], dtype=dtype)
 
     def coefficients_in(self, coef):
         """Coefficients (D', p D') of the step in these units, from those (D, p D) of y in the data's."""
         inner = self._rescaled(coef)
         inner[:, : self.n_features] -= np.eye(self.n_features)
-        return inner
+        return inner @ np.linalg.inv(self.from_lags)
 
     def _rescaled(self, coef):
         """Coefficients (D, p D) in the data's units as (D', p D') in these."""
@@ -78,16 +92,23 @@ class StepUnits(NamedTuple):
     def regressions_back(self, coef, at_mean):
         """Coefficients (K, D, p D) and intercepts (K, D) of y in the data's units.
 
-        From coefficients (K, D', p D') of the step, and steps (K, D') at the mean of the data.
+        From coefficients (K, D', p D') of the step, and steps (K, D') from the mean of the data after
+        mean steps.
         """
+        levels, D, lags = self.levels, self.n_columns, self.lags
+        origin = np.concatenate([levels.shift, np.tile(self.steps.shift, lags - 1)])
+        centers = self._widened(coef) @ origin
+        coef = self._widened(coef @ self.from_lags)
+        coef[:, :, :D] += np.eye(D)
+        return coef, self.steps.points_back(at_mean) - centers
+
+    def _widened(self, coef):
+        """Coefficients (K, D', p D') in these units as (K, D, p D) in the data's."""
         Q, D, lags = self.levels.basis, self.n_columns, self.lags
         if Q is not None:
             blocks = coef.reshape(len(coef), Q.shape[1], lags, Q.shape[1])
             coef = np.einsum("di,kilj,ej->kdle", Q, blocks, Q).reshape(len(coef), D, lags * D)
-        coef = coef * self.levels.scale[:, np.newaxis] / np.tile(self.levels.scale, lags)
-        intercept = self.steps.points_back(at_mean) - coef @ np.tile(self.levels.shift, lags)
-        coef[:, :, :D] += np.eye(D)
-        return coef, intercept
+        return coef * self.levels.scale[:, np.newaxis] / np.tile(self.levels.scale, lags)
 
     def resting_point(self, coef, intercept):
         """Fixed point (D,) of a regression of y if rows return to it, else the mean of the data."""

@@ -56,6 +56,7 @@ class StateBirth(Proposal):
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.1, patience=2)
+        self._whole = Failures(change=0.1)  # in which no several states were found
         self._resting = False
         self._alone = None  # the target to be tried alone
 
@@ -66,7 +67,8 @@ class StateBirth(Proposal):
         return [
             uid
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if n >= self.min_rows and not self._failures.blocked(uid, n)
+            if n >= self.min_rows
+            and not (self._failures.blocked(uid, n) or self._whole.blocked(uid, n))
         ]
 
     def sample_rows(self, n_statistics):
@@ -95,7 +97,7 @@ class StateBirth(Proposal):
                 int(min(self.max_states, room + 1)), context.rng, context.n_threads,
             )  # fmt: skip
             if creation is None:
-                self._failures.note(uid, n, times=2)
+                self._whole.note(uid, n)
                 continue
             created = context.new_uids(len(creation.s))
             room -= len(created) - 1
@@ -114,6 +116,10 @@ class StateBirth(Proposal):
     def new_data(self):
         """What failed before may succeed on more: try again."""
         self.reset()
+
+    def last_resort(self):
+        """Nothing is left to try: other states have moved on since births were taken back."""
+        self._failures = Failures(change=0.1, patience=2)
 
     def judged(self, trial, accepted, mass):
         """Remember failures; of several births that were taken back the best is tried alone."""

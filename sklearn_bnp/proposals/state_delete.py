@@ -7,23 +7,76 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .base import AdoptTrial, Failures, Proposal
+from ..core.stats import SplitEdit
+from .base import Failures, Proposal, Trial
+
+
+class DeleteTrial(Trial):
+    """All states give way to all but one, by a local step of whole sequences without that one.
+
+    Parameters
+    ----------
+    target : int
+        Uid of the state that goes.
+    others : ndarray of int
+        Uids of the others.
+    local_step : callable
+        Block -> `StatBag` of the others on its sequences.
+    """
+
+    kind = "delete"
+
+    def __init__(self, target, others, local_step):
+        self.target, self.removed = target, (target, *others.tolist())
+        self.created = tuple(others.tolist())  # memories of them stay
+        self._local_step = local_step
+        self.rows, self._blocks = {}, []
+
+    def observe(self, block):
+        self._blocks.append(self._local_step(block))
+
+    def close(self, batch_id, bag):
+        """End of a batch with statistics ``bag``, of whose entropy only the change is kept."""
+        total = self._blocks[0]
+        for more in self._blocks[1:]:
+            total = total.add(more)
+        change = np.zeros(len(total.uids))
+        change[0] = total.docs.entropy - bag.docs.entropy
+        self.rows[batch_id] = total._replace(
+            entropy=change, docs=total.docs._replace(entropy=0.0)
+        )
+        self._blocks = []
+
+    @property
+    def seen(self):
+        """Batches observed."""
+        return self.rows.keys()
+
+    def successors(self, totals, rest=None):
+        """Statistics of the others afterwards; None if not all batches were observed."""
+        if rest is not None and rest.n.sum() > 0:
+            return None
+        bags = list(self.rows.values())
+        out = bags[0]
+        for bag in bags[1:]:
+            out = out.add(bag)
+        return out
+
+    def edit(self):
+        return SplitEdit(self.removed, self.created, self.rows)
 
 
 class StateDelete(Proposal):
-    """Remove a state: for one lap, no sequence may visit it.
-
-    At its end the state is gone if the objective of the whole data is higher than before the lap;
-    otherwise all is as it was.
+    """Remove a state; sequences go through the others where they went through it.
 
     Parameters
     ----------
     max_targets : int, default=5
-        The smallest states, one of which is tried at a time.
+        Targets a lap, the smallest states first. Each costs a local step of all sequences.
 
     References
     ----------
-    Hughes (2016), Sec. 6.5.3.
+    Hughes (2016), Sec. 6.5.3, with sequences free to change everywhere.
 
     Examples
     --------
@@ -43,21 +96,28 @@ class StateDelete(Proposal):
         self._failures = Failures(change=0.2)
 
     def plan(self, context):
-        """A lap without the smallest state that was not tried yet."""
-        totals = context.totals
+        """A trial for each of the smallest states that were not tried yet."""
+        totals, model = context.totals, context.model
         if len(totals.uids) < 2 or context.settling:
             return []
-        smallest = np.argsort(totals.n, kind="stable")[: self.max_targets]
-        for k in smallest.tolist():
-            uid = int(totals.uids[k])
-            if not self._failures.blocked(uid, totals.n[k]):
-                return [
-                    AdoptTrial(self.kind, uid, (), np.empty((0, totals.s.shape[1])), retires=True)
-                ]
-        return []
+        smallest = np.argsort(totals.n, kind="stable").tolist()
+        open_ = [
+            k for k in smallest if not self._failures.blocked(int(totals.uids[k]), totals.n[k])
+        ]
+        return [
+            DeleteTrial(
+                int(totals.uids[k]), np.delete(totals.uids, k),
+                model.without(totals, int(totals.uids[k]), context.n_threads),
+            )
+            for k in open_[: self.max_targets]
+        ]  # fmt: skip
 
     def new_data(self):
         """What failed before may succeed on more: try again."""
+        self.reset()
+
+    def last_resort(self):
+        """Nothing is left to try: states have moved on since deletes failed."""
         self.reset()
 
     def judged(self, trial, accepted, mass):

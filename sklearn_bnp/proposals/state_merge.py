@@ -30,8 +30,9 @@ class CoarseningObserver:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
         out = np.empty(len(maps))
-        trans = np.ascontiguousarray(block.rows[1:])
-        coarse_entropies(block.alpha, block.resp, block.indptr, trans, maps, out, self.n_threads)
+        coarse_entropies(
+            block.alpha, block.resp, block.indptr, block.trans, maps, out, self.n_threads
+        )
         self._entropy += out
 
     def close(self, batch_id, bag):

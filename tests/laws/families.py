@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from sklearn_bnp.observation import (
     OBSERVATIONS,
@@ -198,9 +199,9 @@ def autoregressive(name, order, **parameters):
         z = likelihood.prepare(corners)[:, -2:]
         volume = np.linalg.slogdet(z[1:] - z[0])[1]
         coef = np.column_stack([prior.coef, np.zeros(2)])
-        precision = np.append(np.full(2 * order, prior.precision), prior.kappa)
+        gram = block_diag(prior.gram, prior.kappa)
         ridge = likelihood.ridge[-2:]
-        return MatrixNormalWishart(coef, precision, prior.nu, prior.b, ridge, volume)
+        return MatrixNormalWishart(coef, gram, prior.nu, prior.b, ridge, volume)
 
     observation = OfLaggedRows(order, **parameters)
     return Family(name, observation, swings(order), twin, "columns", True, order)

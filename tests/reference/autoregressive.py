@@ -30,12 +30,12 @@ class MatrixNormalWishartPosterior(NamedTuple):
 class MatrixNormalWishart:
     """Rows are x, then y; the last column of ``coef`` is the intercept's.
 
-    ``precision`` (X,) is the diagonal of the prior's gram matrix, ``ridge`` (D,) the variance by which
+    ``gram`` (X, X) is the precision of the prior's coefficients, ``ridge`` (D,) the variance by which
     each y is blurred.
     """
 
-    def __init__(self, coef, precision, nu, b, ridge, log_volume=0.0):
-        self.prior = MatrixNormalWishartPosterior(coef, np.diag(precision), nu, b)
+    def __init__(self, coef, gram, nu, b, ridge, log_volume=0.0):
+        self.prior = MatrixNormalWishartPosterior(coef, gram, nu, b)
         self.D = len(b)
         self.ridge = np.broadcast_to(ridge, self.D)
         self.log_volume = log_volume

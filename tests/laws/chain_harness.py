@@ -1,0 +1,76 @@
+"""The one place where laws of hidden Markov models touch the package's inside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sklearn_bnp._kernels._responsibilities import statistics
+from sklearn_bnp.allocation.chains import DirichletChains, HDPChains
+from sklearn_bnp.core.batches import Batch, column_moments
+from sklearn_bnp.core.groups import GroupSource
+from sklearn_bnp.core.learner import Learner
+from sklearn_bnp.core.run_collector import RunCollector
+from sklearn_bnp.core.sequence_model import SequenceModel
+from sklearn_bnp.core.sequences import SequenceBatch
+from sklearn_bnp.observation import GaussianObservation
+from sklearn_bnp.observation.lags import lagged
+from sklearn_bnp.proposals import STATE_PROPOSALS
+
+ALLOCATIONS = {
+    "sticky": HDPChains(1.0, 1.0, 2.0, 20.0),
+    "plain": HDPChains(1.0, 1.5, 1.0, 0.0),
+    "slightly sticky": HDPChains(1.0, 1.0, 1.0, 0.05),
+    "finite": DirichletChains(1.5, 1.0, 5.0),
+}
+
+
+def toy(rng, *, n_states=3, lengths=(40, 25, 1, 60), stay=0.85, spread=4.0, n_features=2):
+    """Sequences of Gaussian states with unit covariances, and their states."""
+    means = spread * rng.normal(size=(n_states, n_features))
+    rows, states = [], []
+    for length in lengths:
+        z = np.empty(length, dtype=int)
+        z[0] = rng.integers(n_states)
+        for t in range(1, length):
+            z[t] = z[t - 1] if rng.random() < stay else rng.integers(n_states)
+        rows.append(means[z] + rng.normal(size=(length, n_features)))
+        states.append(z)
+    return rows, states
+
+
+def batch_of(rows, lags=0, resp=None):
+    """All sequences as one batch."""
+    indptr = np.cumsum([0] + [len(x) for x in rows]).astype(np.int64)
+    return SequenceBatch(None, np.concatenate(rows), indptr, lags, resp)
+
+
+def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
+    """A `Learner` of sequences, and all of them as a batch."""
+    observation = GaussianObservation() if observation is None else observation
+    batch = batch_of(rows, observation.lags)
+    x, _ = lagged(batch.x, batch.indptr, batch.lags)
+    moments = column_moments([Batch(None, x)], covariance=observation.needs_covariance)
+    likelihood = observation.bind(moments)
+    model = SequenceModel(likelihood, allocation, likelihood.prior)
+    chosen = [STATE_PROPOSALS[name]() for name in proposals]
+    rng = np.random.RandomState(seed)
+    return Learner(model, chosen, rng, collector_type=RunCollector), batch
+
+
+def features(likelihood, batch):
+    """s(x) of each modelled row, (T, P)."""
+    z, _ = batch.prepared(likelihood)
+    out = np.empty((len(z), likelihood.n_statistics))
+    statistics(z, likelihood.quadratic, likelihood.linear, out)
+    return out
+
+
+def start(learner, batch, n_components, seed=0):
+    """First parameters from random shares of the rows."""
+    s = features(learner.model.likelihood, batch)
+    shares = np.random.default_rng(seed).dirichlet(np.full(n_components, 0.3), len(s))
+    learner.start(shares.T @ s)
+
+
+def source(batch, n_batches):
+    return GroupSource(batch, n_batches)

@@ -24,7 +24,7 @@ from ._sequences import check_sequences, modelled, with_given_rows
 from ._validation import check_rows
 from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
-from .core.sequences import LOG_FLOOR, chain_step, emission_table
+from .core.sequences import LOG_FLOOR, emission_table, local_step
 from .observation.lags import lagged
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
@@ -63,8 +63,7 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         size = _BLOCK_NUMBERS // self.n_components_
         for first, last in pairwise(group_cuts(batch.indptr, size)):
             x, indptr = modelled(batch.part(None, first, last))
-            with blas_on_one_thread():
-                yield x, in_range(self._model.likelihood.prepare, x), indptr
+            yield x, in_range(self._model.likelihood.prepare, x), indptr
 
     # ------------------------------------------------------------------ states
 
@@ -73,8 +72,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         likelihood, params, n_threads = self._model.likelihood, self._params, threads(self.n_jobs)
         for _, z, indptr in self._blocks(batch):
             with blas_on_one_thread():
-                table, log_norm = emission_table(likelihood, params.coef, z, params.out, n_threads)
-                yield chain_step(table, log_norm, indptr, params, n_threads=n_threads).resp
+                step = local_step(likelihood, params, z, indptr, n_threads=n_threads)
+            yield step.resp
 
     def predict_proba(self, X, *, lengths=None, groups=None):
         """Probability of each state at each row, given the whole sequence.
@@ -177,14 +176,12 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         if len(rows) <= lags:
             return self.startprob_.copy(), new
         x, indptr = lagged(rows, np.array([0, len(rows)]), lags)
-        weights = params.rows
+        weights = np.exp(params.log_rows)
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():
             z = in_range(likelihood.prepare, x)
-            table, _ = emission_table(likelihood, params.coef, z, params.out)
-            kernel.forward(
-                table, indptr, first, np.ascontiguousarray(weights[1:]), np.empty(len(table)), 1
-            )
+            table, _ = emission_table(likelihood, params.coef, z)
+            kernel.forward(table, indptr, first, weights[1:], np.empty(len(table)), 1)
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
     def _checked(self, message):

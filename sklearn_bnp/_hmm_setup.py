@@ -120,12 +120,12 @@ def publish(estimator, learner):
     model = learner.model._replace(retired=None)
     order = np.argsort(-totals.n, kind="stable")
     cells = np.ix_(np.append(0, order + 1), order)
-    coef, log_rows, out = model.coefficients(totals)
+    coef, log_rows, states = model.coefficients(totals)
     mean_rows = model.mean_rows(totals)[cells]
     s = totals.s[order]
     own = {
         "_statistics": s,
-        "_params": ChainParams(coef[order], log_rows[cells], out),
+        "_params": ChainParams(coef[order], log_rows[cells], states),
         "startprob_": mean_rows[0],
         "transmat_": mean_rows[1:],
         "weights_": model.weights(totals)[order],

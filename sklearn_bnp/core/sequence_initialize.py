@@ -10,7 +10,7 @@ import numpy as np
 
 from ..proposals.base import StateSample
 from ..proposals.creation import summaries
-from ..proposals.state_creation import Windows
+from ..proposals.state_creation import windows
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10
@@ -38,7 +38,7 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
         if n_states == 1:
             return summaries(likelihood, sample.z, np.ones((len(sample.z), 1)))
         length = _length(_WINDOW, n_states, lambda L: len(pieces(sample.indptr, 0, L)))
-        return Windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
+        return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
     edges = pieces(batch.indptr, batch.lags, length)
     chosen = edges[rng.permutation(len(edges))[:n_states]]

@@ -186,16 +186,16 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
     def _checked(self, message):
         """The message, if it comes from this model."""
-        shapes = None if message.proba is None else np.shape(message.proba), np.shape(message.rows)
-        n_rows = len(message.rows)
-        if shapes[0] not in (None, (self.n_components_,)) or shapes[1:] != (
-            (n_rows, self.n_features_in_),
-        ):
-            raise ValueError(
-                f"message holds arrays of shapes {shapes}, but the model has {self.n_components_} states "
-                f"and {self.n_features_in_} features; begin anew with message=None after a fit."
-            )
-        return message
+        K, D, lags = self.n_components_, self.n_features_in_, self._observation.lags
+        if isinstance(message, Message):
+            known = message.proba is None or message.proba.shape == (K,)
+            shape = message.rows.shape
+            if known and len(shape) == 2 and shape[0] <= lags and shape[1] == D:
+                return message
+        raise ValueError(
+            f"message={message!r} was not made by predict_next of this model, of {K} states and {D} "
+            "features; begin anew with message=None."
+        )
 
     # ------------------------------------------------------------------ densities
 

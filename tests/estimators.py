@@ -61,3 +61,19 @@ def grouped_rows(n_docs=30, n_rows=20, seed=0, centers=CENTERS):
     shares = rng.dirichlet(np.full(len(centers), 0.4), size=n_docs)
     labels = np.array([rng.choice(len(centers), p=shares[d]) for d in groups])
     return centers[labels] + rng.normal(size=(len(labels), centers.shape[1])), groups, labels
+
+
+def chains(n_sequences=6, n_rows=60, seed=0, centers=CENTERS, stay=0.9):
+    """Sequences (a list) of rows of a sticky chain of clusters, of unequal lengths, and their states."""
+    rng = np.random.default_rng(seed)
+    K = len(centers)
+    trans = np.full((K, K), (1.0 - stay) / (K - 1))
+    np.fill_diagonal(trans, stay)
+    sequences, states = [], []
+    for length in rng.integers(n_rows // 2, 3 * n_rows // 2, size=n_sequences):
+        path = [rng.integers(K)]
+        while len(path) < length:
+            path.append(rng.choice(K, p=trans[path[-1]]))
+        states.append(np.array(path))
+        sequences.append(centers[path] + rng.normal(size=(length, centers.shape[1])))
+    return sequences, states

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, HDPTopicVB, Merge
+from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation, HDPTopicVB, Merge
 from sklearn_bnp.core import progress
 from sklearn_bnp.core.local import blas_on_one_thread
 
@@ -26,6 +26,7 @@ from .estimators import (
     CENTERS,
     assert_same_state,
     blobs,
+    chains,
     documents,
     one_hot,
     public_state,
@@ -34,11 +35,15 @@ from .estimators import (
 
 X, truth = blobs(300)
 COUNTS, _ = documents()
+SEQUENCES, _ = chains()
+ROWS = np.concatenate(SEQUENCES)
 K = len(CENTERS)
 
 # Every estimator, and data for it.
-both = pytest.mark.parametrize(
-    ("estimator", "data"), [(DPMixtureVB, X), (HDPTopicVB, COUNTS)], ids=["mixture", "topics"]
+all_estimators = pytest.mark.parametrize(
+    ("estimator", "data"),
+    [(DPMixtureVB, X), (HDPTopicVB, COUNTS), (HDPHMMVB, SEQUENCES), (HDPHMMVB, ROWS)],
+    ids=["mixture", "topics", "sequences", "one sequence"],
 )
 
 
@@ -143,7 +148,7 @@ def test_metadata_routing():
 # ---------------------------------------------------------------------- threads and processes
 
 
-@both
+@all_estimators
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_fits_in_parallel(backend, estimator, data):
     alone = cross_val_score(estimator(random_state=0), data, cv=2)
@@ -152,16 +157,17 @@ def test_fits_in_parallel(backend, estimator, data):
     np.testing.assert_array_equal(together, alone)
 
 
-@both
+@all_estimators
 def test_prediction_from_many_threads(estimator, data):
     model = estimator(random_state=0).fit(data)
-    rows = np.repeat(data, 20, axis=0)
+    rows = data * 20 if isinstance(data, list) else np.repeat(data, 20, axis=0)
     methods = (
         "predict_proba",
         "score_samples",
         "predict",
         "transform",
         "score_completion",
+        "decode",
         "score",
     )
     calls = [getattr(model, name) for name in methods if hasattr(model, name)][:4] * 4
@@ -170,7 +176,7 @@ def test_prediction_from_many_threads(estimator, data):
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda call: call(rows), calls))
     for i, result in enumerate(results):
-        assert np.array_equal(result, expected[i % 4])
+        np.testing.assert_equal(result, expected[i % 4])
     assert_same_state(public_state(model), before)
 
 
@@ -292,7 +298,7 @@ def test_batches_report_their_laps(capsys):
     assert [int(line[1]) for line in found] == [lap.lap for lap in model.history_]
 
 
-@both
+@all_estimators
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_silent_by_default(method, estimator, data, capsys):
     getattr(estimator(random_state=0), method)(data)

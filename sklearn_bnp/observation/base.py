@@ -75,6 +75,10 @@ class ObservationModel(BaseEstimator, ABC):
         """How many rows before it a row is explained by; beyond 0 the family is for sequences alone."""
         return 0
 
+    def for_sequences(self):
+        """The model with defaults that suit rows of sequences, which are like the rows before them."""
+        return self
+
     @abstractmethod
     def bind(self, moments, *, streaming=False):
         """The `Likelihood` for data with these moments.

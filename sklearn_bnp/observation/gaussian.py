@@ -23,6 +23,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import Likelihood, ObservationModel
@@ -58,12 +59,15 @@ class GaussianObservation(ObservationModel):
         How many observations the prior of a mean is worth; 0.01 if None.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix, above ``n_features - 1`` for full
-        covariances, above 0 for the others; ``n_features + 2`` and 3 if None.
-    covariance_prior : array-like, default=None
+        covariances, above 0 for the others; ``n_features + 2`` and 3 if None, and ``n_features`` more
+        with ``covariance_prior="data"``.
+    covariance_prior : array-like or {"data"}, default=None
         Inverse scale matrix of the Wishart prior, in squared units of the data: (n_features,
         n_features), (n_features,) or a float for full, diagonal and spherical covariances. The
         prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None it is
-        diagonal and maximises the objective (empirical Bayes).
+        diagonal and maximises the objective (empirical Bayes). ``"data"`` expects variances like those
+        of all the data: rows of a sequence that are like the rows before them would otherwise be
+        taken for ever narrower components. `HDPHMMVB` has this in place of None.
     reg_covar : float, default=1e-6
         Variance, as a share of each column's, by which every observation is blurred.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
@@ -88,7 +92,12 @@ class GaussianObservation(ObservationModel):
         "mean_prior": ["array-like", None],
         "mean_precision_prior": [Interval(Real, 0, None, closed="neither"), None],
         "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "covariance_prior": ["array-like", Interval(Real, 0, None, closed="neither"), None],
+        "covariance_prior": [
+            StrOptions({"data"}),
+            "array-like",
+            Interval(Real, 0, None, closed="neither"),
+            None,
+        ],
         "reg_covar": [Interval(Real, 0, 1, closed="neither")],
         "resolution": [
             StrOptions({"auto"}),
@@ -162,12 +171,17 @@ class GaussianObservation(ObservationModel):
             raise ValueError(f"resolution={self.resolution!r} must hold no negative number.")
         return step
 
+    def for_sequences(self):
+        """The model with defaults that suit rows of sequences."""
+        if self.covariance_prior is not None:
+            return self
+        return clone(self).set_params(covariance_prior="data")
+
     def _prior(self, units, shape):
-        nu = (
-            shape.default_nu
-            if self.degrees_of_freedom_prior is None
-            else self.degrees_of_freedom_prior
-        )
+        as_data = isinstance(self.covariance_prior, str)
+        nu = self.degrees_of_freedom_prior
+        if nu is None:
+            nu = shape.default_nu + (units.n_features if as_data else 0)
         if not nu > shape.least_nu:
             raise ValueError(
                 f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu} for "
@@ -179,8 +193,9 @@ class GaussianObservation(ObservationModel):
             m = units.apply(
                 _as_vector(self.mean_prior, "mean_prior", len(units.shift))[np.newaxis]
             )[0]
-        if self.covariance_prior is None:
-            b = shape.constant(_DEFAULT_SCALE * shape.mean_factor(nu))
+        if self.covariance_prior is None or as_data:
+            scale = 1.0 if as_data else _DEFAULT_SCALE
+            b = shape.constant(scale * shape.mean_factor(nu))
         else:
             b = shape.from_user(self.covariance_prior, units)
         return NormalWishartPrior(None if self.zero_mean else m, float(kappa), float(nu), b)

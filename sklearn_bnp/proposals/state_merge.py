@@ -83,7 +83,7 @@ class StateMerge(Proposal):
 
     Parameters
     ----------
-    pairs_per_component : int, default=3
+    pairs_per_component : int, default=1
         Budget of pairs a lap, a multiple of the number of states.
 
     References
@@ -93,13 +93,13 @@ class StateMerge(Proposal):
     Examples
     --------
     >>> from sklearn_bnp import HDPHMMVB, StateMerge
-    >>> model = HDPHMMVB(proposals=("birth", StateMerge(pairs_per_component=1)))
+    >>> model = HDPHMMVB(proposals=("birth", StateMerge(pairs_per_component=3)))
     """
 
     kind = "merge"
     _parameter_constraints = {"pairs_per_component": [Interval(Integral, 1, None, closed="left")]}
 
-    def __init__(self, pairs_per_component=3):
+    def __init__(self, pairs_per_component=1):
         self.pairs_per_component = pairs_per_component
 
     def reset(self):

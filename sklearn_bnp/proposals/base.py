@@ -67,6 +67,26 @@ class DocumentSample(NamedTuple):
         return float(self.mass @ self.docs.counts)
 
 
+class StateSample(NamedTuple):
+    """Runs of rows that a state explains: whole ones, so that each row counts 1.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+        Prepared rows, one run after another.
+    indptr : ndarray of int64, shape (n_runs + 1,)
+        Run i is rows ``indptr[i]:indptr[i + 1]``; none is empty.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+
+    @property
+    def total(self):
+        """Rows."""
+        return len(self.z)
+
+
 class Context(NamedTuple):
     """What a proposal may look at when it plans.
 

@@ -18,7 +18,9 @@ from distutils.ccompiler import new_compiler  # isort: skip
 from distutils.sysconfig import customize_compiler  # isort: skip
 
 KERNELS = "sklearn_bnp/_kernels"
-EXTENSIONS = ("_counts", "_entropies", "_gaussian", "_responsibilities", "_topics")
+EXTENSIONS = (
+    "_counts", "_entropies", "_forward_backward", "_gaussian", "_responsibilities", "_topics",
+)  # fmt: skip
 
 DIRECTIVES = {
     "language_level": "3",

@@ -1,0 +1,256 @@
+"""New states for a target, from the runs of rows it explains (Hughes 2016, Sec. 6.5.2).
+
+A hidden Markov model nested in the state: seeds are windows of a run, for rows next to each other mostly
+belong together; a few passes; then agglomeration. How long states last is not known beforehand,
+so that windows of several lengths are tried, and more seeds where most of them survive. The best few
+are worked out, and the small states of the winner are put to the test.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .creation import lloyd, summaries
+from .nested_chain import Chain, NestedModel, feature_tiles
+
+_WINDOWS = (1, 10, 50)
+# A longer window is worth trying if there are fewer than this share of windows then.
+_FEWER = 0.8
+_SEEDS = (10, 2)
+# If more than this share of the seeds survive, twice as many are tried, up to so many.
+_MOST_SURVIVE, _MOST_SEEDS = 0.6, 40
+_LLOYD_STEPS = 3
+# Windows tried for each seed; the best is taken.
+_TRIES = 3
+# Passes before a candidate's first cut; how many are worked out.
+_FIRST_STEPS, _FINALISTS = 3, 2
+# Passes of those, and after each later cut; they stop when they gain less than this a row.
+_STEPS, _STEPS_AFTER_CUT, _ROUNDS = 8, 4, 3
+_TOL = 1e-4
+_ADAPT_STEPS = 5
+_PRUNINGS = 3
+
+
+class StateCreation(NamedTuple):
+    """Proposed successors of a state.
+
+    Attributes
+    ----------
+    s : ndarray, shape (J, P)
+        Statistics of the successors; they add up to those of the sample.
+    counts : ndarray, shape (J, J)
+        Expected transitions within runs.
+    start : ndarray, shape (J,)
+        Expected first states of runs.
+    gain : float
+        Estimated change of the whole objective, in nats.
+    """
+
+    s: np.ndarray
+    counts: np.ndarray
+    start: np.ndarray
+    gain: float
+
+
+def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1):
+    """Successors of a state by a hidden Markov model nested in it.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    prior : object
+        The likelihood's prior as it stands.
+    sample : StateSample
+    settings : NestedChain
+    n_most : int
+        The most successors.
+    rng : numpy.random.RandomState
+    n_threads : int
+
+    Returns
+    -------
+    StateCreation or None
+        None if no split was found that raises the objective.
+    """
+    field = _Field(likelihood, prior, sample, settings, n_threads)
+    lengths = _window_lengths(sample)
+    for L in lengths:
+        for n_seeds in sorted({min(n, n_most) for n in _SEEDS if n_most > 1}, reverse=True):
+            field.enter(L, n_seeds, rng)
+    n_seeds, most = min(_SEEDS[0], n_most), min(_MOST_SEEDS, n_most)
+    while n_seeds < most and field.crowded(n_seeds):
+        n_seeds = min(2 * n_seeds, most)
+        field.enter(field.entrants[0].L, n_seeds, rng)
+    best = None
+    for entrant in field.entrants[:_FINALISTS]:
+        chain = _refined(entrant.model, entrant.chain)
+        if len(chain.s) > 1:
+            gain = entrant.model.gain(chain, prior)
+            if best is None or gain > best.gain:
+                best = entrant._replace(chain=chain, gain=gain)
+    if best is None:
+        return None
+    chain = best.model.pruned(best.chain, _PRUNINGS)
+    gain = best.model.gain(chain, prior)
+    return StateCreation(chain.s, chain.counts, chain.start, gain) if gain > 0 else None
+
+
+class _Entrant(NamedTuple):
+    """A candidate: length of its windows, model (with its own prior), chain, gain so far."""
+
+    L: int
+    model: NestedModel
+    chain: Chain
+    gain: float
+
+
+class _Field:
+    """All candidates, each after few passes and a first cut; the best first."""
+
+    def __init__(self, likelihood, prior, sample, settings, n_threads):
+        self.prior = prior
+        self.problem = (likelihood, prior, sample, settings, n_threads)
+        self.windows, self.entrants = {}, []
+
+    def enter(self, L, n_seeds, rng):
+        """One more candidate, unless it is left with fewer than two states."""
+        if L not in self.windows:
+            self.windows[L] = (_Rows if L == 1 else _Windows)(*self.problem[:3], L)
+        model = NestedModel(*self.problem)
+        chain = self.windows[L].seeded(n_seeds, rng)
+        if len(chain.s) > 1:
+            model.adapt(chain.s, _ADAPT_STEPS)  # the prior of one wide state would blur narrow ones
+            chain = model.iterate(chain, _FIRST_STEPS, 0.0)
+        if len(chain.s) > 1:
+            chain = model.cut(chain)
+            self.entrants.append(_Entrant(L, model, chain, model.gain(chain, self.prior)))
+            self.entrants.sort(key=lambda entrant: -entrant.gain)
+
+    def crowded(self, n_seeds):
+        """Whether the best candidate may want more than ``n_seeds`` seeds."""
+        return bool(self.entrants) and len(self.entrants[0].chain.s) > _MOST_SURVIVE * n_seeds
+
+
+def _refined(model, chain):
+    """Passes and cuts in turn; there may be one state left."""
+    tol = _TOL * model.sample.total
+    chain = model.iterate(chain, _STEPS, tol)
+    for _ in range(_ROUNDS):
+        if len(chain.s) < 2:
+            break
+        model.adapt(chain.s, _ADAPT_STEPS)
+        cut = model.cut(chain)
+        if cut is chain:
+            break
+        chain = model.iterate(cut, _STEPS_AFTER_CUT, tol)
+    return chain
+
+
+def _pieces(sample, L):
+    """Into how many windows of about L rows each run is cut, (n_runs,)."""
+    return np.maximum(1, np.diff(sample.indptr) // L)
+
+
+def _window_lengths(sample):
+    """Those that make a difference: runs may be too short."""
+    out, n_last = [], np.inf
+    for L in _WINDOWS:
+        n = _pieces(sample, L).sum()
+        if 1 < n < _FEWER * n_last:
+            out.append(L)
+            n_last = n
+    return out
+
+
+def _hard_chain(s, labels, sample):
+    """The chain of rows with ``labels`` (n,) and statistics ``s`` (J, P)."""
+    J, later = len(s), np.ones(sample.total, dtype=bool)
+    later[sample.indptr[:-1]] = False
+    later = np.flatnonzero(later)
+    counts = np.bincount(J * labels[later - 1] + labels[later], minlength=J * J)
+    start = np.bincount(labels[sample.indptr[:-1]], minlength=J)
+    return Chain(s, counts.reshape(J, J).astype(float), start.astype(float))
+
+
+def _consecutive(labels):
+    """Labels renamed 0, 1, ..., and how many there are."""
+    names, labels = np.unique(labels, return_inverse=True)
+    return labels, len(names)
+
+
+class _Rows:
+    """Windows of one row, compared in the family's geometry."""
+
+    def __init__(self, likelihood, prior, sample, L):
+        self.likelihood, self.sample = likelihood, sample
+        self.mass = np.ones(sample.total)
+        whole = summaries(likelihood, sample.z, self.mass[:, np.newaxis])[0]
+        self.points = likelihood.seeding_points(prior, whole, sample.z)
+
+    def seeded(self, n_seeds, rng):
+        """A chain to start from: rows near the same seed are one state."""
+        shares = lloyd(self.points, self.mass, n_seeds, rng, n_steps=_LLOYD_STEPS)
+        labels, J = _consecutive(shares.argmax(axis=1))
+        s = summaries(self.likelihood, self.sample.z, np.equal.outer(labels, np.arange(J)))
+        return _hard_chain(s, labels, self.sample)
+
+
+class _Windows:
+    """The runs cut into windows of about L rows, compared by their expected log likelihoods.
+
+    A window has too few rows for parameters of its own: it is smoothed by as many rows of the whole
+    sample as there are columns.
+    """
+
+    def __init__(self, likelihood, prior, sample, L):
+        self.likelihood, self.prior, self.sample = likelihood, prior, sample
+        lengths, pieces = np.diff(sample.indptr), _pieces(sample, L)
+        runs = np.repeat(np.arange(len(lengths)), lengths)
+        offset = np.arange(sample.total) - sample.indptr[runs]
+        first = np.cumsum(pieces) - pieces
+        self.of_row = first[runs] + offset * pieces[runs] // lengths[runs]
+        self.s = self._summed(np.searchsorted(self.of_row, np.arange(pieces.sum() + 1)))
+        whole = self.s.sum(axis=0)
+        self.coef = likelihood.coefficients(
+            prior, self.s + likelihood.n_features / whole[-1] * whole
+        )
+        self.own = np.einsum("wp,wp->w", self.s, self.coef)
+
+    def _summed(self, edges):
+        """Statistics (W, P) of the windows between ``edges``."""
+        out = np.empty((len(edges) - 1, self.likelihood.n_statistics))
+        for rows, features in feature_tiles(self.likelihood, self.sample.z, edges):
+            lo, hi = np.searchsorted(edges, [rows.start, rows.stop])
+            out[lo:hi] = np.add.reduceat(features, edges[lo:hi] - rows.start, dtype=float)
+        return out
+
+    def seeded(self, n_seeds, rng):
+        """A chain to start from: windows near the same seed are one state."""
+        coef = self.coef[self._seeds(n_seeds, rng)]
+        for _ in range(_LLOYD_STEPS + 1):
+            labels, J = _consecutive(np.argmax(self.s @ coef.T, axis=1))
+            s = np.equal.outer(np.arange(J), labels).astype(float) @ self.s
+            coef = self.likelihood.coefficients(self.prior, s)
+        return _hard_chain(s, labels[self.of_row], self.sample)
+
+    def _seeds(self, n_seeds, rng):
+        """Windows drawn one by one by their loss under those so far, the best of a few draws each."""
+        seeds = [rng.randint(len(self.s))]
+        least = self._loss(seeds)[0]
+        while len(seeds) < n_seeds:
+            reach = np.cumsum(least)
+            if not reach[-1] > 0:
+                break
+            draws = rng.random_sample(_TRIES) * reach[-1]
+            tries = np.searchsorted(reach, draws, side="right")
+            loss = np.minimum(least, self._loss(tries))
+            best = int(np.argmin(loss.sum(axis=1)))
+            seeds.append(int(tries[best]))
+            least = loss[best]
+        return seeds
+
+    def _loss(self, seeds):
+        """What every window loses when a seed explains it, (n_seeds, W)."""
+        return np.maximum(self.own - self.coef[seeds] @ self.s.T, 0.0)

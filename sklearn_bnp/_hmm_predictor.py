@@ -49,11 +49,6 @@ class Message(NamedTuple):
 class SequencePredictor(DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = None
-        return tags
-
     def _sequences(self, X, lengths, groups):
         check_is_fitted(self)
         return check_sequences(self, X, lengths, groups, self._observation, reset=False)

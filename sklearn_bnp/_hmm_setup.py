@@ -49,7 +49,7 @@ def allocation_of(estimator):
 
 def bind_model(estimator, sequences, *, streaming=False):
     """`SequenceModel` in the units of the sequences."""
-    observation = checked(resolve_observation(estimator.observation))
+    observation = checked(resolve_observation(estimator.observation).for_sequences())
     rows, _ = modelled(sequences.batch)
     likelihood = _base.bind_likelihood(observation, ArraySource(rows, None), streaming=streaming)
     return SequenceModel(likelihood, allocation_of(estimator), likelihood.prior)

@@ -77,3 +77,12 @@ def chains(n_sequences=6, n_rows=60, seed=0, centers=CENTERS, stay=0.9):
         states.append(np.array(path))
         sequences.append(centers[path] + rng.normal(size=(length, centers.shape[1])))
     return sequences, states
+
+
+def shuffled_groups(groups, seed=0):
+    """An order of rows in which groups are mixed, and the rows of each are in the order they were in."""
+    order = np.random.default_rng(seed).permutation(groups)
+    rows = np.empty(len(groups), dtype=int)
+    for group in np.unique(groups):
+        rows[order == group] = np.flatnonzero(group == groups)
+    return rows

@@ -117,7 +117,7 @@ class _Field:
     def enter(self, L, n_seeds, rng):
         """One more candidate, unless it is left with fewer than two states."""
         if L not in self.windows:
-            self.windows[L] = (_Rows if L == 1 else _Windows)(*self.problem[:3], L)
+            self.windows[L] = windows(*self.problem[:3], L)
         model = NestedModel(*self.problem)
         chain = self.windows[L].seeded(n_seeds, rng)
         if len(chain.s) > 1:
@@ -178,6 +178,11 @@ def _consecutive(labels):
     """Labels renamed 0, 1, ..., and how many there are."""
     names, labels = np.unique(labels, return_inverse=True)
     return labels, len(names)
+
+
+def windows(likelihood, prior, sample, L):
+    """Windows of about L rows of a sample's runs, which seeds of states are chosen among."""
+    return (_Rows if L == 1 else _Windows)(likelihood, prior, sample, L)
 
 
 class _Rows:

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sklearn_bnp import HDPHMMVB, Birth, Delete, Merge, StateBirth, TopicBirth, TopicDelete
+from sklearn_bnp import (
+    HDPHMMVB,
+    Birth,
+    Delete,
+    DPMixtureVB,
+    HDPTopicVB,
+    Merge,
+    StateBirth,
+    StateDelete,
+    StateMerge,
+    TopicBirth,
+    TopicDelete,
+)
 
 from .estimators import assert_same_state, chains, public_state
 
@@ -88,6 +100,13 @@ def test_proposals_of_other_models(proposal):
         ValueError, match=names("another kind of model", f"State{proposal.kind.title()}()")
     ):
         HDPHMMVB(proposals=(proposal,)).fit(X)
+
+
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPTopicVB])
+@pytest.mark.parametrize("proposal", [StateBirth(), StateMerge(), StateDelete()])
+def test_proposals_of_states_are_for_sequences(estimator, proposal):
+    with pytest.raises(ValueError, match=names("another kind of model", repr(proposal))):
+        estimator(proposals=(proposal,)).fit(np.abs(ROWS))
 
 
 def test_two_ways_to_say_how_many_batches():

@@ -26,10 +26,6 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from ._chain_entropies cimport (
-    Coarse, CoarseWork, chunk_entropies, coarse_bytes, merged_pairs, place_coarse,
-)
-
 cdef extern from "chain_math.h" nogil:
     const Py_ssize_t LANES
     const int MOST_LANES
@@ -55,7 +51,6 @@ cdef extern from "chain_math.h" nogil:
     void best_before(const double*, const double*, Py_ssize_t, Py_ssize_t, double*, double*)
 
 cdef Py_ssize_t TASK_ROWS = 2048        # rows of a task, at least
-cdef Py_ssize_t CHUNK_ROWS = 1024       # rows whose entropies are summed before they join the total
 
 
 cdef Py_ssize_t _padded(Py_ssize_t K) noexcept nogil:
@@ -198,7 +193,8 @@ def backward(
         counts += trans * outer(alpha[t], w[t + 1])     # none where the sequence ends
         data += sum(r[t] * log(alpha[t] * scale[t] / pred[t]))
 
-    Hughes (2016), (6.14)-(6.16) and (6.27). Logarithms of the likelihoods of states with r < 1e-16 are left out.
+    Hughes (2016), (6.14)-(6.16) and (6.27). Logarithms of the likelihoods of states with r < 1e-16 are left
+    out.
     """
     cdef Py_ssize_t n_seq = first.shape[0], K = table.shape[1], i, k, l, n_tasks, size, area
     cdef Chain c
@@ -239,7 +235,8 @@ def backward(
     c.A = work
     c.At = work + K * c.ld
     for i in prange(n_tasks, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
-        _backward_task(&c, work + 2 * K * c.ld + threadid() * size, sums + i * area, cuts[i], cuts[i + 1])
+        _backward_task(&c, work + 2 * K * c.ld + threadid() * size, sums + i * area, cuts[i],
+                       cuts[i + 1])
     for k in range(K):
         for l in range(K):
             if trans[k, l] > 0:         # elsewhere the sum may have overflowed
@@ -318,8 +315,8 @@ def viterbi(
 
     A thread needs one byte for each entry of its longest sequence (two above 256 states).
     """
-    cdef Py_ssize_t n_seq = log_first.shape[0], K = log_table.shape[1], ld = _padded(K), d, longest = 0, size
-    cdef Py_ssize_t width = 1 if K <= 256 else 2 if K <= 65536 else 4
+    cdef Py_ssize_t n_seq = log_first.shape[0], K = log_table.shape[1], ld = _padded(K), d, size
+    cdef Py_ssize_t longest = 0, width = 1 if K <= 256 else 2 if K <= 65536 else 4
     cdef Py_ssize_t lo
     cdef char* work
     cdef char* own
@@ -351,77 +348,4 @@ def viterbi(
             score[d] = _best_path(<uint32_t*>came, &log_table[lo, 0], &log_first[d, 0], A,
                                   indptr[d + 1] - lo, K, ld, <double*>own, &path[lo])
     free(A)
-    free(work)
-
-
-def coarse_entropies(
-    const double[:, ::1] alpha,         # IN  (T, K) what forward left
-    const double[:, ::1] resp,          # IN  (T, K) what backward left
-    const long long[::1] indptr,        # IN  (n_seq + 1,)
-    const double[:, ::1] trans,         # IN  (K, K)
-    const Py_ssize_t[:, ::1] maps,      # IN  (P, K) the new name of each state, any integer
-    double[::1] out,                    # OUT (P,)
-    int n_threads,
-):
-    """Entropies of the posterior chains, all together, after states have been renamed.
-
-    Equivalent, with s[t] the pair marginals and r[t] the responsibilities summed by new name, to ::
-
-        out = -sum(s * log(s)) + sum(r * log(r) of rows that are neither first nor last)
-
-    (``-sum(r * log(r))`` for a sequence of one row). States with r < 1e-13 in a row are left out there.
-    """
-    cdef Py_ssize_t T = resp.shape[0], n_chunks = (T + CHUNK_ROWS - 1) // CHUNK_ROWS, i, p, size
-    cdef Coarse c
-    cdef char* work = NULL
-    cdef double* sums
-    cdef double* At
-    cdef CoarseWork* works
-    cdef double total = 0
-    memset(&c, 0, sizeof(Coarse))
-    c.K = resp.shape[1]
-    c.P = maps.shape[0]
-    c.n_seq = indptr.shape[0] - 1
-    c.ld = _padded(c.K)
-    out[:] = 0
-    if T == 0 or c.P == 0:
-        return
-    c.alpha = &alpha[0, 0]
-    c.resp = &resp[0, 0]
-    c.indptr = &indptr[0]
-    c.maps = &maps[0, 0]
-    n_threads = max(1, min(n_threads, n_chunks))
-    size = coarse_bytes(&c)
-    works = <CoarseWork*>malloc(n_threads * sizeof(CoarseWork))
-    c.ptr = <Py_ssize_t*>malloc((c.K * c.K + 1) * sizeof(Py_ssize_t))
-    sums = <double*>malloc((n_chunks * (1 + c.P) + c.K * c.ld) * sizeof(double))
-    if works != NULL and c.ptr != NULL and sums != NULL:
-        c.merging = <Py_ssize_t*>malloc((merged_pairs(&c) + 1) * sizeof(Py_ssize_t))
-        work = <char*>malloc(n_threads * size)
-    if c.merging == NULL or work == NULL:
-        free(works)
-        free(c.ptr)
-        free(sums)
-        free(c.merging)
-        free(work)
-        raise MemoryError("no memory for the entropies of chains")
-    merged_pairs(&c)
-    At = sums + n_chunks * (1 + c.P)
-    _pad(At, &trans[0, 0], c.K, c.ld, True, 0.0)
-    c.At = At
-    for i in range(n_threads):
-        place_coarse(works + i, &c, work + i * size)
-    for i in prange(n_chunks, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
-        chunk_entropies(works + threadid(), &c, i * CHUNK_ROWS, min(T, (i + 1) * CHUNK_ROWS),
-                        sums + i * (1 + c.P))
-    for i in range(n_chunks):
-        total += sums[i * (1 + c.P)]
-        for p in range(c.P):
-            out[p] += sums[i * (1 + c.P) + 1 + p]
-    for p in range(c.P):
-        out[p] += total
-    free(works)
-    free(c.ptr)
-    free(sums)
-    free(c.merging)
     free(work)

@@ -32,7 +32,6 @@
 #define MOST_LANES 4
 #define TINY 1e-290
 #define NO_SHARE 1e-16 /* responsibilities whose log B is not looked at: 200 of it are below eps */
-#define ACTIVE 1e-13   /* responsibilities that count in entropies: 30 of it for each left out */
 #define LOGS 256       /* logarithms taken at a time */
 
 /* What is the same for all lanes; pointers marked * may be NULL. */
@@ -157,15 +156,6 @@ MULTIVERSION static void best_before(const double *restrict score, const double 
             best[l] = v > best[l] ? v : best[l];
         }
     }
-}
-
-MULTIVERSION static double dot(const double *restrict a, const double *restrict b, ptrdiff_t n) {
-    double s[LANES] = {0};
-    ptrdiff_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++) s[l] += a[i + l] * b[i + l];
-    for (; i < n; i++) s[i % LANES] += a[i] * b[i];
-    return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
 
 #endif

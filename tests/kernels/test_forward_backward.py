@@ -1,115 +1,25 @@
-"""Forward, backward, Viterbi and entropies against all paths, recursions in logarithms, and laws."""
+"""Forward and backward against all paths, recursions in logarithms, and laws."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp._kernels._forward_backward import (
-    backward,
-    coarse_entropies,
-    forward,
-    log_sums,
-    viterbi,
-)
+from sklearn_bnp._kernels._chain_entropies import coarse_entropies
+from sklearn_bnp._kernels._forward_backward import backward, forward, log_sums
 from tests.reference import chains
 from tests.reference.chains import Chain
 
-
-def log(x):
-    """Logarithms of weights of which some are 0."""
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-def chain(seed, lengths, K, spread=2.0, zeros=0.0, tiny=0.0, sticky=0.0):
-    """Random sequences; some transitions are impossible or e^-200, and no state is left without any."""
-    rng = np.random.default_rng(seed)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    log_table = spread * rng.standard_normal((indptr[-1], K))
-    trans = rng.dirichlet(np.full(K, 0.7), size=K) + sticky * np.eye(K)
-    trans[rng.uniform(size=(K, K)) < tiny] = np.exp(-200.0)
-    trans[rng.uniform(size=(K, K)) < zeros] = 0.0
-    trans[np.arange(K), rng.permutation(K)] = 0.3
-    log_table[rng.uniform(size=log_table.shape) < tiny] = -190.0
-    first = rng.dirichlet(np.full(K, 0.7), size=len(lengths)) + 0.01
-    log_table -= log_table.max(axis=1, keepdims=True)
-    return Chain(log_table, indptr, log(first), log(trans))
-
-
-class Step(NamedTuple):
-    """What forward and backward write."""
-
-    alpha: np.ndarray
-    scale: np.ndarray
-    log_z: np.ndarray
-    resp: np.ndarray
-    counts: np.ndarray
-    start: np.ndarray
-    before: np.ndarray
-    data: np.ndarray
-
-
-def run(p, after=None, n_threads=1):
-    """Both kernels on a chain, into arrays that hold nan before."""
-    n_seq, (T, K) = len(p.log_first), p.log_table.shape
-    table, scale, log_z = np.exp(p.log_table), np.full(T, np.nan), np.full(n_seq, np.nan)
-    first, trans = np.exp(p.log_first), np.exp(p.log_trans)
-    start, before = np.full((n_seq, K), np.nan), np.full((n_seq, K), np.nan)
-    counts, data = np.zeros((K, K)), np.full(n_seq, np.nan)
-    forward(table, p.indptr, first, trans, scale, n_threads)
-    log_sums(scale, p.indptr, log_z)
-    alpha = table.copy()
-    backward(
-        table, p.indptr, first, trans, scale, after, counts, start, before, data, n_threads
-    )  # fmt: skip
-    return Step(alpha, scale, log_z, table, counts, start, before, data)
-
-
-def run_entropies(p, step, maps, n_threads=1):
-    out = np.full(len(maps), np.nan)
-    maps = np.array(maps, dtype=np.intp).reshape(len(maps), -1)
-    trans = np.exp(p.log_trans)
-    coarse_entropies(step.alpha, step.resp, p.indptr, trans, maps, out, n_threads)
-    return out
-
-
-def run_viterbi(p, n_threads=1):
-    path, score = np.full(len(p.log_table), -1, dtype=np.intp), np.full(len(p.log_first), np.nan)
-    viterbi(p.log_table, p.indptr, p.log_first, p.log_trans, path, score, n_threads)
-    return path, score
-
-
-def expected_posteriors(p, method):
-    return [method(log_table, log_first, p.log_trans) for log_table, log_first in p.sequences()]
-
-
-def assert_step(p, step, posteriors):
-    """All outputs are those of the posteriors.
-
-    Probabilities are rounded in every row, by a few eps each; errors of early rows are forgotten
-    as the chain mixes. Logarithms of twins lose eps times their size.
-    """
-    size = np.abs(p.log_table).max(initial=1.0) * max(1, np.diff(p.indptr).max())
-    tol = 1e-14 * (10 + size)
-    assert_allclose(step.alpha, np.concatenate([q.alpha for q in posteriors]), rtol=0, atol=tol)
-    assert_allclose(step.resp, np.concatenate([q.resp for q in posteriors]), rtol=0, atol=tol)
-    assert_allclose(step.log_z, [q.log_z for q in posteriors], rtol=1e-13, atol=1e-13)
-    counts = sum(q.pairs.sum(axis=0) for q in posteriors)
-    assert_allclose(step.counts, counts, rtol=0, atol=tol * len(p.log_table))
-    assert_allclose(step.start, step.resp[p.indptr[:-1]], rtol=0, atol=0)
-    data = [
-        chains.data_term(log_table, q.resp)
-        for (log_table, _), q in zip(p.sequences(), posteriors, strict=True)
-    ]
-    lost = 1e-13 * len(p.log_table)  # r < 1e-16 with log B > -200
-    assert_allclose(step.data, data, rtol=1e-12, atol=lost + tol * size)
-    first = np.exp(p.log_first)
-    assert_allclose(step.before * first, step.start, rtol=1e-13, atol=1e-300)
-
+from .chain_problems import (
+    assert_step,
+    chain,
+    expected_posteriors,
+    log,
+    run,
+    run_entropies,
+    run_viterbi,
+)
 
 SMALL = [([3], 2), ([1], 3), ([5, 1, 4], 3), ([2, 5, 3, 1, 1, 4, 5, 2, 2, 3], 2), ([4, 4], 1)]
 ODDITIES = [(0.0, 0.0), (0.4, 0.0), (0.0, 0.4), (0.3, 0.3)]
@@ -171,20 +81,6 @@ def test_threads_change_no_bit(lengths, K):
     for out in outs[1:]:
         for a, b in zip(out, outs[0], strict=True):
             assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("spread", [0.5, 3.0, 30.0])
-def test_entropy_is_what_log_z_leaves(spread, seed):
-    """``H = log Z - E[log first] - E[log trans] - E[log B]`` for the exact posterior."""
-    lengths = [300, 5, 1, 77, 1200]
-    p = chain(seed, lengths, 12, spread=spread, tiny=0.1, sticky=3.0)
-    step = run(p)
-    rest = np.sum(step.counts * p.log_trans) + np.sum(step.start * p.log_first) + step.data.sum()
-    (got,) = run_entropies(p, step, [np.arange(12)])
-    # the difference keeps what rounding leaves of terms that are larger
-    size = np.abs(step.log_z).sum() + np.abs(rest)
-    assert_allclose(got, step.log_z.sum() - rest, rtol=1e-8, atol=1e-14 * size)
 
 
 def test_two_calls_are_one():
@@ -397,78 +293,6 @@ def test_switching_against_the_grain():
     assert_allclose(step.resp, posteriors[0].resp, rtol=0, atol=1e-9)  # log Z of 2e5 in the twin
     counts = posteriors[0].pairs.sum(axis=0)
     assert_allclose(step.counts, counts, rtol=0, atol=1e-9 * T)
-
-
-def test_viterbi_ties_go_to_the_lower_state():
-    p = Chain(np.zeros((6, 5)), np.array([0, 2, 6]), np.zeros((2, 5)), np.zeros((5, 5)))
-    path, score = run_viterbi(p)
-    assert_array_equal(path, 0)
-    assert_array_equal(score, 0.0)
-    p.log_table[:, 0] = -1.0
-    assert_array_equal(run_viterbi(p)[0], 1)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_no_path_is_better(seed):
-    p = chain(20 + seed, [120], 6, spread=1.0)
-    step, (path, score) = run(p), run_viterbi(p)
-    rng = np.random.default_rng(seed)
-    near = [
-        np.where(rng.uniform(size=120) < 0.05, rng.integers(6, size=120), path) for _ in range(300)
-    ]
-    drawn = [np.array([rng.choice(6, p=r / r.sum()) for r in step.resp]) for _ in range(30)]
-
-    def weight(z):
-        return (p.log_first[0, z[0]] + p.log_table[np.arange(120), z].sum()
-                + p.log_trans[z[:-1], z[1:]].sum())  # fmt: skip
-
-    assert_allclose(weight(path), score[0], rtol=1e-13)
-    assert max(weight(z) for z in [*near, *drawn]) <= score[0] + 1e-10
-
-
-@pytest.mark.parametrize("K", [256, 257, 300])
-def test_viterbi_of_many_states(K):
-    """Where states no longer fit in a byte: a cycle that can only be walked one way."""
-    trans = np.full((K, K), -50.0)
-    trans[np.arange(K), (np.arange(K) + 1) % K] = 0.0
-    log_table = np.zeros((2 * K, K))
-    log_table[-1, K - 1] = 10.0
-    p = Chain(log_table, np.array([0, 2 * K]), np.zeros((1, K)), trans)
-    path, score = run_viterbi(p)
-    assert_array_equal(path, np.arange(2 * K) % K)
-    assert score[0] == 10.0
-
-
-def test_coarse_entropies_of_merges():
-    """Merging states that are the same loses the entropy of the choice between them, in every row."""
-    p = chain(12, [80, 40], 4)
-    double = np.array([0, 1, 2, 3, 3])
-    log_trans = p.log_trans[np.ix_(double, double)]
-    log_trans[:, 3:] -= np.log(2.0)
-    log_first = p.log_first[:, double].copy()
-    log_first[:, 3:] -= np.log(2.0)
-    q = Chain(np.ascontiguousarray(p.log_table[:, double]), p.indptr, log_first, log_trans)
-    step, twice = run(p), run(q)
-    h = run_entropies(p, step, [np.arange(4)])[0]
-    both = run_entropies(q, twice, [np.arange(5), double])
-    assert_allclose(both[1], h, rtol=1e-9)
-    assert_allclose(both[0] - both[1], twice.resp[:, 3:].sum() * np.log(2.0), rtol=1e-9)
-    assert_allclose(twice.log_z, step.log_z, rtol=1e-12)
-
-
-def test_entropies_of_many_maps():
-    """Each map's is its own, whatever other maps merge."""
-    p = chain(13, [400, 300], 7, spread=1.0)
-    step, rng = run(p), np.random.default_rng(13)
-    maps = rng.integers(-3, 4, size=(60, 7))
-    maps[0] = np.arange(7)
-    together = run_entropies(p, step, maps)
-    alone = [run_entropies(p, step, [names])[0] for names in maps]
-    assert_array_equal(together, alone)
-    assert np.all(together <= together[0] + 1e-9)
-    posteriors = expected_posteriors(p, chains.by_recursion)
-    twins = [sum(chains.coarse_entropy(q, names) for q in posteriors) for names in maps]
-    assert_allclose(together, twins, rtol=1e-9)
 
 
 def test_log_sums():

@@ -1,0 +1,58 @@
+"""`coarse_entropies` against log Z and pair marginals, and its laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.reference import chains
+from tests.reference.chains import Chain
+
+from .chain_problems import chain, expected_posteriors, run, run_entropies
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("spread", [0.5, 3.0, 30.0])
+def test_entropy_is_what_log_z_leaves(spread, seed):
+    """``H = log Z - E[log first] - E[log trans] - E[log B]`` for the exact posterior."""
+    lengths = [300, 5, 1, 77, 1200]
+    p = chain(seed, lengths, 12, spread=spread, tiny=0.1, sticky=3.0)
+    step = run(p)
+    rest = np.sum(step.counts * p.log_trans) + np.sum(step.start * p.log_first) + step.data.sum()
+    (got,) = run_entropies(p, step, [np.arange(12)])
+    # the difference keeps what rounding leaves of terms that are larger
+    size = np.abs(step.log_z).sum() + np.abs(rest)
+    assert_allclose(got, step.log_z.sum() - rest, rtol=1e-8, atol=1e-14 * size)
+
+
+def test_coarse_entropies_of_merges():
+    """Merging states that are the same loses the entropy of the choice between them, in every row."""
+    p = chain(12, [80, 40], 4)
+    double = np.array([0, 1, 2, 3, 3])
+    log_trans = p.log_trans[np.ix_(double, double)]
+    log_trans[:, 3:] -= np.log(2.0)
+    log_first = p.log_first[:, double].copy()
+    log_first[:, 3:] -= np.log(2.0)
+    q = Chain(np.ascontiguousarray(p.log_table[:, double]), p.indptr, log_first, log_trans)
+    step, twice = run(p), run(q)
+    h = run_entropies(p, step, [np.arange(4)])[0]
+    both = run_entropies(q, twice, [np.arange(5), double])
+    assert_allclose(both[1], h, rtol=1e-9)
+    assert_allclose(both[0] - both[1], twice.resp[:, 3:].sum() * np.log(2.0), rtol=1e-9)
+    assert_allclose(twice.log_z, step.log_z, rtol=1e-12)
+
+
+def test_entropies_of_many_maps():
+    """Each map's is its own, whatever other maps merge."""
+    p = chain(13, [400, 300], 7, spread=1.0)
+    step, rng = run(p), np.random.default_rng(13)
+    maps = rng.integers(-3, 4, size=(60, 7))
+    maps[0] = np.arange(7)
+    together = run_entropies(p, step, maps)
+    alone = [run_entropies(p, step, [names])[0] for names in maps]
+    assert_array_equal(together, alone)
+    assert np.all(together <= together[0] + 1e-9)
+    posteriors = expected_posteriors(p, chains.by_recursion)
+    twins = [sum(chains.coarse_entropy(q, names) for q in posteriors) for names in maps]
+    assert_allclose(together, twins, rtol=1e-9)

@@ -100,7 +100,7 @@ cdef double _few(Problem q) noexcept nogil:
 
 cdef void _local_chunk(const floating* x, const floating* coef, const double* mass, const double* weight,
                        Py_ssize_t n, Problem q, floating* resp, double* stats, double* entropy,
-                       double* log_norm, Work* work) noexcept nogil:
+                       double* log_norm, double floor_, Work* work) noexcept nogil:
     """Local and summary step of one chunk, whose sums start from zero; stats and entropy may be NULL."""
     cdef Py_ssize_t start = 0, ld = work.ld, m, filled
     cdef double few = _few(q)
@@ -115,7 +115,7 @@ cdef void _local_chunk(const floating* x, const floating* coef, const double* ma
         gemm("T", "N", <int>q.K, <int>m, <int>q.P, coef, <int>q.P, s, <int>q.P, <floating>0, w, <int>ld)
         if q.L < q.K:
             keep_top(w, m, q.K, ld, q.L, <floating*>work.scratch)
-        softmax(w, resp + start * q.K, m, q.K, ld, RESP_FLOOR, mass, weight, entropy, log_norm,
+        softmax(w, resp + start * q.K, m, q.K, ld, floor_, mass, weight, entropy, log_norm,
                 <floating*>work.scratch, &filled)
         if stats != NULL and filled < few * m * q.K:
             collect_pairs(&work.pairs, w, m, q.K, ld, start)
@@ -151,6 +151,7 @@ def local_step(
     double[::1] log_norm,                # OUT (n,) or None
     Py_ssize_t n_nonzero,                # IN  L of Alg. 7.2; K for dense
     int n_threads,
+    double floor_=RESP_FLOOR,            # IN  shares of less than the row's largest times this are cleared
 ):
     """Responsibilities of rows, and what they leave behind.
 
@@ -222,7 +223,7 @@ def local_step(
             mass_p + lo if mass_p != NULL else NULL, weight_p + lo if weight_p != NULL else NULL,
             rows, q, &resp[lo, 0], sums + c * size if sums != NULL else NULL,
             entropies + c * q.K if entropies != NULL else NULL,
-            norm_p + lo if norm_p != NULL else NULL, works + threadid(),
+            norm_p + lo if norm_p != NULL else NULL, floor_, works + threadid(),
         )
     with nogil:
         if summary:

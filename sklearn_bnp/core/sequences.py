@@ -151,12 +151,7 @@ class SequenceBatch(NamedTuple):
 
 def emission_table(likelihood, coef, z, n_threads=1):
     """Likelihoods (T, K), each row over its sum, floored; and the logarithms (T,) of the sums."""
-    log_norm = np.empty(len(z))
-    table = likelihood.local_step(
-        coef, z, None, None, None, None, n_threads=n_threads, log_norm=log_norm
-    ).astype(np.float64, copy=False)
-    np.maximum(table, np.exp(LOG_FLOOR), out=table)
-    return table, log_norm
+    return likelihood.likelihood_table(coef, z, np.exp(LOG_FLOOR), n_threads)
 
 
 def chain_step(table, log_norm, indptr, log_rows, *, want_alpha=False, n_threads=1):
@@ -209,9 +204,7 @@ def sequence_pass(batch, likelihood, params, uids, observers, n_threads=1):
         return summary(likelihood, z, step, uids)
     step = local_step(likelihood, params, z, indptr, len(observers) > 0, n_threads)
     uids_used = uids[params.states]
-    block = SequenceBlock(
-        z, indptr, step.resp, step.alpha, np.exp(params.log_rows[1:]), uids_used
-    )
+    block = SequenceBlock(z, indptr, step.resp, step.alpha, np.exp(params.log_rows[1:]), uids_used)
     for observer in observers:
         observer.observe(block)
     bag = summary(likelihood, z, step, uids_used)

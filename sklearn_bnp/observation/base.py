@@ -218,6 +218,19 @@ class Likelihood(ABC):
         )  # fmt: skip
         return resp
 
+    def likelihood_table(self, coef, z, floor, n_threads=1):
+        """Likelihoods (n, K) of rows, each row over its sum, and the logarithms (n,) of the sums.
+
+        They are no less than ``floor`` times the largest of a row. Arguments as in `local_step`.
+        """
+        table, log_norm = np.empty((len(z), len(coef)), dtype=z.dtype), np.empty(len(z))
+        local_step(
+            z, np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic, self.linear, None, None,
+            table, None, None, log_norm, len(coef), n_threads, floor,
+        )  # fmt: skip
+        table = table.astype(np.float64, copy=False)
+        return np.maximum(table, floor, out=table), log_norm
+
     def document_parameters(self, prior, s):
         """What `document_step` wants to know of the components with statistics ``s`` (K, P)."""
         return self.coefficients(prior, s)

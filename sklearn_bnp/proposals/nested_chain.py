@@ -132,20 +132,6 @@ def feature_tiles(likelihood, z, edges):
         lo = hi
 
 
-def emission_table(likelihood, coef, z):
-    """Likelihoods (n, J) under coefficients (J, P), each row's largest 1, clamped.
-
-    Not by `Likelihood.local_step`, which clears what is below 1e-16 of the largest.
-    """
-    coef = coef.astype(z.dtype)
-    logs = np.empty((len(coef), len(z)))  # reductions over the long axis are faster
-    for rows, features in feature_tiles(likelihood, z, np.arange(len(z) + 1)):
-        logs[:, rows] = coef @ features.T
-    logs -= logs.max(axis=0)
-    np.exp(np.maximum(logs, _LEAST_LOG, out=logs), out=logs)
-    return np.ascontiguousarray(logs.T)
-
-
 class NestedModel:
     """Passes and bounds of a nested chain on one sample; only the prior of emissions changes."""
 
@@ -181,7 +167,8 @@ class NestedModel:
     def pass_over(self, chain):
         """The chain after a forward-backward pass with the parameters of ``chain``."""
         likelihood, (z, indptr) = self.likelihood, self.sample
-        table = emission_table(likelihood, likelihood.coefficients(self.prior, chain.s), z)
+        coef = likelihood.coefficients(self.prior, chain.s)
+        table, _ = likelihood.likelihood_table(coef, z, np.exp(_LEAST_LOG), self.n_threads)
         log_trans, log_first = self.settings.log_weights(chain.counts, chain.start)
         (n, J), n_runs = table.shape, len(indptr) - 1
         trans, first = np.exp(log_trans), np.tile(np.exp(log_first), (n_runs, 1))

@@ -19,7 +19,7 @@ class StateBirth(Proposal):
     The runs of rows that a state explains are sequences of a small model of their own. All states
     for which it finds several give way to these for one lap of ordinary local steps. At its end they
     stay if the objective of the whole data is higher than before the lap; otherwise all is as it
-    was, and the most promising target is tried alone.
+    was, and the more promising half of the targets is tried without the others.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ class StateBirth(Proposal):
         self._failures = Failures(change=0.1, patience=2)
         self._whole = Failures(change=0.1)  # in which no several states were found
         self._resting = False
-        self._alone = None  # the target to be tried alone
+        self._gains = {}  # estimated gains of the targets on trial
+        self._half = set()  # targets to be tried without others
 
     def wants(self, totals):
         """The states that may be split next."""
@@ -77,13 +78,13 @@ class StateBirth(Proposal):
 
     def plan(self, context):
         """An adoption for each target."""
-        totals, alone = context.totals, self._alone
+        totals, half = context.totals, self._half
         targets = [uid for uid in self.wants(totals) if uid in context.samples]
-        self._resting, self._alone, self._gains = False, None, {}
+        self._resting, self._half, self._gains = False, set(), {}
         if context.settling:
             return []
-        if alone in targets:
-            targets = [alone]
+        if half.intersection(targets):
+            targets = [uid for uid in targets if uid in half]
         trials, room = [], context.max_components - len(totals.uids)
         allocation = context.model.allocation
         for uid in targets:
@@ -106,7 +107,11 @@ class StateBirth(Proposal):
             counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
             trials.append(
                 AdoptTrial(
-                    self.kind, uid, created, scale * creation.s, retires=True,
+                    self.kind,
+                    uid,
+                    created,
+                    scale * creation.s,
+                    retires=True,
                     docs=Transitions(created, counts),
                 )  # fmt: skip
             )
@@ -122,10 +127,10 @@ class StateBirth(Proposal):
         self._failures = Failures(change=0.1, patience=2)
 
     def judged(self, trial, accepted, mass):
-        """Remember failures; of several births that were taken back the best is tried alone."""
+        """Remember failures; of births that were taken back the better half is tried alone."""
         if accepted:
             return
         self._resting = False
         self._failures.note(trial.target, mass)
-        if len(self._gains) > 1:
-            self._alone = max(self._gains, key=self._gains.get)
+        best = sorted(self._gains, key=self._gains.get, reverse=True)
+        self._half = set(best[: len(best) // 2])

@@ -42,9 +42,7 @@ class DeleteTrial(Trial):
             total = total.add(more)
         change = np.zeros(len(total.uids))
         change[0] = total.docs.entropy - bag.docs.entropy
-        self.rows[batch_id] = total._replace(
-            entropy=change, docs=total.docs._replace(entropy=0.0)
-        )
+        self.rows[batch_id] = total._replace(entropy=change, docs=total.docs._replace(entropy=0.0))
         self._blocks = []
 
     @property

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._kernels._forward_backward import coarse_entropies
+from .._kernels._chain_entropies import coarse_entropies
 from ..core.stats import GroupsEdit, union_rows
 from .base import Failures, Proposal, Trial
 

@@ -62,9 +62,7 @@ def toy_autoregressive(seed: int = 0, *, n_states: int = 6, n_sequences: int = 1
     """Rotations with different speeds and noise, in 2-D."""
     rng = np.random.RandomState(seed)
     angles = np.linspace(0.2, 2.6, n_states)
-    rotations = [
-        0.98 * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles
-    ]
+    rotations = [0.98 * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
     noise = rng.uniform(0.1, 0.5, n_states)
     rows, paths = [], []
     for _ in range(n_sequences):

@@ -11,7 +11,18 @@ from sklearn.metrics.cluster import contingency_matrix
 from . import report
 from .chains import Sequences
 
-HEADER = ["fit", "seed", "K", "Hamming", "many-to-1", "ELBO/number", "laps", "cpu s", "wall s", "share"]
+HEADER = [
+    "fit",
+    "seed",
+    "K",
+    "Hamming",
+    "many-to-1",
+    "ELBO/number",
+    "laps",
+    "cpu s",
+    "wall s",
+    "share",
+]
 
 
 class Run(NamedTuple):

@@ -83,9 +83,7 @@ def test_slopes_are_those_of_the_objective(gamma, alpha, kappa):
         for problem in allocation._problems(counts):
             at = np.concatenate([rng.normal(size=n_states), 2.0 + rng.normal(size=n_states)])
             terms = problem(at[:n_states], at[n_states:])
-            slopes = approx_fprime(
-                at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6
-            )
+            slopes = approx_fprime(at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6)
             found = np.concatenate([terms.logit_rho, terms.log_omega])
             np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4)
 
@@ -117,7 +115,9 @@ def test_a_state_that_is_never_visited_costs(kappa):
     assert allocation.optimise(wider)[1] < allocation.optimise(counts)[1]
 
 
-@pytest.mark.parametrize("allocation", [HDPChains(1.0, 2.0, 3.0, 5.0), DirichletChains(2.0, 3.0, 5.0)])
+@pytest.mark.parametrize(
+    "allocation", [HDPChains(1.0, 2.0, 3.0, 5.0), DirichletChains(2.0, 3.0, 5.0)]
+)
 def test_rows_are_the_best_given_the_counts(allocation):
     """E[log pi] and the means are those of Dir(M + prior)."""
     counts = random_counts(np.random.default_rng(4), 3)

@@ -86,16 +86,16 @@ class TopicBirth(Proposal):
                 break
             k = int(totals.positions([uid])[0])
             n_seeds = self.n_first_seeds if len(totals.uids) == 1 else self.n_seeds
-            creation = create_topics(
+            s = create_topics(
                 context.model, context.samples[uid], doc_prior[k], int(min(n_seeds, room + 1)),
                 context.rng, context.n_threads,
             )  # fmt: skip
-            if creation is None:
+            if s is None:
                 self._failures.note(uid, totals.n[k])
                 continue
-            created = context.new_uids(len(creation.s))
+            created = context.new_uids(len(s))
             room -= len(created) - 1
-            trials.append(AdoptTrial(self.kind, uid, created, creation.s, retires=True))
+            trials.append(AdoptTrial(self.kind, uid, created, s, retires=True))
             # in batches that were not visited the target is still there, and failures go by its name
             trials.append(UndoTrial(self.kind, (uid, *created), (uid,)))
         self._resting = len(trials) > 0

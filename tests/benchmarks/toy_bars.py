@@ -2,10 +2,11 @@
 
 1000 documents of 200 tokens, each of one to three bars; 100 heldout documents. Heldout: document
 completion, half of the tokens hidden, in nats a token. The true topics' score is by variational
-inference of documents' shares.
+inference of documents' shares. No fit can come near it: topics estimated from the same tokens with all
+true assignments told are 0.018 below (seed 0). The yardstick is a fit that starts from the true topics.
 
 Targets: exactly 10 topics, all matched (total variation under 0.25), on every seed of every setting;
-heldout within 0.01 of the truth's; from K = 1 under 2 s on one core, in 1 and in 10 batches.
+heldout within 0.01 of the yardstick; from K = 1 under 2 s on one core, in 1 and in 10 batches.
 Known figures, on like data: bnpy 46 to 134 s for one seed; scikit-learn's LDA told K = 10 0.013
 below the truth in 5 s; gensim's HDP matches 2 of the bars, tomotopy's 6, with 116 to 643 topics.
 
@@ -28,19 +29,20 @@ def main() -> None:
     corpus = bars(args.data_seed)
     split = topic_runs.split_of(args, corpus)
     truth = true_score(corpus, split)
-    print(f"bars: the true topics' heldout score is {truth:.4f}")
+    told = topic_runs.told_score(args, corpus, split)
+    print(f"bars: the true topics' heldout score is {truth:.4f}, of a fit from them {told:.4f}")
 
     made = topic_runs.run_settings(args, corpus, split, truth, init_params=lambda setting: "random")
     n_true, targets = len(corpus.phi), []
     for setting, runs in made.items():
         ks, matched = [r.n_components for r in runs], [r.matched for r in runs]
-        gap, seconds = min(r.heldout for r in runs) - truth, report.median(r.wall for r in runs)
+        gap, seconds = min(r.heldout for r in runs) - told, report.median(r.wall for r in runs)
         found = set(ks) == set(matched) == {n_true}
         timely = seconds < 2.0 if setting.start == 1 else None
         targets += [
             (f"{setting}: K", report.tally(ks), f"{n_true} on every seed", set(ks) == {n_true}),
             (f"{setting}: matched", report.tally(matched), f"{n_true} on every seed", found),
-            (f"{setting}: worst heldout - truth's", f"{gap:+.4f}", ">= -0.01", gap >= -0.01),
+            (f"{setting}: worst heldout - that fit's", f"{gap:+.4f}", ">= -0.01", gap >= -0.01),
             (f"{setting}: median wall s", f"{seconds:.2f}", "< 2 from 1", timely),
         ]
     if args.peer or args.gensim:

@@ -66,7 +66,7 @@ class _Nested:
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
         scale = self.sample.total / sample.total
-        gain = scale * self.model.document_union_gains(
+        gain = scale * self.model.nested_union_gains(
             np.column_stack([i, j]), step.counts, self.prior(step.s), len(self.sample.docs) / scale
         )
         s = step.s * scale
@@ -122,7 +122,7 @@ class _Nested:
 
     def _objective(self, s, entropy, counts, keep, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant; ``scale`` is of all documents."""
-        docs = self.model.document_split_gain(counts[:, keep], self.prior(s[keep]))
+        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]))
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 

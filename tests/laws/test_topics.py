@@ -622,10 +622,8 @@ def test_successor_without_mass_changes_nothing():
     rng = np.random.default_rng(25)
     model = model_of(KINDS[0], HDP, KINDS[0].corpus(rng, 6))
     counts, a = rng.gamma(1.0, size=(6, 3)), np.array([0.3, 0.2, 0.1])
-    expected = model.document_split_gain(counts, a)
-    with_empty = model.document_split_gain(
-        np.column_stack([counts, np.zeros(6)]), np.append(a, 0.0)
-    )
+    expected = model.nested_terms(counts, a)
+    with_empty = model.nested_terms(np.column_stack([counts, np.zeros(6)]), np.append(a, 0.0))
     assert_allclose(with_empty, expected, rtol=1e-12)
 
 

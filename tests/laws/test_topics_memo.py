@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bnp.core.corpus import EVERYTHING
 from sklearn_bnp.core.document_collector import DocumentCollector
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.proposals.base import AdoptTrial, Context, Proposal, UndoTrial
@@ -361,6 +362,21 @@ def test_samples_are_what_documents_have(kind):
         assert_allclose(
             of_doc, np.bincount(corpus.doc, expected, minlength=corpus.n_docs)[using], rtol=1e-2
         )
+
+
+def test_sample_of_everything(kind):
+    """Documents as they are, of more than one token; none if a batch was left out."""
+    corpus = kind.corpus(np.random.default_rng(5), 24)
+    follow = topic_learner(kind, HDP, corpus, 3, n_batches=3)
+    resp = np.random.default_rng(6).dirichlet([0.2, 0.5, 1.0], size=len(corpus.rows))
+    samples = collected(follow, resp, [1, EVERYTHING])
+    assert samples.keys() == {1, EVERYTHING}
+    sample, lengths = samples[EVERYTHING], np.bincount(corpus.doc, corpus.weight)
+    assert_allclose(sample.docs.lengths, lengths[lengths > 1])
+    assert_array_equal(sample.mass, 1.0)
+    few = follow.source.batches
+    follow.source.batches = lambda: list(few())[1:]
+    assert collected(follow, resp, [1, EVERYTHING]).keys() == {1}
 
 
 @pytest.mark.parametrize("position", [0, 1, 3])

@@ -82,6 +82,28 @@ def check_prior_length(estimator, n_features):
         )
 
 
+def check_same_prior(estimator, model):
+    """Raise if the prior of topics is not that of the fit which partial_fit goes on with."""
+    observation = observation_of(estimator)
+    if not takes_words(observation):
+        return
+    before = model.prior.lam
+    check_prior_length(estimator, len(before))
+    now = np.broadcast_to(observation.prior, before.shape)
+    if not np.array_equal(now, before):
+        default = "None, which is " if estimator.topic_word_prior is None else ""
+        raise ValueError(
+            f"topic_word_prior={default}{_in_short(now)} differs from that of the fit which partial_fit "
+            f"continues, {_in_short(before)}; set it back, or begin anew with fit."
+        )
+
+
+def _in_short(prior):
+    """Pseudo-counts (V,) as they are named in errors."""
+    same = np.all(prior == prior[0])
+    return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
+
+
 def bind_model(estimator, corpus, *, streaming=False):
     """`TopicModel` in the units of the corpus."""
     check_prior_length(estimator, corpus.n_features)

@@ -361,6 +361,7 @@ class HDPTopicVB(TopicPredictor):
         _validation.check_same_observation(self, "partial_fit")
         learner, batch = self._learner_, corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
+        _topic_setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
             batch = _validation.check_units(learner.model.likelihood, batch)
         learner.model = learner.model._replace(local=_topic_setup.schedule(self))

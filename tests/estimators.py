@@ -47,6 +47,13 @@ def same_partition(first, second):
 TOPICS = np.kron(np.eye(3), np.full(4, 0.25))  # (3, 12): each topic has words of its own
 
 
+def matches(model, topics=TOPICS):
+    """Whether each topic is one of the true ones."""
+    distance = 0.5 * np.abs(model.means_[:, np.newaxis] - topics).sum(axis=2)
+    nearest = distance.argmin(axis=1)
+    return len(set(nearest)) == len(topics) == len(distance) and distance.min(axis=1).max() < 0.1
+
+
 def documents(n_docs=80, n_tokens=40, seed=0, topics=TOPICS):
     """Counts of words (n_docs, V) of documents that mix topics, and their shares of these."""
     rng = np.random.default_rng(seed)

@@ -61,6 +61,14 @@ def test_a_batch_is_known_by_its_name():
     assert mass(model) == pytest.approx(240.0)
 
 
+def test_names_may_be_numbers_of_numpy():
+    model = DPMixtureVB(random_state=0)
+    for _ in range(2):
+        for i in np.arange(2):
+            model.partial_fit(BATCHES[i], batch_id=i)
+    assert mass(model) == pytest.approx(200.0)
+
+
 def test_batches_add_to_a_fit():
     model = DPMixtureVB(random_state=0).fit(X[:300])
     bound = model.lower_bound_

@@ -32,7 +32,6 @@ cdef extern from "topic_math.h" nogil:
     Py_ssize_t LANES
     double TINY
     void count_sums(double*, const double*, Py_ssize_t, double, double*, double*)
-    void exp_digamma_all(double*, double*, Py_ssize_t)
     void lgamma_all(double*, double*, Py_ssize_t)
     double share_entropy_d(double*, double, double*, double*, Py_ssize_t)
     double share_entropy_f(float*, double, double*, double*, Py_ssize_t)
@@ -346,9 +345,3 @@ def count_terms(
         first = indptr[k]
         count_sums(<double*>values_p + first, weight_p + first if weight_p != NULL else NULL,
                    indptr[k + 1] - first, a[k], &lgamma_sums[k], &digamma_sums[k])
-
-
-def exp_digamma(const double[::1] x, double[::1] out):
-    """``out = exp(psi(x))`` for 0 < x < 1e38; 0 where that is below 1e-307."""
-    if x.shape[0]:
-        exp_digamma_all(<double*>&x[0], &out[0], x.shape[0])

@@ -83,11 +83,6 @@ MULTIVERSION static void count_sums(const double *restrict v, const double *w, p
     *digamma_sum = d[0];
 }
 
-/* out = exp(psi(x)); 0 where that is below 1e-307. */
-MULTIVERSION static void exp_digamma_all(const double *restrict x, double *restrict out, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; i++) out[i] = exp_nonpositive_d(digamma_positive(x[i]));
-}
-
 /* out = log Gamma(x). */
 MULTIVERSION static void lgamma_all(const double *restrict x, double *restrict out, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i++) out[i] = lgamma_positive(x[i]);

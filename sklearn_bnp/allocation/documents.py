@@ -24,12 +24,10 @@ for D_k documents that use topic k. Nothing in it is large, or undefined, for ho
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
-from .._kernels import _topics
 from ._stick_breaking import (
     Sticks,
     StickTerms,
@@ -41,63 +39,18 @@ from ._stick_breaking import (
     maximise_over_sticks,
     stick_terms,
 )
+from .document_terms import (
+    TINY,
+    count_terms,
+    dirichlet_rises,
+    documents_using,
+    group_sums,
+    union_document_gains,
+)
 
-# Least value of alpha pi_k beside a count: digamma stays finite, and lnG(N + a) is as for a = 0.
-_TINY = 1e-290
-
-
-class CountColumns(NamedTuple):
-    """What a global step knows of the documents: how much each of them uses each topic."""
-
-    values: np.ndarray  # (nnz,) float64 > 0: N_dk where topic k is used, grouped by topic
-    indptr: np.ndarray  # (K + 1,) intp: values[indptr[k]:indptr[k + 1]] belong to topic k
-    weight: np.ndarray | None  # (nnz,) weight of each value's document; None if all are 1
-    n_docs: float  # weighted number of documents: the sum of lengths[1]
-    lengths: tuple[np.ndarray, np.ndarray]  # (m,) lengths T, (m,) weighted counts of documents
-
-    # An empty document may be left out, of n_docs and lengths both. It never raises the objective,
-    # in which it has no part but the gap of the surrogate bound.
-
-
-def count_terms(values, indptr, a, weight=None):
-    """Sums over the documents that use a topic, one for each topic.
-
-    Equivalent to ``sum_d w_d lnG(N_dk + a_k)`` and ``sum_d w_d psi(N_dk + a_k)``.
-
-    Parameters
-    ----------
-    values : ndarray, shape (nnz,)
-        Counts, grouped by topic.
-    indptr : ndarray, shape (K + 1,)
-        Where the topics begin in ``values``.
-    a : ndarray, shape (K,)
-        What is added to each count of a topic.
-    weight : ndarray, shape (nnz,), or None
-        Weights of the documents.
-
-    Returns
-    -------
-    lgamma_sums, digamma_sums : ndarray, shape (K,)
-    """
-    lgamma_sums, digamma_sums = np.empty(len(a)), np.empty(len(a))
-    _topics.count_terms(values, indptr, a, lgamma_sums, digamma_sums, 1, weight)
-    return lgamma_sums, digamma_sums
-
-
-def _group_sums(x, indptr, weight=None):
-    """Sums (K,) of the weighted entries of each group; 0 for an empty one."""
-    out = np.zeros(len(indptr) - 1)
-    used = np.diff(indptr) > 0  # reduceat takes an empty group for one entry
-    if used.any():
-        out[used] = np.add.reduceat(x if weight is None else x * weight, indptr[:-1][used])
-    return out
-
-
-def _documents_using(columns):
-    """Weighted number D_k of documents that use each topic, shape (K,)."""
-    if columns.weight is None:
-        return np.diff(columns.indptr).astype(float)
-    return _group_sums(columns.weight, columns.indptr)
+# What one topic less saves beside the documents' terms: half of log D, and what better sticks bring.
+# A candidate too many costs little, one too few is a merge that is never made.
+_STICK_COST = 20.0
 
 
 class DocumentAllocation(ABC):
@@ -162,6 +115,22 @@ class DocumentAllocation(ABC):
     def rest(self, sticks):
         """``E[pi_>]``, the mass of all topics that are not there yet."""
 
+    @abstractmethod
+    def union_gains(self, pairs, docs, columns, sticks):
+        """Change of the objective (P,) for each pair of topics (P, 2) joined, to choose candidates by.
+
+        An estimate, too high rather than too low for small topics. ``docs`` (nnz,) are the documents of
+        the counts.
+        """
+
+    @abstractmethod
+    def nested_union_gains(self, pairs, docs, columns, a):
+        """The same for topics nested in one, whose parameters ``a`` (K,) add up to its own."""
+
+    @abstractmethod
+    def nested_terms(self, counts, a):
+        """Documents' terms of the objective for nested topics with counts (n, K), up to a constant."""
+
 
 class HDPDocuments(DocumentAllocation):
     """Hierarchical Dirichlet process: ``pi_d ~ Dir(alpha pi)``, pi by stick-breaking.
@@ -185,7 +154,7 @@ class HDPDocuments(DocumentAllocation):
 
     def optimise(self, columns, start=None, max_iter=100):
         if start is None:
-            start = self.start(_group_sums(columns.values, columns.indptr), columns.n_docs)
+            start = self.start(group_sums(columns.values, columns.indptr), columns.n_docs)
         problem = self._problem(columns)
         return maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
 
@@ -196,7 +165,7 @@ class HDPDocuments(DocumentAllocation):
         mass = np.asarray(mass, dtype=float)
         # About one document's share for what has no mass, and for what is not there yet.
         floor = 1.0 / (1.0 + n_docs)
-        weights = np.append(np.maximum(mass / max(mass.sum(), _TINY), floor), floor)
+        weights = np.append(np.maximum(mass / max(mass.sum(), TINY), floor), floor)
         logit_rho = logits_of_weights(weights)
         ones, zeros = _beta_counts(n_docs, len(mass), self.concentration)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
@@ -211,6 +180,17 @@ class HDPDocuments(DocumentAllocation):
     def rest(self, sticks):
         return np.prod(1.0 - sticks.rho)
 
+    def union_gains(self, pairs, docs, columns, sticks):
+        # the documents' terms are exact at sticks that add up; better ones there may be
+        return _STICK_COST + self.nested_union_gains(pairs, docs, columns, self.prior(sticks))
+
+    def nested_union_gains(self, pairs, docs, columns, a):
+        return union_document_gains(pairs, docs, columns, a, columns.n_docs)
+
+    def nested_terms(self, counts, a):
+        rises = dirichlet_rises(counts, a)  # the surrogate bound in place of Dir(alpha pi)
+        return rises + len(counts) * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
+
 
 def _beta_counts(n_docs, n_topics, gamma):
     """``D + 1`` and ``D (K + 1 - k) + gamma`` for k = 1, ..., K: the coefficients of (5.25)."""
@@ -223,7 +203,7 @@ class _StickProblem:
     def __init__(self, columns, gamma, alpha):
         self.columns, self.gamma, self.alpha = columns, gamma, alpha
         lengths, n = columns.lengths
-        self.using = _documents_using(columns)
+        self.using = documents_using(columns)
         self.ones, self.zeros = _beta_counts(columns.n_docs, len(self.using), gamma)
         # Documents that do not use each topic, nor the rest; rounding may not make it negative.
         unused = np.maximum(columns.n_docs - self.using, 0.0)
@@ -235,7 +215,7 @@ class _StickProblem:
         log_pi = log_weights(logit_rho)
         a = alpha * np.exp(log_pi)
         lgammas, digammas = count_terms(
-            columns.values, columns.indptr, np.maximum(a[:-1], _TINY), columns.weight
+            columns.values, columns.indptr, np.maximum(a[:-1], TINY), columns.weight
         )
         top = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
         value = top.value + self.constant + lgammas.sum()
@@ -275,10 +255,15 @@ class DirichletDocuments(DocumentAllocation):
 
     def objective(self, sticks, columns):
         n_topics = len(columns.indptr) - 1
-        a = self._concentration(n_topics)
+        return self._rises(columns, n_topics, self._concentration(n_topics))
+
+    @staticmethod
+    def _rises(columns, n_topics, a):
+        """The documents' terms if ``n_topics`` topics have the parameter ``a`` each, for whatever counts."""
+        every = np.full(len(columns.indptr) - 1, a)
         lengths, n = columns.lengths
-        used, _ = count_terms(columns.values, columns.indptr, np.full(n_topics, a), columns.weight)
-        value = used.sum() - _documents_using(columns).sum() * gammaln(a)
+        used, _ = count_terms(columns.values, columns.indptr, every, columns.weight)
+        value = used.sum() - documents_using(columns).sum() * gammaln(a)
         return value + np.dot(n, gammaln(n_topics * a) - gammaln(n_topics * a + lengths))
 
     def optimise(self, columns, start=None, max_iter=100):
@@ -300,69 +285,18 @@ class DirichletDocuments(DocumentAllocation):
     def rest(self, sticks):
         return 0.0
 
+    def union_gains(self, pairs, docs, columns, sticks):
+        # Topics do not add up: with one less, all have the parameter that this number has.
+        n_topics = len(sticks.rho)
+        a = np.full(n_topics, self._concentration(n_topics - 1))
+        same = union_document_gains(pairs, docs, columns, a, union=a[0])
+        now, then = (self._rises(columns, n, c) for n, c in (
+            (n_topics, self._concentration(n_topics)), (n_topics - 1, a[0])
+        ))  # fmt: skip
+        return same + then - now
 
-def union_document_gains(pairs, docs, columns, a, n_docs=None):
-    """Change of the documents' terms of the objective if two topics were one, with pi added up.
+    def nested_union_gains(self, pairs, docs, columns, a):
+        return union_document_gains(pairs, docs, columns, a)
 
-    Equivalent to, for each pair (A, B) and with ``c = a_A + a_B``::
-
-        sum_d [lnG(N_dA + N_dB + c) - lnG(c)] - [lnG(N_dA + a_A) - lnG(a_A)]
-              - [lnG(N_dB + a_B) - lnG(a_B)].
-
-    Documents that use neither topic add nothing. That is with the exact normaliser of Dir(alpha
-    pi). The objective of the HDP has the bound (5.23) instead, in which a union also gains
-    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in every document of ``n_docs``.
-
-    Parameters
-    ----------
-    pairs : ndarray, shape (P, 2)
-        Topics A and B, different ones.
-    docs : ndarray of int, shape (nnz,)
-        The document of each of ``columns.values``; once at most in each topic.
-    columns : CountColumns
-        Counts of the documents; documents are weighted as they say.
-    a : ndarray, shape (K,)
-        Parameters of the documents' prior, as from ``prior``.
-    n_docs : float or None, default=None
-        Weighted number of documents, for the gain under the bound; None for the exact one.
-
-    Returns
-    -------
-    ndarray, shape (P,)
-        In nats.
-    """
-    values, indptr, weight = columns.values, columns.indptr, columns.weight
-    a = np.maximum(a, _TINY)
-    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
-    union = a[first] + a[second]
-    using = _documents_using(columns)
-    alone = count_terms(values, indptr, a, weight)[0] - using * gammaln(a)
-    gain = -alone[first] - alone[second]
-
-    def sums(x, entries, sizes, c):
-        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        return count_terms(x, ends, c, None if weight is None else weight[entries])[0]
-
-    in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of all documents, for one A at a time
-    for topic in np.unique(first):
-        partners = np.flatnonzero(first == topic)
-        c, n_partners = union[partners], len(partners)
-        of_a = np.arange(indptr[topic], indptr[topic + 1])
-        in_first[docs[of_a]] = values[of_a]
-        # All documents of A as if without B, then what changes in each document of B.
-        each_a, sizes = np.tile(of_a, n_partners), np.full(n_partners, len(of_a))
-        gain[partners] += sums(values[each_a], each_a, sizes, c) - using[topic] * gammaln(c)
-        of_b, sizes = _ranges(indptr[second[partners]], indptr[second[partners] + 1])
-        n_a = in_first[docs[of_b]]
-        gain[partners] += sums(n_a + values[of_b], of_b, sizes, c) - sums(n_a, of_b, sizes, c)
-        in_first[docs[of_a]] = 0.0
-    if n_docs is not None:
-        gain += n_docs * (gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second]))
-    return gain
-
-
-def _ranges(starts, stops):
-    """Indices of all the ranges, one after the other, and the length of each range."""
-    sizes = stops - starts
-    ends = np.cumsum(sizes)
-    return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes
+    def nested_terms(self, counts, a):
+        return dirichlet_rises(counts, a)

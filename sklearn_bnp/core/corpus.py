@@ -9,6 +9,8 @@ import numpy as np
 # A document's counts have converged when none moves by more (5.3.3).
 COUNT_TOL = 0.05
 MAX_ITER = 100
+# Stands for all components together where proposals ask for samples of some; no component is named so.
+EVERYTHING = -1
 
 
 class Documents(NamedTuple):

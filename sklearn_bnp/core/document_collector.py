@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..proposals.base import DocumentSample
-from .corpus import Documents
+from .corpus import EVERYTHING, Documents
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry
 # if the component has more than this share of it.
@@ -13,6 +13,8 @@ _LEAST_COUNT = 1.0
 _LEAST_SHARE = 1e-3
 # Entries that all samples hold together.
 _MOST_ENTRIES = 4_000_000
+# Share of the tokens that a sample of everything must have been drawn from.
+_ALL = 1.0 - 1e-6
 
 
 class DocumentCollector:
@@ -24,7 +26,7 @@ class DocumentCollector:
     Parameters
     ----------
     wanted : dict
-        Its keys are the components to collect.
+        Its keys are the components to collect; `EVERYTHING` are documents as they are.
     totals : StatBag
         Counts from which the probability is found.
     rng : numpy.random.RandomState
@@ -34,6 +36,10 @@ class DocumentCollector:
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         self._columns = {uid: where[uid] for uid in wanted if uid in where}
         mass = totals.n[list(self._columns.values())].sum() if self._columns else 0.0
+        self._everything = EVERYTHING in wanted
+        self._n_tokens, self._tokens, self._seen = totals.n.sum(), {}, 0.0
+        if self._everything:
+            mass += self._n_tokens
         self._rate = min(1.0, _MOST_ENTRIES / max(mass, 1e-12))
         self._rng = rng
         self._parts, self._batches = {}, {}
@@ -47,30 +53,40 @@ class DocumentCollector:
         n_docs = len(block.docs)
         entry_docs = np.repeat(np.arange(n_docs), np.diff(block.docs.indptr))
         for uid, k in self._columns.items():
-            kept = block.doc_counts[:, k] > _LEAST_COUNT
-            if self._rate < 1.0:
-                kept &= self._rng.random_sample(n_docs) < self._rate
-            if not kept.any():
-                continue
-            share = block.resp[:, k]
-            entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
-            sizes = np.bincount(entry_docs[entries], minlength=n_docs)
-            sizes = sizes[sizes > 0]
-            self._parts.setdefault(uid, []).append((block.docs, entries, share[entries], sizes))
+            self._collect(uid, block.docs, entry_docs, block.doc_counts[:, k], block.resp[:, k])
+        if self._everything:
+            lengths = block.docs.lengths
+            self._seen += lengths.sum()
+            ones = np.ones(len(entry_docs))
+            self._collect(EVERYTHING, block.docs, entry_docs, lengths, ones)
+
+    def _collect(self, uid, docs, entry_docs, counts, share):
+        """Documents with enough of something, given counts (n_docs,) and responsibilities (n,)."""
+        kept = counts > _LEAST_COUNT
+        if self._rate < 1.0:
+            kept &= self._rng.random_sample(len(docs)) < self._rate
+        if not kept.any():
+            return
+        entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
+        sizes = np.bincount(entry_docs[entries], minlength=len(docs))
+        self._parts.setdefault(uid, []).append((docs, entries, share[entries], sizes[sizes > 0]))
 
     def close(self, batch_id, bag):
         """Keep the documents of a batch; if it is seen again, these are replaced."""
+        self._tokens[batch_id], self._seen = self._seen, 0.0
         self._batches[batch_id] = {
             uid: [_taken(*part) for part in parts] for uid, parts in self._parts.items()
         }
         self._parts = {}
 
     def samples(self):
-        """Uid -> `DocumentSample`."""
+        """Uid -> `DocumentSample`; there is none of everything if batches were left out."""
         found = {}
         for parts in self._batches.values():
             for uid, more in parts.items():
                 found.setdefault(uid, []).extend(more)
+        if sum(self._tokens.values()) < _ALL * self._n_tokens:
+            found.pop(EVERYTHING, None)
         return {uid: _joined(parts) for uid, parts in found.items()}
 
     def uniform(self):

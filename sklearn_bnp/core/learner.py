@@ -151,7 +151,8 @@ class Learner:
     @property
     def lap_is_complete(self):
         """Whether every batch in memory was visited since the lap began."""
-        return self._seen.issuperset(b for b in self.memo.batch_ids if b != _PAST)
+        # by hash: numbers of NumPy are compared with tuples item by item
+        return self._seen.issuperset(set(self.memo.batch_ids) - {_PAST})
 
     def end_lap(self, *, propose=True, first=False, resum=False):
         """Verdict on the proposals that watched, empirical Bayes, and new plans.

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
-from ..allocation.documents import CountColumns, union_document_gains
+from ..allocation.document_terms import CountColumns
 from .corpus import COUNT_TOL, MAX_ITER, Settings
 from .documents import document_pass
 
@@ -21,8 +20,6 @@ from .documents import document_pass
 _STEPS, _CANDIDATE_STEPS = 100, 30
 # Nats by which better sticks may raise a candidate's objective over those it is first tried with.
 _STICK_GAIN = 30.0
-# What an empty topic costs the objective (Fig. 5.3), about: half of log D and a bit.
-_STICK_COST = 8.0
 
 
 class TopicParams(NamedTuple):
@@ -185,35 +182,25 @@ class TopicModel(NamedTuple):
         return gains
 
     def union_gains(self, totals, groups):
-        """Estimated change of the allocation term for each pair (of rows) joined, to choose candidates by.
-
-        The documents' terms are exact at sticks that add up; that there is one stick less is worth some
-        nats more.
-        """
+        """Estimated change of the allocation term for each pair (of rows) joined, to choose candidates by."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
-        docs = document_numbers(totals)
-        return _STICK_COST + union_document_gains(
-            pairs, docs, columns(totals), self.doc_prior(totals), n_docs(totals)
-        )
+        docs, sticks = document_numbers(totals), self._sticks(totals)
+        return self.allocation.union_gains(pairs, docs, columns(totals), sticks)
 
-    def document_union_gains(self, pairs, counts, a, n_docs):
-        """Change of the documents' terms for each pair joined, given dense counts (n, K)."""
+    def nested_union_gains(self, pairs, counts, a, n_docs):
+        """Change of the documents' terms for each pair of nested topics joined; dense counts (n, K).
+
+        ``a`` (K,) are their parameters in the documents' prior; ``n_docs`` may count others, without them.
+        """
         topics, docs = np.nonzero(counts.T)
         ends = np.searchsorted(topics, np.arange(counts.shape[1] + 1)).astype(np.intp)
         lengths = np.array([0.0]), np.array([n_docs])
         there = CountColumns(counts[docs, topics], ends, None, n_docs, lengths)
-        return union_document_gains(pairs, docs, there, a, n_docs)
+        return self.allocation.nested_union_gains(pairs, docs, there, a)
 
-    def document_split_gain(self, counts, a):
-        """Change of the documents' terms when a component gives way to some with these counts (n, K).
-
-        ``a`` (K,) are the successors' parameters in the documents' prior, and add up to its own.
-        """
-        total, whole = counts.sum(axis=1), a.sum()
-        a = np.maximum(a, 1e-290)
-        rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum()
-        rises -= np.sum(gammaln(total + whole) - gammaln(whole))
-        return rises + len(counts) * (gammaln(1.0 + a).sum() - gammaln(1.0 + whole))
+    def nested_terms(self, counts, a):
+        """Documents' terms of nested topics; see `DocumentAllocation.nested_terms`."""
+        return self.allocation.nested_terms(counts, a)
 
     def with_adapted_prior(self, totals, n_iter):
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))

@@ -6,8 +6,16 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval
 
+from ..core.corpus import EVERYTHING
 from .base import AdoptTrial, Failures, Proposal, UndoTrial
 from .topic_creation import create_topics
+
+# Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
+# topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
+# some nats in the lap of the verdict, of which only the first birth has plenty.
+_FIRST_BREADTH = 0.1
+# Growth of the corpus after which its topics are looked for anew.
+_GROWTH = 2.0
 
 
 class TopicBirth(Proposal):
@@ -19,6 +27,10 @@ class TopicBirth(Proposal):
     over all topics. At its end the successors of each target stay, unless the objective of the
     whole data is higher with their union; and if it is not higher than before the lap in any case,
     everything is as before.
+
+    Topics found in the first few documents of a stream may be blends, which no split of one of them
+    mends. When the corpus has doubled since topics were last made of all of it, and has been seen as a
+    whole again, all of them give way at once to topics created anew.
 
     Parameters
     ----------
@@ -56,54 +68,93 @@ class TopicBirth(Proposal):
         self.min_tokens = min_tokens
 
     def reset(self):
-        """Forget all failures."""
+        """Forget all failures: the start of a fit."""
         self._validate_params()
+        self._size = None  # tokens of the corpus when topics were last made of all of it
+        self._forget()
+
+    def _forget(self):
         self._failures = Failures(change=0.2)
         self._resting = False
+        self._leaving = frozenset()  # topics that all give way together
 
     def wants(self, totals):
-        """The largest topics that may be split next."""
+        """The largest topics that may be split next, and all documents if these have doubled."""
+        n_tokens = totals.n.sum()
+        grown = self._size is not None and n_tokens >= _GROWTH * self._size
+        everything = [EVERYTHING] if grown and len(totals.uids) > 1 else []
         if self._resting:
-            return []
+            return everything
         open_ = sorted(
             (-n, uid)
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
             if n >= self.min_tokens and not self._failures.blocked(uid, n)
         )
-        return [uid for _, uid in open_[: self.max_targets]]
+        return [uid for _, uid in open_[: self.max_targets]] + everything
 
     def plan(self, context):
-        """An adoption for each target, and a trial that may undo it."""
-        totals = context.totals
-        targets = [uid for uid in self.wants(totals) if uid in context.samples]
-        self._resting = False
+        """An adoption for each target, and a trial that may undo it; or new topics for all."""
+        targets = [uid for uid in self.wants(context.totals) if uid in context.samples]
+        self._resting, self._leaving = False, frozenset()
         if context.settling:
             return []
-        trials, room = [], context.max_components - len(totals.uids)
+        anew = EVERYTHING in targets or len(context.totals.uids) == 1
+        if anew:
+            self._size = context.totals.n.sum()
+        trials = self._anew(context) if EVERYTHING in targets else self._splits(context, targets)
+        self._resting = len(trials) > 0
+        return trials
+
+    def _create(self, context, target, doc_prior, n_seeds):
+        return create_topics(
+            context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
+            context.n_threads,
+        )  # fmt: skip
+
+    def _splits(self, context, targets):
+        """Trials for single topics."""
+        totals, trials = context.totals, []
+        room = context.max_components - len(totals.uids)
         doc_prior = context.model.doc_prior(totals)
+        first = len(totals.uids) == 1
         for uid in targets:
             if room < 1:
                 break
             k = int(totals.positions([uid])[0])
-            n_seeds = self.n_first_seeds if len(totals.uids) == 1 else self.n_seeds
-            creation = create_topics(
-                context.model, context.samples[uid], doc_prior[k], int(min(n_seeds, room + 1)),
-                context.rng, context.n_threads,
-            )  # fmt: skip
-            if creation is None:
+            n_seeds = self.n_first_seeds if first else self.n_seeds
+            s = self._create(context, uid, doc_prior[k], min(n_seeds, room + 1))
+            if s is None:
                 self._failures.note(uid, totals.n[k])
                 continue
-            created = context.new_uids(len(creation.s))
+            if first:
+                s = _broader(s, _FIRST_BREADTH)
+            created = context.new_uids(len(s))
             room -= len(created) - 1
-            trials.append(AdoptTrial(self.kind, uid, created, creation.s, retires=True))
+            trials.append(AdoptTrial(self.kind, uid, created, s, retires=True))
             # in batches that were not visited the target is still there, and failures go by its name
             trials.append(UndoTrial(self.kind, (uid, *created), (uid,)))
-        self._resting = len(trials) > 0
         return trials
+
+    def _anew(self, context):
+        """Adoptions by which all topics give way to those of the first of them."""
+        totals = context.totals
+        n_seeds = min(max(self.n_first_seeds, len(totals.uids)), context.max_components)
+        doc_prior = context.model.doc_prior(totals).sum()
+        s = self._create(context, EVERYTHING, doc_prior, n_seeds) if n_seeds > 1 else None
+        if s is None:
+            return []
+        s, (first, *others) = _broader(s, _FIRST_BREADTH), totals.uids.tolist()
+        self._leaving = frozenset(totals.uids.tolist())
+        trials = [AdoptTrial(self.kind, first, context.new_uids(len(s)), s, retires=True)]
+        return trials + [AdoptTrial(self.kind, uid, (), s[:0], retires=True) for uid in others]
 
     def new_data(self):
         """What failed before may succeed on more: try again."""
-        self.reset()
+        self._forget()
+
+    def prior_changed(self):
+        """Remembered failures mean little under another prior."""
+        self._forget()
 
     def judged(self, trial, accepted, mass):
         """Remember failures: births that were undone, or that all were taken back."""
@@ -111,5 +162,12 @@ class TopicBirth(Proposal):
             if accepted:
                 self._failures.note(trial.created[0], mass)
         elif not accepted:
-            self._failures.note(trial.target, mass)
+            if trial.target not in self._leaving:
+                self._failures.note(trial.target, mass)
             self._resting = False  # nothing came of the lap that merges would have to tidy up
+
+
+def _broader(s, share):
+    """Statistics (J, P) of components of which a share is what all of them are together."""
+    total = s.sum(axis=0)
+    return (1.0 - share) * s + share * s[:, -1:] * (total / total[-1])

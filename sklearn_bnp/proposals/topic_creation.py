@@ -7,8 +7,6 @@ reliably than the right number of seeds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .._kernels._entropies import union_entropies
@@ -27,22 +25,6 @@ _ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's.
 _LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
 _LEAST_DOCUMENTS = 200
-
-
-class TopicCreation(NamedTuple):
-    """Proposed successors of a topic.
-
-    Attributes
-    ----------
-    s : ndarray, shape (J, P)
-        Statistics on the target's documents.
-    gain : float
-        Change of the nested objective, in nats: an estimate from below, for documents may gain more
-        when all topics are free to move.
-    """
-
-    s: np.ndarray
-    gain: float
 
 
 class _Nested:
@@ -70,7 +52,7 @@ class _Nested:
         for _ in range(_SETTLING_PASSES):
             step = self.step(sample, s, _ITERATIONS)
             s = step.s * (self.sample.total / sample.total)
-            value = self.gain(step, sample)
+            value = self._objective(step.s, step.entropy, step.counts, slice(None))
             if value - last < _SETTLED * sample.total:
                 break
             last = value
@@ -84,7 +66,7 @@ class _Nested:
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
         scale = self.sample.total / sample.total
-        gain = scale * self.model.document_union_gains(
+        gain = scale * self.model.nested_union_gains(
             np.column_stack([i, j]), step.counts, self.prior(step.s), len(self.sample.docs) / scale
         )
         s = step.s * scale
@@ -138,22 +120,14 @@ class _Nested:
             resp=np.ascontiguousarray(resp[:, keep]),
         )  # fmt: skip
 
-    def _objective(self, s, entropy, counts, keep, scale):
-        """Nested objective of the topics ``keep``, up to a constant."""
-        docs = self.model.document_split_gain(counts[:, keep], self.prior(s[keep]))
+    def _objective(self, s, entropy, counts, keep, scale=1.0):
+        """Nested objective of the topics ``keep``, up to a constant; ``scale`` is of all documents."""
+        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]))
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
-
-    def gain(self, step, sample):
-        """Nested objective of the children minus that of the target as it is."""
-        a = self.prior(step.s)
-        whole = self.model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis])
-        data = self.evidence(step.s).sum() - self.evidence(whole.s)[0]
-        entropy = step.entropy.sum() - whole.entropy[0]
-        return float(data + entropy + self.model.document_split_gain(step.counts, a))
 
 
 def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
-    """Successors of a topic by a topic model nested in it, or None if there are not two.
+    """Statistics (J, P) of successors of a topic by a topic model nested in it; None if J < 2.
 
     Parameters
     ----------
@@ -189,8 +163,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     if len(s) < 2:
         return None
     step = nested.settle(some, s)
-    step = nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS)
-    return TopicCreation(step.s, nested.gain(step, sample))
+    return nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS).s
 
 
 def _seeds(likelihood, sample, n_seeds, rng):

@@ -1,8 +1,9 @@
-"""Fixtures that run a law on every likelihood and every allocation."""
+"""Fixtures that run a law on every likelihood and every allocation, of mixtures and of topics."""
 
 import pytest
 
 from .families import ALLOCATIONS, FAMILIES
+from .topic_kinds import KINDS, PRIORS
 
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
@@ -12,4 +13,14 @@ def family(request):
 
 @pytest.fixture(params=ALLOCATIONS, ids=lambda allocation: allocation.name)
 def allocation(request):
+    return request.param
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=PRIORS, ids=lambda prior: prior.name)
+def prior(request):
     return request.param

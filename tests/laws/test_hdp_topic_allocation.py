@@ -8,14 +8,9 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp, xlogy
 
 from sklearn_bnp.allocation import _stick_breaking as sticks_module
-from sklearn_bnp.allocation.documents import (
-    CountColumns,
-    DirichletDocuments,
-    HDPDocuments,
-    Sticks,
-    count_terms,
-    union_document_gains,
-)
+from sklearn_bnp.allocation._stick_breaking import Sticks
+from sklearn_bnp.allocation.document_terms import CountColumns, count_terms, union_document_gains
+from sklearn_bnp.allocation.documents import DirichletDocuments, HDPDocuments
 from tests.reference.hdp_topic import (
     HDPTopics,
     LDATopics,
@@ -348,3 +343,38 @@ def test_union_gains(weighted):
         found = union_document_gains(pairs, docs, columns, a, n_docs)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
     assert union_document_gains(pairs[:0], docs, columns, a).shape == (0,)
+
+
+def joined(counts, pair):
+    """Counts (D, K - 1) with the pair in one column, topics by decreasing mass."""
+    out = np.column_stack([np.delete(counts, pair, axis=1), counts[:, pair].sum(axis=1)])
+    return out[:, np.argsort(-out.sum(axis=0), kind="stable")]
+
+
+PAIRS = np.array([(0, 1), (0, 4), (2, 3), (4, 3)])
+
+
+@pytest.mark.parametrize("concentration", [None, 0.05, 2.0])
+def test_union_gains_of_a_finite_prior_are_exact(concentration):
+    counts = with_empty(random_counts(np.random.default_rng(15), 40, 5), 1)
+    columns, model = columns_of(counts), DirichletDocuments(concentration)
+    docs = np.concatenate([np.flatnonzero(n) for n in counts.T])
+    sticks, here = model.optimise(columns)
+    expected = [model.optimise(columns_of(joined(counts, pair)))[1] - here for pair in PAIRS]
+    found = model.union_gains(PAIRS, docs, columns, sticks)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+
+
+def test_union_gains_of_the_process_leave_room_for_better_sticks():
+    """One document in eleven uses a topic, either half of it: what sticks add is counted in."""
+    counts, model = corpus(1000, 6), HDPDocuments()
+    few = np.arange(1000) % 11 == 0
+    counts[~few, 5] = 0.0
+    halves = np.column_stack([counts, counts[:, 5]])
+    halves[::2, 5] = halves[1::2, 6] = 0.0
+    columns = columns_of(halves)
+    docs = np.concatenate([np.flatnonzero(n) for n in halves.T])
+    sticks, here = model.optimise(columns)
+    exact = model.optimise(columns_of(counts))[1] - here
+    [found] = model.union_gains(np.array([(5, 6)]), docs, columns, sticks)
+    assert exact <= found <= exact + 20.0

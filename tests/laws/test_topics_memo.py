@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bnp.core.corpus import EVERYTHING
 from sklearn_bnp.core.document_collector import DocumentCollector
-from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.proposals.base import AdoptTrial, Context, Proposal, UndoTrial
 from sklearn_bnp.proposals.merge import Merge
@@ -16,14 +16,9 @@ from sklearn_bnp.proposals.topic_creation import create_topics
 from sklearn_bnp.proposals.topic_delete import TopicDelete
 
 from .harness import totals_under
-from .topic_harness import (
-    KINDS,
-    PRIORS,
-    TopicShadow,
-    assert_same_bag,
-    assert_same_documents,
-    topic_learner,
-)
+from .topic_harness import assert_same_bag, topic_learner
+from .topic_kinds import KINDS, PRIORS
+from .topic_shadow import TopicShadow
 
 HDP, DIRICHLET = PRIORS[0], PRIORS[2]
 
@@ -62,11 +57,6 @@ PROPOSALS = {
 }
 # Proposals, topics at first, and laps.
 SCENARIOS = [("birth", 1, 6), ("merge", 6, 3), ("delete", 6, 3), ("all", 9, 4)]
-
-
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
-def kind(request):
-    return request.param
 
 
 @pytest.fixture(params=[HDP, DIRICHLET], ids=lambda prior: prior.name)
@@ -374,6 +364,21 @@ def test_samples_are_what_documents_have(kind):
         )
 
 
+def test_sample_of_everything(kind):
+    """Documents as they are, of more than one token; none if a batch was left out."""
+    corpus = kind.corpus(np.random.default_rng(5), 24)
+    follow = topic_learner(kind, HDP, corpus, 3, n_batches=3)
+    resp = np.random.default_rng(6).dirichlet([0.2, 0.5, 1.0], size=len(corpus.rows))
+    samples = collected(follow, resp, [1, EVERYTHING])
+    assert samples.keys() == {1, EVERYTHING}
+    sample, lengths = samples[EVERYTHING], np.bincount(corpus.doc, corpus.weight)
+    assert_allclose(sample.docs.lengths, lengths[lengths > 1])
+    assert_array_equal(sample.mass, 1.0)
+    few = follow.source.batches
+    follow.source.batches = lambda: list(few())[1:]
+    assert collected(follow, resp, [1, EVERYTHING]).keys() == {1}
+
+
 @pytest.mark.parametrize("position", [0, 1, 3])
 def test_document_with_many_small_shares(position):
     """More than a token of a topic in all, but no entry with a share above the least."""
@@ -393,142 +398,3 @@ def test_document_with_many_small_shares(position):
     sample = collected(follow, resp, [0])[0]
     create_topics(follow.learner.model, sample, 0.5, 4, np.random.RandomState(0))
     assert np.all(np.diff(sample.docs.indptr) > 0)
-
-
-# ---------------------------------------------------------------------- columns of counts
-
-
-class Dense:
-    """Counts of documents as matrices over uids 0, ..., 9: what `DocumentCounts` stands for."""
-
-    def __init__(self, counts):
-        self.counts = counts
-
-    def columns(self):
-        """The same as `DocumentCounts`."""
-        parts = {
-            name: Part.of(m, m.sum(axis=1) + 1.0, list(range(10)))._replace(scale=2.0)
-            for name, m in self.counts.items()
-        }
-        return DocumentCounts(parts)
-
-    @classmethod
-    def random(cls, rng, names, uids=range(10)):
-        counts = {}
-        for name in names:
-            m = np.zeros((5, 10))
-            m[:, list(uids)] = rng.gamma(1.0, size=(5, len(uids)))
-            m[rng.random(m.shape) < 0.5] = 0.0
-            m[:, 4] = 0.0  # never used
-            counts[name] = m
-        return cls(counts)
-
-    def mapped(self, change):
-        out = {name: m.copy() for name, m in self.counts.items()}
-        for m in out.values():
-            change(m)
-        return Dense(out)
-
-
-def assert_matches(docs, dense):
-    assert docs.parts.keys() == dense.counts.keys()
-    for name, m in dense.counts.items():
-        part = docs.parts[name]
-        assert_allclose(part.dense(range(10)), m, rtol=1e-14)
-        assert part.scale == 2.0
-        used = {k for k in range(10) if m[:, k].any()}
-        assert part.columns.keys() == used  # no column is kept that says nothing
-
-
-@pytest.fixture(params=range(5))
-def rng(request):
-    return np.random.default_rng(request.param)
-
-
-def test_parts_are_sparse_matrices(rng):
-    dense = Dense.random(rng, "ab")
-    docs = dense.columns()
-    assert_matches(docs, dense)
-    shuffled = rng.permutation(10).tolist()
-    for name, m in dense.counts.items():
-        assert_array_equal(docs.parts[name].dense(shuffled), m[:, shuffled])
-        assert_array_equal(docs.parts[name].dense([3, 77]), np.column_stack([m[:, 3], np.zeros(5)]))
-
-
-def test_joined_and_without(rng):
-    a, b = Dense.random(rng, "ab"), Dense.random(rng, "cd")
-    joined = a.columns().joined(b.columns())
-    assert_matches(joined, Dense({**a.counts, **b.counts}))
-    assert_matches(joined.without(b.columns()), a)
-    assert_matches(joined.without(a.columns()), b)
-    assert_matches(a.columns().joined(NO_DOCUMENTS), a)
-    assert_matches(NO_DOCUMENTS.joined(a.columns()), a)
-    assert_matches(a.columns().without(NO_DOCUMENTS), a)
-
-
-def test_joined_columns_of_one_batch(rng):
-    """Of a batch that both have, the columns of both, which are never the same."""
-    a, b = Dense.random(rng, "ab", range(6)), Dense.random(rng, "bc", range(6, 10))
-    expected = {"a": a.counts["a"], "b": a.counts["b"] + b.counts["b"], "c": b.counts["c"]}
-    assert_matches(a.columns().joined(b.columns()), Dense(expected))
-
-
-def test_only(rng):
-    dense = Dense.random(rng, "ab")
-
-    def change(m):
-        m[:, [0, 1, 4, 5, 7]] = 0.0
-
-    assert_matches(dense.columns().only([9, 8, 2, 3, 6]), dense.mapped(change))
-    assert_matches(dense.columns().only(range(20)), dense)
-    assert_matches(dense.columns().only([]), Dense({k: 0 * m for k, m in dense.counts.items()}))
-
-
-def test_replaced(rng):
-    """Columns go in all batches, and come in those that the others know."""
-    dense, other = Dense.random(rng, "abc", range(6)), Dense.random(rng, "bc", (7, 8))
-
-    def change(m):
-        m[:, [1, 4, 5]] = 0.0
-
-    expected = dense.mapped(change)
-    for name in "bc":
-        expected.counts[name] += other.counts[name]
-    assert_matches(dense.columns().replaced((1, 4, 5), other.columns()), expected)
-    assert_matches(dense.columns().replaced((1, 4, 5), NO_DOCUMENTS), dense.mapped(change))
-    again = dense.columns().replaced((1,), dense.columns().only([1]))
-    assert_matches(again, dense)
-
-
-def test_union(rng):
-    """The sum alone, under its new name; joined to the rest it makes up what there was."""
-    dense = Dense.random(rng, "abc", range(8))
-    removed = (0, 3, 4, 7)
-
-    def alone(m):
-        total = m[:, removed].sum(axis=1)
-        m[:] = 0.0
-        m[:, 9] = total
-
-    union = dense.columns().union(removed, 9)
-    assert_matches(union, dense.mapped(alone))
-
-    def instead(m):
-        total = m[:, removed].sum(axis=1)
-        m[:, removed] = 0.0
-        m[:, 9] = total
-
-    assert_matches(dense.columns().replaced(removed, union), dense.mapped(instead))
-    assert_matches(dense.columns().union((4,), 9), dense.mapped(lambda m: m.fill(0.0)))
-
-
-def test_operations_change_nothing_in_place(rng):
-    dense = Dense.random(rng, "ab")
-    docs = dense.columns()
-    docs.union((0, 1), 9)
-    docs.replaced((0, 1), docs.union((2, 3), 4))
-    docs.joined(Dense.random(rng, "cd").columns())
-    docs.only([1])
-    docs.without(docs)
-    assert_matches(docs, dense)
-    assert_same_documents(docs, dense.columns(), list(range(10)), 0.0)

@@ -1,167 +1,21 @@
-"""Topic models for laws: corpora, learners, and a shadow that keeps what they do not keep."""
+"""Topic models for laws: learners, and what their statistics and objective should be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.allocation.documents import DirichletDocuments, HDPDocuments
-from sklearn_bnp.core.batches import Batch, column_moments
 from sklearn_bnp.core.document_collector import DocumentCollector
 from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
-from sklearn_bnp.core.documents import DocumentBatch, DocumentSource
+from sklearn_bnp.core.documents import DocumentSource
 from sklearn_bnp.core.learner import Learner
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.topic_model import LocalSchedule, TopicModel
-from sklearn_bnp.observation.multinomial import MultinomialLikelihood, dirichlet_prior
-from sklearn_bnp.proposals.base import UndoTrial
 from tests.reference import mixtures, topics
-from tests.reference.families import DirichletMultinomial
 
-from .families import FAMILIES
-from .harness import features_of
-
-N_TYPES = 12
-
-# ---------------------------------------------------------------------- the registry
-
-
-class Corpus(NamedTuple):
-    """Documents for a learner, and as the twins see them.
-
-    Attributes
-    ----------
-    batch : DocumentBatch
-        All of them.
-    rows, weight, doc : ndarray, shapes (n, D), (n,) and (n,)
-        Entries as rows, how often each occurs, and its document.
-    labels : ndarray, shape (n,)
-        The true topics.
-    """
-
-    batch: DocumentBatch
-    rows: np.ndarray
-    weight: np.ndarray
-    doc: np.ndarray
-    labels: np.ndarray
-
-    @property
-    def n_docs(self):
-        return len(self.batch.indptr) - 1
-
-    def part(self, docs):
-        """A corpus of these documents, in this order."""
-        indptr = self.batch.indptr
-        entries = np.concatenate([np.arange(indptr[d], indptr[d + 1]) for d in docs] + [[]]).astype(
-            int
-        )
-        sizes = np.diff(indptr)[docs]
-        fields = (self.batch.counts, self.batch.indices, self.batch.x, self.batch.resp)
-        batch = DocumentBatch(
-            self.batch.batch_id, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            *(None if f is None else f[entries] for f in fields),
-        )  # fmt: skip
-        doc = np.repeat(np.arange(len(docs)), sizes)
-        return Corpus(batch, self.rows[entries], self.weight[entries], doc, self.labels[entries])
-
-
-class Kind(NamedTuple):
-    """What documents consist of: ``corpus(rng, n_docs, mean_length)``, and how the model sees it."""
-
-    name: str
-    corpus: Callable
-    likelihood: Callable
-    twin: Callable
-
-
-class Prior(NamedTuple):
-    """A prior of documents and, for K topics, its twin."""
-
-    name: str
-    allocation: object
-    twin: Callable
-
-
-def _shares(rng, n_docs, mean_length):
-    """Lengths, of which the third and the last are zero, and topics of the tokens."""
-    lengths = rng.poisson(mean_length, n_docs)
-    if n_docs > 3:
-        lengths[[2, -1]] = 0
-    pi = rng.dirichlet([0.5, 0.35, 0.2], size=n_docs)
-    labels = [rng.choice(3, size=T, p=p) for T, p in zip(lengths, pi, strict=True)]
-    return lengths, np.concatenate(labels).astype(int)
-
-
-def words(rng, n_docs=40, mean_length=40, spread=1.0):
-    """Twelve types, of which each of three topics prefers four; each type once a document, counted."""
-    lengths, labels = _shares(rng, n_docs, mean_length)
-    phi = 0.15 * spread / 12 + (1.0 - 0.15 * spread) * np.kron(np.eye(3), [0.4, 0.3, 0.2, 0.1])
-    tokens = np.array([rng.choice(N_TYPES, p=phi[z]) for z in labels], dtype=int)
-    doc = np.repeat(np.arange(n_docs), lengths)
-    table = np.zeros((n_docs, N_TYPES))
-    np.add.at(table, (doc, tokens), 1.0)
-    doc, types = np.nonzero(table)
-    counts = table[doc, types]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(doc, minlength=n_docs))]).astype(np.int64)
-    batch = DocumentBatch("all", indptr, counts, types.astype(np.int32))
-    # the usual topic of a type: tokens of one type share responsibilities
-    return Corpus(batch, topics.one_hot(types, N_TYPES), counts, doc, types // 4)
-
-
-def rows_of(family):
-    """Documents of rows of a family of the registry of mixtures."""
-
-    def corpus(rng, n_docs=40, mean_length=20, spread=1.0):
-        lengths, labels = _shares(rng, n_docs, mean_length)
-        pool, found = family.rows(rng, 12 * len(labels) + 60, spread)
-        rows = np.empty((len(labels), pool.shape[1]))
-        for k in range(3):
-            rows[labels == k] = pool[found == k][: np.sum(labels == k)]
-        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        doc = np.repeat(np.arange(n_docs), lengths)
-        return Corpus(DocumentBatch("all", indptr, x=rows), rows, np.ones(len(rows)), doc, labels)
-
-    return corpus
-
-
-def _likelihood_of_words(corpus):
-    return MultinomialLikelihood(dirichlet_prior(np.full(N_TYPES, 0.2)), 40.0)
-
-
-def _likelihood_of_rows(family):
-    def likelihood(corpus):
-        moments = column_moments(
-            [Batch(None, corpus.rows)], covariance=family.observation.needs_covariance
-        )
-        return family.observation.bind(moments)
-
-    return likelihood
-
-
-def _named(name):
-    return next(family for family in FAMILIES if family.name == name)
-
-
-KINDS = [
-    Kind("words", words, _likelihood_of_words, lambda lik, prior: DirichletMultinomial(prior.lam)),
-    *(
-        Kind(name, rows_of(_named(name)), _likelihood_of_rows(_named(name)), _named(name).twin)
-        for name in ("full", "bernoulli")
-    ),
-]
-
-PRIORS = [
-    Prior("hdp", HDPDocuments(1.0, 1.0), lambda K: topics.HDP(1.0, 1.0)),
-    Prior("hdp-3", HDPDocuments(3.0, 0.4), lambda K: topics.HDP(3.0, 0.4)),
-    Prior("dirichlet", DirichletDocuments(0.5), lambda K: topics.LDA(0.5, K)),
-    Prior("dirichlet-auto", DirichletDocuments(), lambda K: topics.LDA(None, K)),
-]
-
-
-# ---------------------------------------------------------------------- learners
+from .harness import features_of, random_resp
+from .topic_kinds import Corpus, Kind, Prior
 
 
 class Overheard:
@@ -229,6 +83,19 @@ def topic_learner(
     return followed
 
 
+def soft_resp(rng, n, K):
+    """Responsibilities with many exact zeros."""
+    resp = random_resp(rng, n, K) * (rng.random((n, K)) < 0.6)
+    resp[:, -1] += resp.sum(axis=1) == 0
+    return resp / resp.sum(axis=1, keepdims=True)
+
+
+def documents_of(follow, corpus):
+    """`Documents` of a corpus, as the learner's likelihood takes them."""
+    batch = corpus.batch
+    return batch.documents(0, corpus.n_docs, follow.learner.model.likelihood.prepare)
+
+
 def given(kind, prior, corpus, resp, n_batches=1):
     """`Followed` after a global step on given responsibilities."""
     followed = topic_learner(
@@ -250,210 +117,6 @@ def objective_by_hand(followed, resp, uids):
         resp[:, order], model.sticks,
     )  # fmt: skip
     return sum(terms.values())
-
-
-# ---------------------------------------------------------------------- the shadow
-
-
-class _Recorder:
-    """Observer that keeps the responsibilities of a batch."""
-
-    def __init__(self):
-        self.blocks = []
-
-    def observe(self, block):
-        assert block.first == sum(len(b.docs) for b in self.blocks)
-        self.blocks.append(block)
-
-    def close(self, batch_id, bag):
-        pass
-
-
-class TopicShadow:
-    """Follows the learner of a `Followed` from now on; keeps all responsibilities.
-
-    What the local step finds is taken from the learner, as blocks show it; every sum, and every
-    replacement of components, is made here anew.
-
-    Attributes
-    ----------
-    resp, uids : dict
-        Batch id -> responsibilities (n, K), and components of their columns.
-    lap_values, step_values : list
-        The objective after each lap, and pairs around each global step of a visit.
-    end_values : list
-        Pairs of it around the end of each lap without adoptions.
-    verdicts : list
-        Pairs around each trial accepted, settled.
-    unsettled : list
-        Nats by which the totals that trials were judged against are short of being settled.
-    accepted : list of str
-        Kinds of trials carried out.
-    retired : list
-        Uids that adoptions put out of use, lap by lap.
-    n_retired : int
-        Over all laps.
-    taken_back : int
-        Laps.
-    """
-
-    def __init__(self, followed):
-        self.followed, self.learner = followed, followed.learner
-        self.resp, self.uids, self.lap_values = {}, {}, []
-        self.step_values, self.end_values, self.verdicts, self.accepted = [], [], [], []
-        self.unsettled = []
-        self.retired, self.n_retired, self.taken_back = [], 0, 0
-        self.batches = {b.batch_id: b for b in followed.source.batches()}
-        learner = self.learner
-        self._begin, self._visit, self._end = learner.begin_lap, learner.visit, learner.end_lap
-        self._judge = learner.scheduler.judge
-        learner.begin_lap, learner.visit = self.begin_lap, self.visit
-        learner.end_lap, learner.scheduler.judge = self.end_lap, self.judge
-
-    # ------------------------------------------------------------------ what the learner does
-
-    def begin_lap(self, *args, **kwargs):
-        learner = self.learner
-        self._before = learner.memo, dict(self.resp), dict(self.uids)
-        self._objective_before = learner.lower_bound if len(learner.memo) else None
-        self._begin(*args, **kwargs)
-        self._visiting = None
-        self._deletes = {}
-        for trial in learner.scheduler.trials:
-            if trial.kind == "delete":
-                self._overhear(trial)
-
-    def _overhear(self, trial):
-        """Note what a delete's restricted local steps find, batch by batch."""
-        likelihood, observe = self.learner.model.likelihood, trial.observe
-
-        def overheard(block):
-            likelihood.resp.clear()
-            observe(block)
-            found = self._deletes.setdefault((id(trial), self._visiting), [])
-            found.extend(likelihood.resp)
-
-        trial.observe = overheard
-
-    def visit(self, batch, **kwargs):
-        learner, recorder = self.learner, _Recorder()
-        learner._observers.append(recorder)
-        uids, model, self._visiting = learner.totals.uids.copy(), learner.model, batch.batch_id
-        self._visit(batch, **kwargs)
-        learner._observers.remove(recorder)
-        blocks = recorder.blocks
-        assert all(np.array_equal(block.uids, uids) for block in blocks)
-        self.resp[batch.batch_id] = np.concatenate([block.resp for block in blocks]).astype(float)
-        self.uids[batch.batch_id] = uids
-        if model.uids == learner.model.uids and model.sticks is not None:
-            self.step_values.append((model.elbo(learner.totals), learner.lower_bound))
-
-    def end_lap(self, *args, **kwargs):
-        learner = self.learner
-        memo, adopting = learner.memo, learner._before is not None
-        self.retired = [t.target for t in learner.scheduler.adoptions if t.retires and adopting]
-        before = learner.lower_bound
-        lap = self._end(*args, **kwargs)
-        if learner.memo is not memo:
-            _, self.resp, self.uids = self._before
-            self.retired, self.taken_back = [], self.taken_back + 1
-        self.n_retired += len(self.retired)
-        self.lap_values.append(lap.lower_bound)
-        if not adopting:
-            self.end_values.append((before, lap.lower_bound))
-        return lap
-
-    def judge(self, model, totals, memo):
-        if len(self.learner.scheduler.trials) > len(self.learner.scheduler.adoptions):
-            self.unsettled.append(self.settled(model, totals) - model.elbo(totals))
-        verdict = self._judge(model, totals, memo)
-        values = [self.settled(model, totals)] if verdict.accepted else []
-        for trial in verdict.accepted:
-            totals = totals.replaced(trial.removed, self.implied(trial))
-            values.append(self.settled(model, totals))
-            for name in self.resp:
-                columns = self.successors(name, trial)
-                if columns is not None:
-                    old = np.isin(self.uids[name], trial.removed)
-                    self.resp[name] = np.hstack([self.resp[name][:, ~old], columns])
-                    self.uids[name] = np.concatenate([self.uids[name][~old], trial.created])
-            self.accepted.append("undo" if isinstance(trial, UndoTrial) else trial.kind)
-        self.verdicts += pairwise(values)
-        return verdict
-
-    @staticmethod
-    def settled(model, totals):
-        """The objective at the best sticks: of the order given, of that by mass, and by weight."""
-        weights = model.allocation.weights(model.updated(totals).sticks)
-        orders = np.arange(len(weights)), np.argsort(-totals.n), np.argsort(-weights)
-        ordered = [totals.take(order) for order in orders]
-        return max(model.updated(other).elbo(other) for other in ordered)
-
-    # ------------------------------------------------------------------ replacements
-
-    def successors(self, name, trial):
-        """Responsibilities (n, J) of a trial's created components, None if it did not see the batch.
-
-        A union holds its members'. In documents that use a delete's target, what they have of it and
-        of the absorbers is shared out by the local step that was overheard; others keep what they
-        have.
-        """
-        batch, uids, resp = self.batches[name], self.uids[name].tolist(), self.resp[name]
-        if trial.kind != "delete":
-            return resp[:, np.isin(uids, trial.removed)].sum(axis=1, keepdims=True)
-        if name not in trial.seen:
-            return None
-        absorbers = [uid for uid in trial.removed if uid != trial.target]
-        new = resp[:, [uids.index(uid) for uid in absorbers]].copy()
-        n_docs = len(batch.indptr) - 1
-        doc = np.repeat(np.arange(n_docs), np.diff(batch.indptr))
-        target = weight_of(batch) * resp[:, uids.index(trial.target)]
-        using = np.bincount(doc, target, minlength=n_docs) > 0
-        found = self._deletes.get((id(trial), name), [])
-        if found:
-            new[using[doc]] = np.concatenate(found)
-        return new
-
-    def implied(self, trial):
-        """`StatBag` of a trial's created components over all batches that it saw."""
-        created = np.array(trial.created)
-        out = StatBag.zeros(created, self.learner.totals.s.shape[1])
-        for name, batch in self.batches.items():
-            columns = self.successors(name, trial) if name in self.resp else None
-            if columns is not None:
-                out = out.add(bag_of(self.followed, batch, columns, created))
-        return out
-
-    # ------------------------------------------------------------------ what should be
-
-    def bag(self, name):
-        """`StatBag` of a batch from its responsibilities."""
-        return bag_of(self.followed, self.batches[name], self.resp[name], self.uids[name])
-
-    def totals(self, names=None):
-        """Sum of the batches ``names``, or of all, as the learner's components."""
-        uids = self.learner.totals.uids
-        out = StatBag.zeros(uids, self.learner.totals.s.shape[1])
-        for name in self.resp if names is None else names:
-            out = out.add(self.bag(name).aligned(uids))
-        return out
-
-    def all_resp(self):
-        """Responsibilities (n, K) of the corpus, as the learner's components, in order."""
-        uids = self.learner.totals.uids.tolist()
-        out = []
-        for name in range(len(self.followed.source)):
-            here = self.uids[name].tolist()
-            resp = np.zeros((len(self.resp[name]), len(uids)))
-            for k, uid in enumerate(uids):
-                if uid in here:
-                    resp[:, k] = self.resp[name][:, here.index(uid)]
-            out.append(resp)
-        return np.concatenate(out)
-
-    def objective(self):
-        """By hand, from all responsibilities, at the learner's sticks."""
-        return objective_by_hand(self.followed, self.all_resp(), self.learner.totals.uids)
 
 
 def weight_of(batch):

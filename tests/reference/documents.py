@@ -29,12 +29,16 @@ class Local(NamedTuple):
 
 
 def score(log_table, c, prior, shares):
-    """``sum c r (log table - log r)`` and the Dirichlet terms with theta = N + a; (5.40)."""
-    counts = c @ shares
+    """``sum c r (log table - log r)`` and the Dirichlet terms with theta = N + a; (5.40).
+
+    Topics without prior are out.
+    """
+    counts, used = c @ shares, prior > 0
+    assert np.all(counts[~used] == 0)
     positive = shares > 0
     r, gain = shares[positive], log_table[positive]
     each = np.broadcast_to(c[:, np.newaxis], shares.shape)[positive]
-    terms = gammaln(counts + prior) - gammaln(prior)
+    terms = gammaln(counts[used] + prior[used]) - gammaln(prior[used])
     return np.sum(each * r * (gain - np.log(r))) + np.sum(terms)
 
 

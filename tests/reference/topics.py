@@ -27,41 +27,6 @@ def document_counts(resp, weight, doc, n_docs):
     return out
 
 
-# ---------------------------------------------------------------------- one document
-
-
-def best_shares(log_lik, prior, counts):
-    """(5.43)-(5.45): shares (n, K) of the entries given N_k; topics without prior are out."""
-    with np.errstate(divide="ignore"):
-        log_pi = np.where(counts + prior > 0, digamma(np.maximum(counts + prior, 1e-300)), -np.inf)
-    return mixtures.responsibilities(log_lik + log_pi)[0]
-
-
-def document_objective(log_lik, weight, prior, resp):
-    """(5.40) at the best theta, but for what depends on the document's length alone."""
-    n = weight @ resp
-    data = np.sum(weight[:, np.newaxis] * np.where(resp > 0, resp * log_lik, 0.0))
-    used = prior > 0
-    assert np.all(n[~used] == 0)
-    doc = np.sum(gammaln(n[used] + prior[used]) - gammaln(prior[used]))
-    return data + mixtures.entropies(resp, weight).sum() + doc
-
-
-def document_step(log_lik, weight, prior, start=None, max_iter=100, tol=0.05):
-    """Alg. 5.1 from ``start`` or cold; returns the shares."""
-    if start is None:
-        resp, _ = mixtures.responsibilities(log_lik + np.log(prior))
-        start = weight @ resp
-    for _ in range(max_iter):
-        resp = best_shares(log_lik, prior, start)
-        counts = weight @ resp
-        change = np.abs(counts - start).max()
-        start = counts
-        if change < tol:
-            break
-    return resp
-
-
 # ---------------------------------------------------------------------- priors of documents
 
 

@@ -1,0 +1,144 @@
+"""Counts of documents as global steps see them, and sums over them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from .._kernels import _topics
+
+# Least value of alpha pi_k beside a count: digamma stays finite, and lnG(N + a) is as for a = 0.
+TINY = 1e-290
+
+
+class CountColumns(NamedTuple):
+    """What a global step knows of the documents: how much each of them uses each topic."""
+
+    values: np.ndarray  # (nnz,) float64 > 0: N_dk where topic k is used, grouped by topic
+    indptr: np.ndarray  # (K + 1,) intp: values[indptr[k]:indptr[k + 1]] belong to topic k
+    weight: np.ndarray | None  # (nnz,) weight of each value's document; None if all are 1
+    n_docs: float  # weighted number of documents: the sum of lengths[1]
+    lengths: tuple[np.ndarray, np.ndarray]  # (m,) lengths T, (m,) weighted counts of documents
+
+    # An empty document may be left out, of n_docs and lengths both. It never raises the objective,
+    # in which it has no part but the gap of the surrogate bound.
+
+
+def count_terms(values, indptr, a, weight=None):
+    """Sums over the documents that use a topic, one for each topic.
+
+    Equivalent to ``sum_d w_d lnG(N_dk + a_k)`` and ``sum_d w_d psi(N_dk + a_k)``.
+
+    Parameters
+    ----------
+    values : ndarray, shape (nnz,)
+        Counts, grouped by topic.
+    indptr : ndarray, shape (K + 1,)
+        Where the topics begin in ``values``.
+    a : ndarray, shape (K,)
+        What is added to each count of a topic.
+    weight : ndarray, shape (nnz,), or None
+        Weights of the documents.
+
+    Returns
+    -------
+    lgamma_sums, digamma_sums : ndarray, shape (K,)
+    """
+    lgamma_sums, digamma_sums = np.empty(len(a)), np.empty(len(a))
+    _topics.count_terms(values, indptr, a, lgamma_sums, digamma_sums, 1, weight)
+    return lgamma_sums, digamma_sums
+
+
+def group_sums(x, indptr, weight=None):
+    """Sums (K,) of the weighted entries of each group; 0 for an empty one."""
+    out = np.zeros(len(indptr) - 1)
+    used = np.diff(indptr) > 0  # reduceat takes an empty group for one entry
+    if used.any():
+        out[used] = np.add.reduceat(x if weight is None else x * weight, indptr[:-1][used])
+    return out
+
+
+def documents_using(columns):
+    """Weighted number D_k of documents that use each topic, shape (K,)."""
+    if columns.weight is None:
+        return np.diff(columns.indptr).astype(float)
+    return group_sums(columns.weight, columns.indptr)
+
+
+def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
+    """Change of the documents' terms of the objective if two topics were one, with pi added up.
+
+    Equivalent to, for each pair (A, B) and with ``c = a_A + a_B``::
+
+        sum_d [lnG(N_dA + N_dB + c) - lnG(c)] - [lnG(N_dA + a_A) - lnG(a_A)]
+              - [lnG(N_dB + a_B) - lnG(a_B)].
+
+    Documents that use neither topic add nothing. That is with the exact normaliser of Dir(alpha
+    pi). The objective of the HDP has the bound (5.23) instead, in which a union also gains
+    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in every document of ``n_docs``.
+
+    Parameters
+    ----------
+    pairs : ndarray, shape (P, 2)
+        Topics A and B, different ones.
+    docs : ndarray of int, shape (nnz,)
+        The document of each of ``columns.values``; once at most in each topic.
+    columns : CountColumns
+        Counts of the documents; documents are weighted as they say.
+    a : ndarray, shape (K,)
+        Parameters of the documents' prior, as from ``prior``.
+    n_docs : float or None, default=None
+        Weighted number of documents, for the gain under the bound; None for the exact one.
+    union : float or None, default=None
+        The parameter c of every union, if it is not the sum.
+
+    Returns
+    -------
+    ndarray, shape (P,)
+        In nats.
+    """
+    values, indptr, weight = columns.values, columns.indptr, columns.weight
+    a = np.maximum(a, TINY)
+    first, second = np.asarray(pairs, dtype=np.intp).reshape(-1, 2).T
+    union = a[first] + a[second] if union is None else np.full(len(first), union)
+    using = documents_using(columns)
+    alone = count_terms(values, indptr, a, weight)[0] - using * gammaln(a)
+    gain = -alone[first] - alone[second]
+
+    def sums(x, entries, sizes, c):
+        ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return count_terms(x, ends, c, None if weight is None else weight[entries])[0]
+
+    in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of all documents, for one A at a time
+    for topic in np.unique(first):
+        partners = np.flatnonzero(first == topic)
+        c, n_partners = union[partners], len(partners)
+        of_a = np.arange(indptr[topic], indptr[topic + 1])
+        in_first[docs[of_a]] = values[of_a]
+        # All documents of A as if without B, then what changes in each document of B.
+        each_a, sizes = np.tile(of_a, n_partners), np.full(n_partners, len(of_a))
+        gain[partners] += sums(values[each_a], each_a, sizes, c) - using[topic] * gammaln(c)
+        of_b, sizes = _ranges(indptr[second[partners]], indptr[second[partners] + 1])
+        n_a = in_first[docs[of_b]]
+        gain[partners] += sums(n_a + values[of_b], of_b, sizes, c) - sums(n_a, of_b, sizes, c)
+        in_first[docs[of_a]] = 0.0
+    if n_docs is not None:
+        gain += n_docs * (gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second]))
+    return gain
+
+
+def _ranges(starts, stops):
+    """Indices of all the ranges, one after the other, and the length of each range."""
+    sizes = stops - starts
+    ends = np.cumsum(sizes)
+    return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes
+
+
+def dirichlet_rises(counts, a):
+    """Sum over documents of the log probability of counts (n, K) under Dir(a), ordered tokens."""
+    total, whole = counts.sum(axis=1), a.sum()
+    a = np.maximum(a, TINY)
+    rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum()
+    return rises - np.sum(gammaln(total + whole) - gammaln(whole))

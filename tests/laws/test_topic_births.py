@@ -1,0 +1,68 @@
+"""Laws of what topics are born with."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_bnp.core.corpus import EVERYTHING
+from sklearn_bnp.core.streaming import stream_batch
+from sklearn_bnp.core.topic_initialize import with_total
+from sklearn_bnp.proposals.merge import Merge
+from sklearn_bnp.proposals.topic_birth import TopicBirth, _broader
+
+from .topic_harness import topic_learner
+from .topic_kinds import KINDS, PRIORS
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_broader_topics_are_the_same_corpus(share):
+    """Masses and the sum of all stay; a share of each topic has the proportions of that sum."""
+    s = with_total(np.random.default_rng(0).gamma(0.2, size=(4, 7)))
+    out = _broader(s, share)
+    assert_allclose(out.sum(axis=0), s.sum(axis=0), rtol=1e-13)
+    assert_allclose(out[:, -1], s[:, -1], rtol=1e-13)
+    corpus = s.sum(axis=0) / s[:, -1].sum()
+    assert_allclose(out / s[:, -1:], (1 - share) * s / s[:, -1:] + share * corpus, rtol=1e-12)
+
+
+def stream(seed, **settings):
+    """`Followed` of words in six batches, and for each epoch adoptions planned at its end and the ELBO."""
+    corpus = KINDS[0].corpus(np.random.default_rng(seed), 60)
+    proposals = [TopicBirth(min_tokens=20), Merge(max_members=2)]
+    follow = topic_learner(
+        KINDS[0], PRIORS[0], corpus, 1, proposals=proposals, n_batches=6, **settings
+    )
+    epochs = []
+    for _ in range(6):
+        for batch in follow.source.batches():
+            stream_batch(follow.learner, batch)
+        epochs.append((follow.learner.scheduler.adoptions, follow.learner.lower_bound))
+    return follow, epochs
+
+
+@pytest.mark.parametrize("max_components", [np.inf, 3])
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_topics_of_a_corpus_that_has_grown_are_made_anew(seed, max_components):
+    """Once, all together, when it has been seen as a whole; what does not pay is taken back."""
+    follow, epochs = stream(seed, max_components=max_components)
+    values = np.array([value for _, value in epochs])
+    assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
+    anew = [i for i, (trials, _) in enumerate(epochs) if any(not t.created for t in trials)]
+    assert anew == [1]
+    first, *others = epochs[1][0]
+    assert 2 <= len(first.created) <= max_components
+    assert len(others) > 0 and all(t.retires and not t.created for t in others)
+    assert_allclose(first.seeds.s[:, -1].sum(), follow.corpus.weight.sum(), rtol=0.05)
+    assert not {t.target for t in epochs[1][0]} & set(first.created)
+
+
+def test_topics_are_not_made_anew_in_fits():
+    """Their corpus does not grow."""
+    birth, corpus = TopicBirth(min_tokens=20), KINDS[0].corpus(np.random.default_rng(3), 60)
+    for n_components in (1, 4):
+        follow = topic_learner(
+            KINDS[0], PRIORS[0], corpus, n_components, proposals=[birth], n_batches=3
+        )
+        for _ in range(4):
+            follow.learner.run_lap(follow.source)
+            assert EVERYTHING not in birth.wants(follow.learner.totals)

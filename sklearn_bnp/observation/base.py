@@ -76,7 +76,13 @@ class ObservationModel(BaseEstimator, ABC):
         return 0
 
     def for_sequences(self):
-        """The model with defaults that suit rows of sequences, which are like the rows before them."""
+        """The model with defaults that suit rows of sequences, which are like the rows before them.
+
+        Returns
+        -------
+        observation : ObservationModel
+            This one, where nothing has to change.
+        """
         return self
 
     @abstractmethod

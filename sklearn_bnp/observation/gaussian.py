@@ -172,7 +172,7 @@ class GaussianObservation(ObservationModel):
         return step
 
     def for_sequences(self):
-        """The model with defaults that suit rows of sequences."""
+        """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
         if self.covariance_prior is not None:
             return self
         return clone(self).set_params(covariance_prior="data")

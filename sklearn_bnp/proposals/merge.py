@@ -10,7 +10,8 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._entropies import union_entropies
 from .affinity import nearest, reassignment_loss
 from .agglomeration import agglomerate
-from .base import Failures, Proposal, UnionTrial
+from .base import Proposal, UnionTrial
+from .failures import Failures
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..core.transitions import Transitions
-from .base import AdoptTrial, Failures, Proposal
+from .base import AdoptTrial, Proposal
+from .failures import Failures
 from .nested_chain import NestedChain
 from .state_creation import create_states
 
@@ -105,16 +106,9 @@ class StateBirth(Proposal):
             self._gains[uid] = creation.gain
             scale = n / sample.total
             counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
-            trials.append(
-                AdoptTrial(
-                    self.kind,
-                    uid,
-                    created,
-                    scale * creation.s,
-                    retires=True,
-                    docs=Transitions(created, counts),
-                )  # fmt: skip
-            )
+            links = Transitions(created, counts)
+            seeds = scale * creation.s
+            trials.append(AdoptTrial(self.kind, uid, created, seeds, retires=True, docs=links))
         self._resting = len(trials) > 0
         return trials
 

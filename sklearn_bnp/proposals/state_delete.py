@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..core.stats import SplitEdit
-from .base import Failures, Proposal, Trial
+from .base import Proposal, Trial
+from .failures import Failures
 
 
 class DeleteTrial(Trial):

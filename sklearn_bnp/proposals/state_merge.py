@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
 from ..core.stats import GroupsEdit, union_rows
-from .base import Failures, Proposal, Trial
+from .base import Proposal, Trial
+from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6

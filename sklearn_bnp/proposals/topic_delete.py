@@ -11,7 +11,8 @@ from ..core.corpus import Settings
 from ..core.document_counts import DocumentCounts, Part
 from ..core.stats import SplitEdit, StatBag
 from .affinity import reassignment_loss
-from .base import Failures, Proposal, Trial
+from .base import Proposal, Trial
+from .failures import Failures
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.

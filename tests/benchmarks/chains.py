@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ def null(seed: int = 0, *, n_features: int = 3, memory: float = 0.0) -> Sequence
 
 
 def _cut(rows, edges):
-    return [rows[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [rows[a:b] for a, b in pairwise(edges)]
 
 
 def mocap6(*, with_frame_before: bool = True) -> Sequences:

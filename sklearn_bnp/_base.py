@@ -193,9 +193,8 @@ def show_laps(estimator, learner, n_before):
 def totals_without_seeds(learner):
     """Totals in the learner's own order; in mid-lap, components on trial count rows twice."""
     totals = learner.totals
-    for trial in learner.scheduler.adoptions:
-        if np.isin(trial.created, totals.uids).all():
-            totals = totals.less(trial.seeds)
+    for seeds in learner.seeds:
+        totals = totals.less(seeds)
     return totals
 
 

@@ -18,6 +18,9 @@ from .stats import StatBag
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
+# Passes over the data that adopted components may have besides the first, while what the last one
+# gained, so many times, would make up for what is missing.
+_MORE_PASSES = 10
 # Mass under which a component counts as empty: less than a sum over the data can resolve.
 _EMPTY = 1e-8
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
@@ -80,7 +83,7 @@ class Learner:
         self.converged = False
         self.n_steps, self.mass_seen = 0, 0.0  # of the stochastic method
         self._observers, self._seen, self._seconds = [], set(), 0.0
-        self._before = None
+        self._before, self.seeds = None, []
 
     @property
     def lower_bound(self):
@@ -114,15 +117,19 @@ class Learner:
             totals = totals._replace(s=s)
         self._observers = self.scheduler.observers(totals)
         self._seen, self._seconds = set(), 0.0
-        self._before = None
-        adoptions = self.scheduler.adoptions
-        if adoptions:
+        self._before, self.seeds = None, [trial.seeds for trial in self.scheduler.adoptions]
+        if self.seeds:
             self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
-            for trial in adoptions:
-                self.totals = self.totals.concatenated(trial.seeds)
-            retired = {trial.target: trial.created for trial in adoptions if trial.retires}
-            self.model = self.model.adopting(self.totals, retired)
-            self.coef = self.model.coefficients(self.totals)
+            for seeds in self.seeds:
+                self.totals = self.totals.concatenated(seeds)
+            self._adopt()
+
+    def _adopt(self):
+        """The model as it suits the components on trial, and its parameters."""
+        adoptions = self.scheduler.adoptions
+        retired = {trial.target: trial.created for trial in adoptions if trial.retires}
+        self.model = self.model.adopting(self.totals, retired)
+        self.coef = self.model.coefficients(self.totals)
 
     def visit(self, batch, *, update=True):
         """Local and summary step of one batch, increment of the totals, and a global step."""
@@ -203,8 +210,9 @@ class Learner:
 
     def _take_out_seeds(self):
         """Adopted components counted rows twice while the lap went on."""
-        for trial in self.scheduler.adoptions if self._before is not None else ():
-            self.totals = self.totals.less(trial.seeds)
+        for seeds in self.seeds:
+            self.totals = self.totals.less(seeds)
+        self.seeds = []
 
     def _end_adoptions(self):
         """If components were adopted and the objective fell over the lap, take the lap back.
@@ -234,7 +242,23 @@ class Learner:
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)
             self.visit(batch, update=not first)
+        if self._before is not None:
+            self._prolong(source)
         return self.end_lap(propose=propose, first=first, resum=True)
+
+    def _prolong(self, source):
+        """More passes for components on trial, as long as these promise to raise the objective."""
+        self._take_out_seeds()
+        value = self.model.updated(self.totals).elbo(self.totals)
+        for _ in range(_MORE_PASSES):
+            if value > self._before.lower_bound:
+                break
+            self._adopt()
+            for batch in source.batches(self.rng):
+                self.visit(batch)
+            last, value = value, self.model.updated(self.totals).elbo(self.totals)
+            if value + _MORE_PASSES * (value - last) <= self._before.lower_bound:
+                break
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
         """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""

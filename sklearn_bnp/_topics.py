@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from . import _base, _topic_setup, _validation
 from ._corpus import check_corpus, check_same_kind, require_tokens
 from ._topic_predictor import TopicPredictor
-from .core.documents import DocumentSource
+from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
@@ -290,7 +290,7 @@ class HDPTopicVB(TopicPredictor):
             start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
             learner.start(start.s)
             n_batches = _base.number_of_batches(self, corpus.n_documents)
-            source = DocumentSource(start.documents, n_batches)
+            source = GroupSource(start.documents, n_batches)
             _base.fit_learner(self, learner, source)
         _topic_setup.keep_past(learner)
         learner.mass_seen = source.total_weight

@@ -91,6 +91,15 @@ class DocumentBatch(NamedTuple):
         """Slices of at most `BLOCK_ROWS` entries."""
         return even_slices(self.n_entries)
 
+    def part(self, batch_id, first, last):
+        """The documents from ``first`` to before ``last``, under a name."""
+        indptr = self.indptr[first : last + 1]
+        rows = slice(int(indptr[0]), int(indptr[-1]))
+        fields = (self.counts, self.indices, self.x, self.resp)
+        return DocumentBatch(
+            batch_id, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
+        )
+
     def documents(self, first, last, prepare):
         """`Documents` from ``first`` to before ``last``; rows go through ``prepare``."""
         indptr = self.indptr[first : last + 1]
@@ -106,60 +115,6 @@ class DocumentBatch(NamedTuple):
     def cuts(self, n_entries):
         """Positions that cut the documents into blocks of about so many entries."""
         return group_cuts(self.indptr, n_entries)
-
-
-class DocumentSource:
-    """Consecutive documents of a corpus in batches, visited in random order."""
-
-    def __init__(self, corpus, n_batches):
-        self.corpus = corpus
-        self.edges = np.linspace(0, self.n_rows, min(n_batches, self.n_rows) + 1).astype(int)
-
-    def __len__(self):
-        return len(self.edges) - 1
-
-    @property
-    def n_rows(self):
-        """Documents."""
-        return len(self.corpus.indptr) - 1
-
-    @property
-    def rows_in_memory(self):
-        return self.n_rows
-
-    @property
-    def total_weight(self):
-        """Tokens."""
-        return self.corpus.total_weight
-
-    @property
-    def resp(self):
-        return self.corpus.resp
-
-    def batch(self, i):
-        corpus, indptr = self.corpus, self.corpus.indptr[self.edges[i] : self.edges[i + 1] + 1]
-        rows = slice(int(indptr[0]), int(indptr[-1]))
-        fields = (corpus.counts, corpus.indices, corpus.x, corpus.resp)
-        return DocumentBatch(
-            i, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
-        )
-
-    def batches(self, rng=None):
-        """All batches, in random order if an rng is given."""
-        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
-        return (self.batch(i) for i in order)
-
-    def shuffled(self, rng):
-        """The batches, in random order: documents are not drawn one by one."""
-        return self.batches(rng)
-
-    def without_responsibilities(self):
-        """The same batches, to be given responsibilities by local steps."""
-        if self.resp is None:
-            return self
-        source = DocumentSource(self.corpus._replace(resp=None), len(self))
-        source.edges = self.edges
-        return source
 
 
 def document_pass(batch, likelihood, params, uids, observers, old, settings):

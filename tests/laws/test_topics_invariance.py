@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.core.corpus import Documents, Settings
 from sklearn_bnp.core.document_counts import DocumentCounts
-from sklearn_bnp.core.documents import DocumentBatch, DocumentSource
+from sklearn_bnp.core.documents import DocumentBatch
+from sklearn_bnp.core.groups import GroupSource
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.topic_model import LocalSchedule
 from sklearn_bnp.proposals.merge import Merge
@@ -157,7 +158,7 @@ def test_empty_documents_change_nothing(kind, prior, n_batches):
 
 def test_batch_of_empty_documents(kind, prior):
     corpus = kind.corpus(np.random.default_rng(18), 10)
-    empty = DocumentSource(corpus.batch._replace(indptr=np.zeros(4, dtype=np.int64)), 1).batch(0)
+    empty = GroupSource(corpus.batch._replace(indptr=np.zeros(4, dtype=np.int64)), 1).batch(0)
     follow = topic_learner(
         kind, prior, corpus, 3, proposals=[Merge(max_members=2), TopicDelete(), TopicBirth()]
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sklearn_bnp.core.document_collector import DocumentCollector
 from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
-from sklearn_bnp.core.documents import DocumentSource
+from sklearn_bnp.core.groups import GroupSource
 from sklearn_bnp.core.learner import Learner
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.topic_model import LocalSchedule, TopicModel
@@ -39,7 +39,7 @@ class Followed(NamedTuple):
     """A learner before its first lap, the batches that it is to visit, and the corpus."""
 
     learner: Learner
-    source: DocumentSource
+    source: GroupSource
     corpus: Corpus
     kind: Kind
     prior: Prior
@@ -73,7 +73,7 @@ def topic_learner(
         model, list(proposals), np.random.RandomState(seed), max_components=max_components,
         collector_type=DocumentCollector,
     )  # fmt: skip
-    source = DocumentSource(corpus.batch, n_batches)
+    source = GroupSource(corpus.batch, n_batches)
     followed = Followed(learner, source, corpus, kind, prior)
     if resp is None:
         concentration = 0.5 * np.arange(1, n_components + 1)

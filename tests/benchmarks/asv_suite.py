@@ -14,10 +14,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp._kernels import _entropies, _gaussian
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp._kernels import _entropies, _forward_backward, _gaussian
 from sklearn_bnp._kernels import _responsibilities as kernel
+from sklearn_bnp._kernels._chain_entropies import coarse_entropies
 
+from .chains import toy
+from .corpora import lda
 from .generators import Dataset, gaussians, toy_patches
 
 TINY = {"n_rows": 200, "n_components": 3}
@@ -28,7 +31,7 @@ def arms(n_rows: int) -> Dataset:
     return gaussians(0, "arms", n_rows, 2, 8, separation=6.0, condition=100.0)
 
 
-def fit(model: DPMixtureVB, X) -> DPMixtureVB:
+def fit(model, X):
     """The model fitted; whether it has converged is no matter of speed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -98,6 +101,68 @@ class SmallMatrices:
 
     def time_inverses(self, n_features):
         _gaussian.spd_inverse(self.a.copy(), self.log_det)
+
+
+class Chains:
+    """Forward-backward, one long sequence and short ones, and the entropies of chains with pairs joined."""
+
+    params = ([1, 20],)
+    param_names = ("n_sequences",)
+    n_rows, n_components = 20_000, 50
+
+    def setup(self, n_sequences):
+        rng = np.random.default_rng(0)
+        n, K = self.n_rows, self.n_components
+        self.table = np.exp(-rng.exponential(8.0, size=(n, K)))
+        self.trans = rng.dirichlet(np.full(K, 0.5), size=K) + np.eye(K)
+        self.first = np.full((n_sequences, K), 1.0 / K)
+        self.indptr = np.linspace(0, n, n_sequences + 1).astype(np.int64)
+        self.scale, self.data = np.empty(n), np.empty(n_sequences)
+        self.maps = np.tile(np.arange(K, dtype=np.intp), (K // 2, 1))
+        self.maps[np.arange(K // 2), 2 * np.arange(K // 2) + 1] = 2 * np.arange(K // 2)
+        self.resp = self.table.copy()
+        _forward_backward.forward(self.resp, self.indptr, self.first, self.trans, self.scale, 1)
+        self.alpha = self.resp.copy()
+        self._backward(self.resp)
+
+    def _backward(self, table):
+        counts = np.zeros_like(self.trans)
+        _forward_backward.backward(
+            table, self.indptr, self.first, self.trans, self.scale, None, counts, None, None,
+            self.data, 1,
+        )  # fmt: skip
+
+    def time_forward_backward(self, n_sequences):
+        table = self.table.copy()
+        _forward_backward.forward(table, self.indptr, self.first, self.trans, self.scale, 1)
+        self._backward(table)
+
+    def time_coarse_entropies(self, n_sequences):
+        out = np.empty(len(self.maps))
+        coarse_entropies(self.alpha, self.resp, self.indptr, self.trans, self.maps, out, 1)
+
+
+class FitOthers:
+    """Fits of topics and of sequences from one component."""
+
+    params = (["topics", "sequences"],)
+    param_names = ("model",)
+    timeout = 300
+    n_rows = 6_000
+
+    def setup(self, model):
+        if model == "topics":
+            self.X = lda(0, n_topics=8, n_docs=self.n_rows // 20, V=200, n_tokens=60).train
+            self.model = HDPTopicVB(random_state=0, max_iter=15)
+        else:
+            self.X = toy(0, n_sequences=4, length=self.n_rows // 4).sequences
+            self.model = HDPHMMVB(random_state=0, max_iter=15)
+
+    def time_fit(self, model):
+        fit(self.model, self.X)
+
+    def peakmem_fit(self, model):
+        fit(self.model, self.X)
 
 
 class Fit:

@@ -40,7 +40,8 @@ def test_nothing_is_left_out():
     """Kernels, both toys of the thesis, predictions; seconds and memory."""
     assert {name for _, name, _ in BENCHMARKS} >= {
         "time_local_step", "time_summary_step", "time_union_entropies", "time_inverses",
-        "time_forward_backward", "time_coarse_entropies", "time_fit", "peakmem_fit", "time_method", "peakmem_method",
+        "time_forward_backward", "time_coarse_entropies", "time_fit", "peakmem_fit",
+        "time_method", "peakmem_method",
     }  # fmt: skip
     methods = [name for c in SUITE for name in vars(c) if not name.startswith("_")]
     known = {"setup", "teardown", "params", "param_names", "timeout", *asv_suite.TINY}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .sequences import LOG_FLOOR, ChainParams, local_step, sequence_pass, summary
+from .stick_order import in_order_of_weights
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40
@@ -105,23 +106,7 @@ class SequenceModel(NamedTuple):
         sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
 
-    def in_order(self, totals):
-        """Totals with the states in the order that suits the sticks, and the model for them.
-
-        That is by decreasing weight, if it is not worse than the order that they are in.
-        """
-        model = self.updated(totals)
-        if len(totals.uids) < 2:
-            return totals, model
-        order = np.lexsort((-totals.n, -model.allocation.weights(model.sticks)))
-        if np.all(np.diff(order) > 0):
-            return totals, model
-        other = totals.take(order)
-        there = model.updated(other)
-        here = model.allocation_term(totals)
-        if there.allocation_term(other) >= here - 1e-12 * abs(here):
-            return other, there
-        return totals, model
+    in_order = in_order_of_weights
 
     def adopting(self, totals, retired):
         """The model for a lap with states on trial: sticks from masses, some states out."""

@@ -99,6 +99,14 @@ class StatBag(NamedTuple):
         )
 
 
+def added_up(bags):
+    """Sum of one bag or more, which list the same components."""
+    out, *others = bags
+    for bag in others:
+        out = out.add(bag)
+    return out
+
+
 class SplitEdit(NamedTuple):
     """Accepted: components ``removed`` were replaced by ``created`` on the batches that were seen.
 

@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..core.stats import SplitEdit
+from ..core.stats import SplitEdit, added_up
 from .base import Proposal, Trial
 from .failures import Failures
 
@@ -38,9 +38,7 @@ class DeleteTrial(Trial):
 
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``, of whose entropy only the change is kept."""
-        total = self._blocks[0]
-        for more in self._blocks[1:]:
-            total = total.add(more)
+        total = added_up(self._blocks)
         change = np.zeros(len(total.uids))
         change[0] = total.docs.entropy - bag.docs.entropy
         self.rows[batch_id] = total._replace(entropy=change, docs=total.docs._replace(entropy=0.0))
@@ -55,11 +53,7 @@ class DeleteTrial(Trial):
         """Statistics of the others afterwards; None if not all batches were observed."""
         if rest is not None and rest.n.sum() > 0:
             return None
-        bags = list(self.rows.values())
-        out = bags[0]
-        for bag in bags[1:]:
-            out = out.add(bag)
-        return out
+        return added_up(self.rows.values())
 
     def edit(self):
         return SplitEdit(self.removed, self.created, self.rows)

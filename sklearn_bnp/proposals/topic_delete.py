@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..core.corpus import Settings
 from ..core.document_counts import DocumentCounts, Part
-from ..core.stats import SplitEdit, StatBag
+from ..core.stats import SplitEdit, StatBag, added_up
 from .affinity import reassignment_loss
 from .base import Proposal, Trial
 from .failures import Failures
@@ -80,11 +80,7 @@ class DeleteTrial(Trial):
         """Statistics of the absorbers afterwards; None if batches were not observed that use the topic."""
         if rest is not None and rest.n.sum() > 0:
             return None
-        bags = list(self.rows.values())
-        out = bags[0]
-        for bag in bags[1:]:
-            out = out.add(bag)
-        return out
+        return added_up(self.rows.values())
 
     def edit(self):
         return SplitEdit(self.removed, self.created, self.rows)

@@ -14,7 +14,7 @@ cancelled against those of unused transitions. Under stickiness the diagonal has
 alpha pi_k + kappa)`` in place of h. What is left of the bound (6.30) there is ``E[log(alpha pi_k +
 kappa)]``, for which there are two bounds. The chord (6.31) is linear in pi_k; it replaces the
 logarithms of the diagonal, so that ``n_ones = K`` and ``n_zeros = K (K + 1 - k) + 1``: (6.33) is off
-by one here (doc/formulas_errata.rst). Or kappa is left out, ``log(alpha pi_k)``: the better one for a
+by one here (doc/formulas_chains.rst). Or kappa is left out, ``log(alpha pi_k)``: the better one for a
 kappa that is small beside alpha pi_k, and the only one for kappa = 0, where ``n_ones = K + 1`` and
 ``n_zeros = (K + 1) (K + 1 - k)``. The objective is the greater of the two, so that it is
 continuous at kappa = 0.

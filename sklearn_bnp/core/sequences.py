@@ -5,7 +5,8 @@ exp(C_tk)`` of which each row is divided by a number, weights ``A_jl = exp(E[log
 normaliser Z of their products over all paths, the entropy of the posterior is ``log Z - sum r C - sum M
 E[log pi]`` with the same scaled rows in C and Z, so that nothing of size T x K x K is ever held. B
 and A are floored at e^-200 of the largest, in the entropy as in the posterior: it is then the exact
-entropy of the posterior that was found, whatever likelihood gave it.
+entropy of the posterior that was found, whatever likelihood gave it. Symbols are those of
+``doc/formulas_chains.rst``.
 """
 
 from __future__ import annotations

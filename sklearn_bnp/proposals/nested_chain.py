@@ -13,7 +13,7 @@ Design note
     entropy of the chain with states renamed, rows one by one give a fair guess at a tenth of the
     cost. What is chosen so is then judged by a pass.
 
-Symbols are those of ``doc/formulas.rst``; source: Hughes (2016), Sec. 6.5.2.
+Symbols are those of ``doc/formulas_chains.rst``; source: Hughes (2016), Sec. 6.5.2.
 """
 
 from __future__ import annotations

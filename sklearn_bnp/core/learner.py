@@ -208,6 +208,16 @@ class Learner:
         self._observers, self._seen = [], set()
         return lap
 
+    def abandon_lap(self):
+        """End a lap that broke off: without trials, and without components on trial."""
+        if self._before is not None:
+            before = self._before
+            self.totals, self.memo, self.model = before.totals, before.memo, before.model
+        self._before, self.seeds = None, []
+        self.scheduler.drop_trials()
+        if len(self.memo):
+            self.end_lap(propose=False)
+
     def _take_out_seeds(self):
         """Adopted components counted rows twice while the lap went on."""
         for seeds in self.seeds:
@@ -272,7 +282,7 @@ class Learner:
                 retried = False
                 continue
             gain = lap.lower_bound - self.history[-2].lower_bound
-            if gain >= tol * n or self.scheduler.trials:
+            if gain >= tol * n or self.scheduler.has_plans:
                 continue
             if retried or not self.scheduler.proposals:
                 self.converged = True
@@ -304,4 +314,5 @@ class Learner:
         return Context(
             self.model, self.totals, samples, uniform, self.rng, self.new_uids,
             self.scheduler.max_components, n_threads=self.n_threads,
+            partial=not self._seen.issuperset(set(self.memo.batch_ids)),
         )  # fmt: skip

@@ -100,6 +100,11 @@ class Scheduler:
         return observers
 
     @property
+    def has_plans(self):
+        """Whether trials are under way, or something is left that was meant to be tried."""
+        return bool(self.trials) or any(proposal.pending for proposal in self.proposals)
+
+    @property
     def adoptions(self):
         """Trials whose components are in the model during this lap."""
         return [t for t in self.trials if isinstance(t, AdoptTrial)]

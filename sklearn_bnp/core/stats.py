@@ -173,17 +173,28 @@ class GroupsEdit(NamedTuple):
 def union_rows(bag, groups, change=None):
     """Statistics of the unions of groups of states, each as one, in the manner of `union_row`.
 
-    The ``change`` of the entropy is kept with the first of them. It is not less than ``-N log(number
-    of parts)`` in sum, for N is how often one would have to say which of the parts a state was.
+    The ``change`` of the entropy is kept with the first of them; `least_change` if it is not known.
     """
-    s, entropy, bound = np.zeros((len(groups), bag.s.shape[1])), np.zeros(len(groups)), 0.0
+    s, entropy = np.zeros((len(groups), bag.s.shape[1])), np.zeros(len(groups))
     for g, (members, _) in enumerate(groups):
         parts = np.isin(bag.uids, members)
         s[g], entropy[g] = bag.s[parts].sum(axis=0), bag.entropy[parts].sum()
-        bound -= s[g, -1] * np.log(max(1, np.count_nonzero(bag.s[parts, -1])))
-    entropy[0] += bound if change is None else change
+    entropy[0] += least_change(bag, groups) if change is None else change
     uids = np.array([created for _, created in groups], dtype=np.int64)
     return StatBag(uids, s, entropy, TransitionUnions(tuple(groups)))
+
+
+def least_change(bag, groups):
+    """Lower bound of what the entropy of chains changes by when groups of states become one each.
+
+    It is not less than ``-N log(number of parts)``, for N is how often one would have to say which of
+    the parts a state was; and no entropy is negative.
+    """
+    change = 0.0
+    for members, _ in groups:
+        n = bag.n[np.isin(bag.uids, members)]
+        change -= n.sum() * np.log(max(1, np.count_nonzero(n)))
+    return max(change, -max(0.0, bag.docs.entropy + bag.entropy.sum()))
 
 
 def union_row(bag, removed, created, entropy=None):

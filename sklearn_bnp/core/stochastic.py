@@ -60,6 +60,7 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
         for batch in source.shuffled(learner.rng):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
+        source = source.without_responsibilities()
         lap = Lap(
             learner.n_laps + 1, len(learner.totals.uids), learner.lower_bound,
             time.perf_counter() - start, 0.0, {}, {},

@@ -38,10 +38,7 @@ def stream_batch(learner, batch, *, memoize=True):
         else:
             _new(learner, batch)
     except BaseException:
-        if len(learner.memo):
-            # trials that watch may have seen a part of the batch; those in the model must be judged
-            learner.scheduler.trials = learner.scheduler.adoptions
-            learner.end_lap(propose=False)
+        learner.abandon_lap()
         raise
     if not memoize:
         learner.forget_batches()

@@ -42,7 +42,8 @@ class Transitions(NamedTuple):
         return out
 
     def _combined(self, other, sign):
-        uids = self.uids + tuple(uid for uid in other.uids if uid not in set(self.uids))
+        known = set(self.uids)
+        uids = self.uids + tuple(uid for uid in other.uids if uid not in known)
         counts = self.listed(uids) + sign * other.listed(uids)
         return Transitions(uids, counts, self.entropy + sign * other.entropy)
 

@@ -109,6 +109,8 @@ class Context(NamedTuple):
         The model is still shedding components, or has just been started with several.
     n_threads : int
         For the kernels.
+    partial : bool
+        Batches are remembered that the last lap did not see.
     """
 
     model: Any
@@ -120,6 +122,7 @@ class Context(NamedTuple):
     max_components: float
     settling: bool = False
     n_threads: int = 1
+    partial: bool = False
 
 
 class Trial:
@@ -302,6 +305,11 @@ class Proposal(BaseEstimator, ABC):
     """
 
     kind: str
+
+    @property
+    def pending(self):
+        """Whether there is something left that was meant to be tried: a fit does not end before."""
+        return False
 
     @abstractmethod
     def reset(self):

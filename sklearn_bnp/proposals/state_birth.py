@@ -81,9 +81,10 @@ class StateBirth(Proposal):
         """An adoption for each target."""
         totals, half = context.totals, self._half
         targets = [uid for uid in self.wants(totals) if uid in context.samples]
-        self._resting, self._half, self._gains = False, set(), {}
+        self._resting, self._gains = False, {}
         if context.settling:
             return []
+        self._half = set()
         if half.intersection(targets):
             targets = [uid for uid in targets if uid in half]
         trials, room = [], context.max_components - len(totals.uids)
@@ -111,6 +112,11 @@ class StateBirth(Proposal):
             trials.append(AdoptTrial(self.kind, uid, created, seeds, retires=True, docs=links))
         self._resting = len(trials) > 0
         return trials
+
+    @property
+    def pending(self):
+        """Whether half of the targets of a lap that was taken back are still to be tried."""
+        return bool(self._half)
 
     def new_data(self):
         """What failed before may succeed on more: try again."""

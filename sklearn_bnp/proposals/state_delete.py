@@ -91,8 +91,8 @@ class StateDelete(Proposal):
     def plan(self, context):
         """A trial for each of the smallest states that were not tried yet."""
         totals, model = context.totals, context.model
-        if len(totals.uids) < 2 or context.settling:
-            return []
+        if len(totals.uids) < 2 or context.settling or context.partial:
+            return []  # of sequences that are gone, nobody knows where they would go
         smallest = np.argsort(totals.n, kind="stable").tolist()
         open_ = [
             k for k in smallest if not self._failures.blocked(int(totals.uids[k]), totals.n[k])

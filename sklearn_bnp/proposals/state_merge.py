@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
-from ..core.stats import GroupsEdit, union_rows
+from ..core.stats import GroupsEdit, least_change, union_rows
 from .base import Proposal, Trial
 from .failures import Failures
 
@@ -68,7 +68,7 @@ class CoarseningTrial(Trial):
         """Statistics of the unions over all batches; of batches not observed, the entropy's bound."""
         change = sum(self.changes.values())
         if rest is not None:
-            change += union_rows(rest, self.groups).entropy[0]
+            change += least_change(rest, self.groups)
         return union_rows(totals, self.groups, change)
 
     def edit(self):

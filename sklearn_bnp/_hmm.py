@@ -296,6 +296,10 @@ class HDPHMMVB(SequencePredictor):
         number of states grows and shrinks on the way. The first batch sets the units of the data, and
         should be like the others. After `fit`, batches add to the sequences of that fit.
 
+        A new batch may only split a state if its own rows pay for it. Batches of few rows therefore
+        find few states in the first epoch, and a stream of them with ``memoize=False`` stays with
+        too few: give batches of some hundred rows a state, or visit them again.
+
         Parameters
         ----------
         X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sequences import LOG_FLOOR, ChainParams, local_step, sequence_pass, summary
+from .chain_step import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40
@@ -32,6 +32,8 @@ class SequenceModel(NamedTuple):
     uids : tuple of int
     retired : dict
         States that take part in no local step any more -> those that take their place.
+    low_memory : bool
+        Hold no table of all rows and states of long sequences.
     """
 
     likelihood: object
@@ -40,6 +42,7 @@ class SequenceModel(NamedTuple):
     sticks: object = None
     uids: tuple = ()
     retired: dict | None = None
+    low_memory: bool = False
 
     # Births are tried in every other round on a new batch; merges tidy up in between.
     stream_rounds = 6
@@ -77,7 +80,10 @@ class SequenceModel(NamedTuple):
     def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
                    n_threads=1):  # fmt: skip
         """`StatBag` of a batch after its local step."""
-        return sequence_pass(batch, self.likelihood, params, uids, observers, n_threads)
+        return sequence_pass(
+            batch, self.likelihood, params, uids, observers,
+            low_memory=self.low_memory, n_threads=n_threads,
+        )  # fmt: skip
 
     def _sticks(self, totals):
         """Sticks in the order of ``totals``; a guess from the masses if they are for others."""
@@ -131,13 +137,15 @@ class SequenceModel(NamedTuple):
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
 
     def without(self, totals, gone, n_threads=1):
-        """Function from a block to the `StatBag` of its sequences if the state ``gone`` is out."""
+        """Function from `PreparedRows` to the `StatBag` of these if the state ``gone`` is out."""
         params = self.adopting(totals, {gone: ()}).coefficients(totals)
         uids, likelihood = totals.uids[params.states], self.likelihood
 
-        def bag(block):
-            step = local_step(likelihood, params, block.z, block.indptr, n_threads=n_threads)
-            return summary(likelihood, block.z, step, uids)
+        def bag(rows):
+            blocks = chain_blocks(
+                rows, likelihood, params, low_memory=self.low_memory, n_threads=n_threads
+            )
+            return summary(blocks, likelihood, uids)
 
         return bag
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from sklearn_bnp.allocation.chains import DirichletChains
+from sklearn_bnp.core.chain_step import emission_table
 from sklearn_bnp.core.sequence_model import chain_counts
-from sklearn_bnp.core.sequences import emission_table
 from sklearn_bnp.observation import BernoulliObservation, GaussianObservation
 from sklearn_bnp.observation.autoregressive import AutoregressiveObservation
 
@@ -91,8 +91,8 @@ def test_objective_is_that_of_the_responsibilities_summed_by_hand(name):
     params, uids = learner.coef, learner.totals.uids
     learner.run_lap(h.source(batch, 1))
     likelihood = learner.model.likelihood
-    z, indptr = batch.prepared(likelihood)
-    table, _ = emission_table(likelihood, params.coef, z)
+    z, indptr = batch.prepared(likelihood.prepare)
+    table = emission_table(likelihood, params.coef, z)
     rows_a = np.exp(params.log_rows)
     counts, entropy = np.zeros((4, 3)), 0.0
     for a, b in itertools.pairwise(indptr):
@@ -207,7 +207,7 @@ def test_sequences_in_another_order_change_nothing():
     for sequences in (rows, rows[::-1]):
         learner, batch = h.learner_of(sequences, h.ALLOCATIONS["sticky"])
         s = h.features(learner.model.likelihood, batch)
-        heads = s[np.argsort(batch.prepared(learner.model.likelihood)[0][:, 0])]
+        heads = s[np.argsort(batch.prepared(learner.model.likelihood.prepare)[0][:, 0])]
         learner.start(np.stack([heads[:30].sum(axis=0), heads[-30:].sum(axis=0)]))
         learner.fit(h.source(batch, 1), 10, 0.0)
         bounds.append(learner.lower_bound)

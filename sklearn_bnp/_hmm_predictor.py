@@ -62,9 +62,16 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
     def _blocks(self, batch):
         """Whole sequences, block by block."""
-        size = _BLOCK_NUMBERS // self.n_components_
-        for first, last in pairwise(group_cuts(batch.indptr, size)):
+        for first, last in pairwise(group_cuts(batch.indptr, self._block_rows())):
             yield batch.part(None, first, last)
+
+    def _parts(self, batch):
+        """Parts of it, of long sequences one after the other."""
+        size = min(LOW_MEMORY_ROWS, self._block_rows()) if self.low_memory else self._block_rows()
+        return (part for cuts in parts(batch.edges, size) for part in cuts)
+
+    def _block_rows(self):
+        return max(1, _BLOCK_NUMBERS // self.n_components_)
 
     # ------------------------------------------------------------------ states
 
@@ -223,11 +230,10 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         """Log density of each modelled row, given those before it in its sequence."""
         out, n_threads = np.empty(batch.n_entries), threads(self.n_jobs)
         trans = np.ascontiguousarray(self.transmat_)
-        size = LOW_MEMORY_ROWS if self.low_memory else _BLOCK_NUMBERS // self.n_components_
         message = (
             None  # weights of the first state of a part, where its sequence has begun before it
         )
-        for part in (part for cuts in parts(batch.edges, max(1, size)) for part in cuts):
+        for part in self._parts(batch):
             table, indptr = self._densities(batch.cut(part))
             largest = table.max(axis=1)
             table -= largest[:, np.newaxis]
@@ -312,7 +318,9 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         log_trans = np.log(np.maximum(self.transmat_, np.finfo(float).tiny))
         log_prob, paths = 0.0, []
         for some in self._blocks(sequences.batch):
-            each, indptr = self._densities(some)
+            indptr, each = some.edges, np.empty((some.n_entries, self.n_components_))
+            for part in self._parts(some):
+                each[part.begin : part.end] = self._densities(some.cut(part))[0]
             path, score = np.empty(len(each), dtype=np.intp), np.empty(len(indptr) - 1)
             first = np.tile(log_first, (len(score), 1))
             kernel.viterbi(each, indptr, first, log_trans, path, score, n_threads)

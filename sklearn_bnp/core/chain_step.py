@@ -34,7 +34,7 @@ from .transitions import Transitions
 LOG_FLOOR = -200.0
 # Rows that are worked on at a time where a batch need not be at once, and with low memory. Of a longer
 # sequence these are sqrt(T) rows: then a part and the messages between parts are of one size.
-PART_ROWS, LOW_MEMORY_ROWS = 2**16, 2**14
+PART_ROWS, LOW_MEMORY_ROWS = 2**15, 2**14
 
 
 class ChainParams(NamedTuple):

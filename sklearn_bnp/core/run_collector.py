@@ -11,6 +11,8 @@ from ..proposals.chain_observer import ChainObserver
 _LEAST_SHARE = 0.5
 # Longer runs are cut, so that each state's runs come from all over the data.
 _LONGEST = 500
+# Rows whose owners are found at a time.
+_TILE = 2**14
 
 
 class RunCollector(ChainObserver):
@@ -97,9 +99,11 @@ class RunCollector(ChainObserver):
 
 def _owners(resp):
     """The state (n,) that has most of each row, or -1."""
-    k = resp.argmax(axis=1)
-    share = np.take_along_axis(resp, k[:, np.newaxis], axis=1)[:, 0]
-    return np.where(share > _LEAST_SHARE, k, -1).astype(np.int32)
+    out = np.empty(len(resp), dtype=np.int32)
+    for lo in range(0, len(resp), _TILE):
+        tile = resp[lo : lo + _TILE]
+        out[lo : lo + _TILE] = np.where(tile.max(axis=1) > _LEAST_SHARE, tile.argmax(axis=1), -1)
+    return out
 
 
 def _runs(owners, indptr):

@@ -45,19 +45,22 @@ def block_entropies(block, maps, n_threads):
     """Entropies (P,) that a `ChainBlock` adds to those of chains renamed by ``maps`` (P, K).
 
     A chain's entropy is that of its rows to t, and of those from t on, less that of row t, which
-    both have: a block has the row after it as its last one.
+    both have. So if the sequence goes on, there are the rows of the block, its last one and the one
+    after it, and both of these once too often.
     """
-    out = np.empty(len(maps))
-    if block.after is None:
-        coarse_entropies(block.alpha, block.resp, block.indptr, block.trans, maps, out, n_threads)
+
+    def entropies(alpha, resp, indptr):
+        out = np.empty(len(maps))
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads)
         return out
-    shared, one = np.empty_like(out), np.array([0, 1], dtype=np.int64)
-    alpha = np.concatenate([block.alpha, block.after])  # that of a last row is not looked at
-    resp = np.concatenate([block.resp, block.after])
-    indptr = np.array([0, len(resp)], dtype=np.int64)
-    coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads)
-    coarse_entropies(block.after, block.after, one, block.trans, maps, shared, n_threads)
-    return out - shared
+
+    own = entropies(block.alpha, block.resp, block.indptr)
+    if block.after is None:
+        return own
+    alpha = np.concatenate([block.alpha[-1:], block.after])  # the last one's is not looked at
+    resp = np.concatenate([block.resp[-1:], block.after])
+    pair, each = (np.array(edges, dtype=np.int64) for edges in ([0, 2], [0, 1, 2]))
+    return own + entropies(alpha, resp, pair) - entropies(alpha, resp, each)
 
 
 class CoarseningTrial(Trial):

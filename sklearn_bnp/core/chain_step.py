@@ -219,9 +219,7 @@ def given_blocks(rows, n_states):
         yield ChainBlock(part, rows.of(part)[0], indptr, resp, None, None, counts, float(entropy))
 
 
-def sequence_pass(
-    batch, likelihood, params, uids, observers, *, low_memory=False, n_threads=1
-):  # fmt: skip
+def sequence_pass(batch, likelihood, params, uids, observers, *, low_memory=False, n_threads=1):
     """`StatBag` of a batch of sequences after its local step.
 
     Parameters

@@ -71,6 +71,13 @@ class HDPHMMVB(SequencePredictor):
         of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
         or an array is given, of responsibilities (n_rows, K) in the order of the rows of X. With
         responsibilities and ``max_iter=0``, `fit` is one global step on them.
+    low_memory : bool, default=False
+        Whether memory for states is to be a table of some ten thousand rows (sqrt(T) rows of longer
+        sequences) instead of one of all rows and states of a batch, which takes about ``8 * n_rows *
+        n_components`` bytes. Results are the same but for rounding. A sequence of more rows costs
+        one more forward pass, and its rows are prepared anew whenever they are wanted; long
+        sequences go one after the other, each on one thread. `predict_proba` returns a table of
+        all rows anyway, and `decode` needs one.
     memoize : bool, default=True
         Whether `partial_fit` keeps what each batch left behind, so that a batch seen again replaces
         it. False is for streams that never end.
@@ -168,6 +175,7 @@ class HDPHMMVB(SequencePredictor):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
         "tol": [_NOT_NEGATIVE],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
+        "low_memory": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
         "learning_offset": [_NOT_NEGATIVE],
@@ -195,6 +203,7 @@ class HDPHMMVB(SequencePredictor):
         max_iter=100,
         tol=1e-4,
         init_params="random",
+        low_memory=False,
         memoize=True,
         learning_decay=0.51,
         learning_offset=1.0,
@@ -218,6 +227,7 @@ class HDPHMMVB(SequencePredictor):
         self.max_iter = max_iter
         self.tol = tol
         self.init_params = init_params
+        self.low_memory = low_memory
         self.memoize = memoize
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset

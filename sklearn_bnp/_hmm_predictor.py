@@ -8,6 +8,7 @@ of the model that these make.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from numbers import Integral
 from typing import NamedTuple
@@ -22,9 +23,15 @@ from ._kernels import _forward_backward as kernel
 from ._predictor import in_range
 from ._sequences import check_sequences, modelled, with_given_rows
 from ._validation import check_rows
+from .core.chain_step import (
+    LOG_FLOOR,
+    LOW_MEMORY_ROWS,
+    chain_blocks,
+    emission_table,
+)
 from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
-from .core.sequences import LOG_FLOOR, emission_table, local_step
+from .core.sequences import PreparedRows, parts
 from .observation.lags import lagged
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
@@ -54,21 +61,34 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         return check_sequences(self, X, lengths, groups, self._observation, reset=False)
 
     def _blocks(self, batch):
-        """Rows as the likelihood sees them, the same prepared, and where sequences begin, block by block."""
-        size = _BLOCK_NUMBERS // self.n_components_
-        for first, last in pairwise(group_cuts(batch.indptr, size)):
-            x, indptr = modelled(batch.part(None, first, last))
-            yield x, in_range(self._model.likelihood.prepare, x), indptr
+        """Whole sequences, block by block."""
+        for first, last in pairwise(group_cuts(batch.indptr, self._block_rows())):
+            yield batch.part(None, first, last)
+
+    def _parts(self, batch):
+        """Parts of it, of long sequences one after the other."""
+        size = min(LOW_MEMORY_ROWS, self._block_rows()) if self.low_memory else self._block_rows()
+        return (part for cuts in parts(batch.edges, size) for part in cuts)
+
+    def _block_rows(self):
+        return max(1, _BLOCK_NUMBERS // self.n_components_)
 
     # ------------------------------------------------------------------ states
 
-    def _responsibilities(self, batch):
-        """Responsibilities of modelled rows, block by block."""
-        likelihood, params, n_threads = self._model.likelihood, self._params, threads(self.n_jobs)
-        for _, z, indptr in self._blocks(batch):
+    def _fill(self, out, batch, of_resp):
+        """``out``, filled by ``of_resp`` of the responsibilities (n, K) of modelled rows."""
+        likelihood, n_threads = self._model.likelihood, threads(self.n_jobs)
+        prepare, begin = partial(in_range, likelihood.prepare), 0
+        for some in self._blocks(batch):
             with blas_on_one_thread():
-                step = local_step(likelihood, params, z, indptr, n_threads=n_threads)
-            yield step.resp
+                rows = PreparedRows(some, prepare, keep=not self.low_memory)
+                for block in chain_blocks(
+                    rows, likelihood, self._params, low_memory=self.low_memory, n_threads=n_threads
+                ):
+                    part = block.part
+                    out[begin + part.begin : begin + part.end] = of_resp(block.resp)
+            begin += rows.n_rows
+        return out
 
     def predict_proba(self, X, *, lengths=None, groups=None):
         """Probability of each state at each row, given the whole sequence.
@@ -90,8 +110,9 @@ class SequencePredictor(DensityMixin, BaseEstimator):
             autoregressive likelihood takes as given have the probabilities of the first that it models.
         """
         sequences = self._sequences(X, lengths, groups)
-        resp = np.concatenate(list(self._responsibilities(sequences.batch)))
-        return sequences.as_given(with_given_rows(resp, sequences.batch))
+        batch = sequences.batch
+        resp = self._fill(np.empty((batch.n_entries, self.n_components_)), batch, np.asarray)
+        return sequences.as_given(with_given_rows(resp, batch))
 
     def predict(self, X, *, lengths=None, groups=None):
         """State with the greatest probability at each row, given the whole sequence.
@@ -114,8 +135,10 @@ class SequencePredictor(DensityMixin, BaseEstimator):
             From 0, the state with most rows, to ``n_components_ - 1``, in the form of `predict_proba`.
         """
         sequences = self._sequences(X, lengths, groups)
-        states = [resp.argmax(axis=1) for resp in self._responsibilities(sequences.batch)]
-        return sequences.as_given(with_given_rows(np.concatenate(states), sequences.batch))
+        batch = sequences.batch
+        out = np.empty(batch.n_entries, dtype=np.intp)
+        states = self._fill(out, batch, lambda resp: resp.argmax(axis=1))
+        return sequences.as_given(with_given_rows(states, batch))
 
     def fit_predict(self, X, y=None, *, lengths=None, groups=None):
         """Fit to X and return the state of each row.
@@ -175,7 +198,7 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():
             z = in_range(likelihood.prepare, x)
-            table, _ = emission_table(likelihood, params.coef, z)
+            table = emission_table(likelihood, params.coef, z)
             kernel.forward(table, indptr, first, weights[1:], np.empty(len(table)), 1)
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
@@ -195,23 +218,33 @@ class SequencePredictor(DensityMixin, BaseEstimator):
     # ------------------------------------------------------------------ densities
 
     def _densities(self, batch):
-        """Log predictive densities (T, K) of rows in each state, and where sequences begin, by blocks."""
+        """Log predictive densities (T, K) of rows in each state, and where sequences begin."""
         likelihood, prior = self._model.likelihood, self._model.prior
-        for x, z, indptr in self._blocks(batch):
-            each = likelihood.log_predictive(prior, self._statistics, z)
-            yield each + likelihood.log_base(x)[:, np.newaxis], indptr
+        x, indptr = modelled(batch)
+        z = in_range(likelihood.prepare, x)
+        each = likelihood.log_predictive(prior, self._statistics, z)
+        each += likelihood.log_base(x)[:, np.newaxis]
+        return each, indptr
 
     def _log_prob(self, batch):
         """Log density of each modelled row, given those before it in its sequence."""
-        parts, n_threads = [], threads(self.n_jobs)
+        out, n_threads = np.empty(batch.n_entries), threads(self.n_jobs)
         trans = np.ascontiguousarray(self.transmat_)
-        for each, indptr in self._densities(batch):
-            largest = each.max(axis=1)
-            table = np.exp(np.maximum(each - largest[:, np.newaxis], LOG_FLOOR))
-            first, scale = np.tile(self.startprob_, (len(indptr) - 1, 1)), np.empty(len(table))
+        message = (
+            None  # weights of the first state of a part, where its sequence has begun before it
+        )
+        for part in self._parts(batch):
+            table, indptr = self._densities(batch.cut(part))
+            largest = table.max(axis=1)
+            table -= largest[:, np.newaxis]
+            np.exp(np.maximum(table, LOG_FLOOR, out=table), out=table)
+            scale, first = np.empty(len(table)), message
+            if part.offset == 0:
+                first = np.tile(self.startprob_, (len(indptr) - 1, 1))
             kernel.forward(table, indptr, first, trans, scale, n_threads)
-            parts.append(np.log(scale) + largest)
-        return np.concatenate(parts)
+            message = table[-1:] @ trans
+            out[part.begin : part.end] = np.log(scale) + largest
+        return out
 
     def score_samples(self, X, *, lengths=None, groups=None):
         """Log predictive density of each row given those before it in its sequence, in nats.
@@ -284,7 +317,10 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         log_first = np.log(np.maximum(self.startprob_, np.finfo(float).tiny))
         log_trans = np.log(np.maximum(self.transmat_, np.finfo(float).tiny))
         log_prob, paths = 0.0, []
-        for each, indptr in self._densities(sequences.batch):
+        for some in self._blocks(sequences.batch):
+            indptr, each = some.edges, np.empty((some.n_entries, self.n_components_))
+            for part in self._parts(some):
+                each[part.begin : part.end] = self._densities(some.cut(part))[0]
             path, score = np.empty(len(each), dtype=np.intp), np.empty(len(indptr) - 1)
             first = np.tile(log_first, (len(score), 1))
             kernel.viterbi(each, indptr, first, log_trans, path, score, n_threads)

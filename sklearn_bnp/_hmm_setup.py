@@ -9,10 +9,10 @@ from ._sequences import modelled, n_dimensions
 from ._validation import check_responsibilities, check_units, checked, resolve_observation
 from .allocation.chains import DirichletChains, HDPChains
 from .core.batches import ArraySource, Batch
+from .core.chain_step import ChainParams
 from .core.run_collector import RunCollector
 from .core.sequence_initialize import seeded_states
 from .core.sequence_model import SequenceModel
-from .core.sequences import ChainParams
 from .proposals import STATE_PROPOSALS
 
 _CONCENTRATION = 1.0  # alpha, alpha_0 and gamma
@@ -52,11 +52,14 @@ def bind_model(estimator, sequences, *, streaming=False):
     observation = checked(resolve_observation(estimator.observation).for_sequences())
     rows, _ = modelled(sequences.batch)
     likelihood = _base.bind_likelihood(observation, ArraySource(rows, None), streaming=streaming)
-    return SequenceModel(likelihood, allocation_of(estimator), likelihood.prior)
+    return SequenceModel(
+        likelihood, allocation_of(estimator), likelihood.prior, low_memory=estimator.low_memory
+    )
 
 
 def present_model(estimator, model):
-    """The model with the priors of transitions that are set now."""
+    """The model with the priors of transitions, and the care for memory, that are set now."""
+    model = model._replace(low_memory=estimator.low_memory)
     allocation = allocation_of(estimator)
     before = model.allocation
     if type(allocation) is type(before) and vars(allocation) == vars(before):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..proposals.base import StateSample
+from ..proposals.chain_observer import ChainObserver
 
 # A row belongs to a state's runs if the state has more than this share of it.
 _LEAST_SHARE = 0.5
 # Longer runs are cut, so that each state's runs come from all over the data.
 _LONGEST = 500
+# Rows whose owners are found at a time.
+_TILE = 2**14
 
 
-class RunCollector:
+class RunCollector(ChainObserver):
     """Runs of chosen states: consecutive rows of a sequence that are the state's for the most part.
 
     Each run of state k is kept with a probability that makes about as many rows as k's budget.
@@ -35,6 +38,7 @@ class RunCollector:
         }
         self._rng = rng
         self._parts, self._batches = {}, {}
+        self._owners, self._uids = [], None
 
     @staticmethod
     def wanted(proposals, totals, room):
@@ -46,16 +50,25 @@ class RunCollector:
         }
 
     def observe(self, block):
-        for k, uid in enumerate(block.uids.tolist()):
+        if self._rate:
+            self._owners.append((block.part.begin, _owners(block.resp)))
+            self._uids = block.uids.tolist()
+
+    def revisit(self, rows):
+        """Draw runs of the batch: which part of a sequence was seen first has no say in it."""
+        parts, self._owners = sorted(self._owners, key=lambda part: part[0]), []
+        if not parts:
+            return
+        all_first, all_last, owner = _runs(np.concatenate([p for _, p in parts]), rows.indptr)
+        for k, uid in enumerate(self._uids):
             if uid not in self._rate:
                 continue
-            first, last = _runs(block.resp[:, k] > _LEAST_SHARE, block.indptr)
+            first, last = _cut(all_first[owner == k], all_last[owner == k])
             if self._rate[uid] < 1.0:
                 kept = self._rng.random_sample(len(first)) < self._rate[uid]
                 first, last = first[kept], last[kept]
             if len(first):
-                rows = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-                self._parts.setdefault(uid, []).append((block.z[rows], last - first))
+                self._parts[uid] = (rows.runs(first, last), last - first)
 
     def close(self, batch_id, bag):
         """Keep the runs of a batch; if it is seen again, these are replaced."""
@@ -65,8 +78,8 @@ class RunCollector:
         """Uid -> `StateSample`."""
         found = {}
         for parts in self._batches.values():
-            for uid, more in parts.items():
-                found.setdefault(uid, []).extend(more)
+            for uid, part in parts.items():
+                found.setdefault(uid, []).append(part)
         return {uid: _joined(parts) for uid, parts in found.items()}
 
     def uniform(self):
@@ -84,17 +97,26 @@ class RunCollector:
         return np.empty((0, 0)), np.empty((0, len(uids_after)))
 
 
-def _runs(mine, indptr):
-    """First rows of runs within sequences, and rows after their last ones, long runs cut."""
-    begins = mine.copy()
-    begins[1:] &= ~mine[:-1]
-    starts = indptr[:-1]
-    begins[starts] = mine[starts]
-    ends = mine.copy()
-    ends[:-1] &= ~mine[1:]
-    last_rows = indptr[1:] - 1
-    ends[last_rows] = mine[last_rows]
-    first, last = np.flatnonzero(begins), np.flatnonzero(ends) + 1
+def _owners(resp):
+    """The state (n,) that has most of each row, or -1."""
+    out = np.empty(len(resp), dtype=np.int32)
+    for lo in range(0, len(resp), _TILE):
+        tile = resp[lo : lo + _TILE]
+        out[lo : lo + _TILE] = np.where(tile.max(axis=1) > _LEAST_SHARE, tile.argmax(axis=1), -1)
+    return out
+
+
+def _runs(owners, indptr):
+    """First rows of runs within sequences, rows after their last ones, and whose they are."""
+    begins = np.ones(len(owners), dtype=bool)
+    begins[1:] = owners[1:] != owners[:-1]
+    begins[indptr[:-1]] = True
+    first = np.flatnonzero(begins)
+    return first, np.append(first[1:], len(owners)), owners[first]
+
+
+def _cut(first, last):
+    """Runs with long ones cut."""
     n_cuts = np.maximum(1, -(-(last - first) // _LONGEST))
     pieces = [
         np.linspace(a, b, n + 1).astype(np.int64)

@@ -42,7 +42,9 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
     edges = pieces(batch.indptr, batch.lags, length)
     chosen = edges[rng.permutation(len(edges))[:n_states]]
-    blocks = [_rows(batch, edges).prepared(likelihood)[0] for edges in chosen[:, np.newaxis]]
+    blocks = [
+        batch.gathered(edges).prepared(likelihood.prepare)[0] for edges in chosen[:, np.newaxis]
+    ]
     return np.concatenate([summaries(likelihood, z, np.ones((len(z), 1))) for z in blocks])
 
 
@@ -67,17 +69,9 @@ def pieces(indptr, lags, length):
     return np.column_stack([first, start + (i + 1) * sizes[sequence] // n[sequence]])
 
 
-def _rows(batch, edges):
-    """`SequenceBatch` of pieces, with the rows that each looks back to."""
-    lengths = edges[:, 1] - edges[:, 0] + batch.lags
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    offset = np.repeat(edges[:, 0] - batch.lags - indptr[:-1], lengths)
-    return batch._replace(x=batch.x[offset + np.arange(indptr[-1])], indptr=indptr, resp=None)
-
-
 def _sample(likelihood, batch, n_rows, rng):
     """`StateSample` of about ``n_rows`` rows at the most, in pieces of sequences from all over."""
     edges = pieces(batch.indptr, batch.lags, _PIECE)
     order = rng.permutation(len(edges))
     enough = np.searchsorted(np.cumsum(np.diff(edges[order])), n_rows) + 1
-    return StateSample(*_rows(batch, edges[np.sort(order[:enough])]).prepared(likelihood))
+    return StateSample(*batch.gathered(edges[np.sort(order[:enough])]).prepared(likelihood.prepare))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .sequences import LOG_FLOOR, ChainParams, local_step, sequence_pass, summary
+from .chain_step import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 from .stick_order import in_order_of_weights
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
@@ -33,6 +33,8 @@ class SequenceModel(NamedTuple):
     uids : tuple of int
     retired : dict
         States that take part in no local step any more -> those that take their place.
+    low_memory : bool
+        Hold no table of all rows and states of long sequences.
     """
 
     likelihood: object
@@ -41,6 +43,7 @@ class SequenceModel(NamedTuple):
     sticks: object = None
     uids: tuple = ()
     retired: dict | None = None
+    low_memory: bool = False
 
     # Births are tried in every other round on a new batch; merges tidy up in between.
     stream_rounds = 6
@@ -78,7 +81,10 @@ class SequenceModel(NamedTuple):
     def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
                    n_threads=1):  # fmt: skip
         """`StatBag` of a batch after its local step."""
-        return sequence_pass(batch, self.likelihood, params, uids, observers, n_threads)
+        return sequence_pass(
+            batch, self.likelihood, params, uids, observers,
+            low_memory=self.low_memory, n_threads=n_threads,
+        )  # fmt: skip
 
     def _sticks(self, totals):
         """Sticks in the order of ``totals``; a guess from the masses if they are for others."""
@@ -116,15 +122,10 @@ class SequenceModel(NamedTuple):
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
 
     def without(self, totals, gone, n_threads=1):
-        """Function from a block to the `StatBag` of its sequences if the state ``gone`` is out."""
+        """`StepWithout` the state ``gone``."""
         params = self.adopting(totals, {gone: ()}).coefficients(totals)
-        uids, likelihood = totals.uids[params.states], self.likelihood
-
-        def bag(block):
-            step = local_step(likelihood, params, block.z, block.indptr, n_threads=n_threads)
-            return summary(likelihood, block.z, step, uids)
-
-        return bag
+        uids = totals.uids[params.states]
+        return StepWithout(self.likelihood, params, uids, self.low_memory, n_threads)
 
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.
@@ -159,6 +160,24 @@ class SequenceModel(NamedTuple):
 
     def with_adapted_prior(self, totals, n_iter):
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+
+
+class StepWithout(NamedTuple):
+    """Local and summary step of sequences without one of the states; it can be pickled."""
+
+    likelihood: object
+    params: object
+    uids: np.ndarray
+    low_memory: bool
+    n_threads: int
+
+    def __call__(self, rows):
+        """`StatBag` of `PreparedRows`."""
+        blocks = chain_blocks(
+            rows, self.likelihood, self.params,
+            low_memory=self.low_memory, n_threads=self.n_threads,
+        )  # fmt: skip
+        return summary(blocks, self.likelihood, self.uids)
 
 
 def chain_counts(totals):

@@ -25,6 +25,8 @@ from .documents import step_of_rows, summary_of_rows
 
 # Numbers in the statistics of pairs that are worked on at a time.
 _PAIR_NUMBERS = 2**16
+# Rows of a table of likelihoods that are in single precision at a time, if rows are.
+_TABLE_ROWS = 2**16
 
 
 class Moments(NamedTuple):
@@ -229,13 +231,19 @@ class Likelihood(ABC):
 
         They are no less than ``floor`` times the largest of a row. Arguments as in `local_step`.
         """
-        table, log_norm = np.empty((len(z), len(coef)), dtype=z.dtype), np.empty(len(z))
-        local_step(
-            z, np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic, self.linear, None, None,
-            table, None, None, log_norm, len(coef), n_threads, floor,
-        )  # fmt: skip
-        table = table.astype(np.float64, copy=False)
-        return np.maximum(table, floor, out=table), log_norm
+        table, log_norm = np.empty((len(z), len(coef))), np.empty(len(z))
+        coef = np.ascontiguousarray(coef, dtype=z.dtype)
+        for lo in range(0, len(z), _TABLE_ROWS):
+            rows = slice(lo, lo + _TABLE_ROWS)
+            own = table[rows]
+            if own.dtype != z.dtype:
+                own = np.empty(own.shape, dtype=z.dtype)
+            local_step(
+                z[rows], coef, self.quadratic, self.linear, None, None, own, None, None,
+                log_norm[rows], len(coef), n_threads, floor,
+            )  # fmt: skip
+            np.maximum(own, floor, out=table[rows])
+        return table, log_norm
 
     def document_parameters(self, prior, s):
         """What `document_step` wants to know of the components with statistics ``s`` (K, P)."""

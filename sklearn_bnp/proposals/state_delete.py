@@ -9,10 +9,11 @@ from sklearn.utils._param_validation import Interval
 
 from ..core.stats import SplitEdit, added_up
 from .base import Proposal, Trial
+from .chain_observer import ChainObserver
 from .failures import Failures
 
 
-class DeleteTrial(Trial):
+class DeleteTrial(ChainObserver, Trial):
     """All states give way to all but one, by a local step of whole sequences without that one.
 
     Parameters
@@ -22,7 +23,7 @@ class DeleteTrial(Trial):
     others : ndarray of int
         Uids of the others.
     local_step : callable
-        Block -> `StatBag` of the others on its sequences.
+        `PreparedRows` of a batch -> `StatBag` of the others on its sequences.
     """
 
     kind = "delete"
@@ -31,18 +32,18 @@ class DeleteTrial(Trial):
         self.target, self.removed = target, (target, *others.tolist())
         self.created = tuple(others.tolist())  # memories of them stay
         self._local_step = local_step
-        self.rows, self._blocks = {}, []
+        self.rows, self._bag = {}, None
 
-    def observe(self, block):
-        self._blocks.append(self._local_step(block))
+    def revisit(self, rows):
+        """A local step of its own."""
+        self._bag = self._local_step(rows)
 
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``, of whose entropy only the change is kept."""
-        total = added_up(self._blocks)
+        total, self._bag = self._bag, None
         change = np.zeros(len(total.uids))
         change[0] = total.docs.entropy - bag.docs.entropy
         self.rows[batch_id] = total._replace(entropy=change, docs=total.docs._replace(entropy=0.0))
-        self._blocks = []
 
     @property
     def seen(self):

@@ -10,14 +10,17 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._chain_entropies import coarse_entropies
 from ..core.stats import GroupsEdit, least_change, union_rows
 from .base import Proposal, Trial
+from .chain_observer import ChainObserver
 from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
 
 
-class CoarseningObserver:
+class CoarseningObserver(ChainObserver):
     """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows."""
+
+    wants_alpha = True
 
     def __init__(self, trials, n_threads=1):
         self.trials, self.n_threads = trials, n_threads
@@ -30,16 +33,34 @@ class CoarseningObserver:
             for members, _ in trial.groups:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
-        out = np.empty(len(maps))
-        coarse_entropies(
-            block.alpha, block.resp, block.indptr, block.trans, maps, out, self.n_threads
-        )
-        self._entropy += out
+        self._entropy += block_entropies(block, maps, self.n_threads)
 
     def close(self, batch_id, bag):
         for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=False):
             trial.changes[batch_id] = min(0.0, entropy - self._entropy[-1])
         self._entropy = np.zeros(len(self.trials) + 1)
+
+
+def block_entropies(block, maps, n_threads):
+    """Entropies (P,) that a `ChainBlock` adds to those of chains renamed by ``maps`` (P, K).
+
+    A chain's entropy is that of its rows to t, and of those from t on, less that of row t, which
+    both have. So if the sequence goes on, there are the rows of the block, its last one and the one
+    after it, and both of these once too often.
+    """
+
+    def entropies(alpha, resp, indptr):
+        out = np.empty(len(maps))
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads)
+        return out
+
+    own = entropies(block.alpha, block.resp, block.indptr)
+    if block.after is None:
+        return own
+    alpha = np.concatenate([block.alpha[-1:], block.after])  # the last one's is not looked at
+    resp = np.concatenate([block.resp[-1:], block.after])
+    pair, each = (np.array(edges, dtype=np.int64) for edges in ([0, 2], [0, 1, 2]))
+    return own + entropies(alpha, resp, pair) - entropies(alpha, resp, each)
 
 
 class CoarseningTrial(Trial):

@@ -59,7 +59,7 @@ def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
 
 def features(likelihood, batch):
     """s(x) of each modelled row, (T, P)."""
-    z, _ = batch.prepared(likelihood)
+    z, _ = batch.prepared(likelihood.prepare)
     out = np.empty((len(z), likelihood.n_statistics))
     statistics(z, likelihood.quadratic, likelihood.linear, out)
     return out

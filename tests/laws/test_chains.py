@@ -7,10 +7,15 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from sklearn_bnp.allocation.chains import DirichletChains
+from sklearn_bnp.core import chain_step
+from sklearn_bnp.core.chain_step import emission_table
+from sklearn_bnp.core.run_collector import RunCollector
 from sklearn_bnp.core.sequence_model import chain_counts
-from sklearn_bnp.core.sequences import emission_table
+from sklearn_bnp.core.sequences import parts
 from sklearn_bnp.observation import BernoulliObservation, GaussianObservation
 from sklearn_bnp.observation.autoregressive import AutoregressiveObservation
+from sklearn_bnp.proposals.state_delete import DeleteTrial
+from sklearn_bnp.proposals.state_merge import CoarseningObserver, CoarseningTrial
 
 from . import chain_harness as h
 
@@ -91,8 +96,8 @@ def test_objective_is_that_of_the_responsibilities_summed_by_hand(name):
     params, uids = learner.coef, learner.totals.uids
     learner.run_lap(h.source(batch, 1))
     likelihood = learner.model.likelihood
-    z, indptr = batch.prepared(likelihood)
-    table, _ = emission_table(likelihood, params.coef, z)
+    z, indptr = batch.prepared(likelihood.prepare)
+    table = emission_table(likelihood, params.coef, z)
     rows_a = np.exp(params.log_rows)
     counts, entropy = np.zeros((4, 3)), 0.0
     for a, b in itertools.pairwise(indptr):
@@ -207,7 +212,7 @@ def test_sequences_in_another_order_change_nothing():
     for sequences in (rows, rows[::-1]):
         learner, batch = h.learner_of(sequences, h.ALLOCATIONS["sticky"])
         s = h.features(learner.model.likelihood, batch)
-        heads = s[np.argsort(batch.prepared(learner.model.likelihood)[0][:, 0])]
+        heads = s[np.argsort(batch.prepared(learner.model.likelihood.prepare)[0][:, 0])]
         learner.start(np.stack([heads[:30].sum(axis=0), heads[-30:].sum(axis=0)]))
         learner.fit(h.source(batch, 1), 10, 0.0)
         bounds.append(learner.lower_bound)
@@ -240,3 +245,63 @@ def test_bernoulli_states():
     h.start(learner, batch, 1)
     learner.fit(h.source(batch, 2), 40, 1e-6)
     assert len(learner.totals.uids) == 2
+
+
+def watched(learner, batch, *, low_memory):
+    """What a pass leaves behind, and what all that may watch it find."""
+    params, uids, totals = learner.coef, learner.totals.uids, learner.totals
+    model = learner.model._replace(low_memory=low_memory)
+    merges = [CoarseningTrial([(pair, 99)]) for pair in itertools.combinations(uids.tolist(), 2)]
+    delete = DeleteTrial(int(uids[0]), uids[1:], model.without(totals, int(uids[0])))
+    wanted = {int(uids[0]): 0.6 * totals.n[0], int(uids[1]): 1e9}  # some of its runs, and all
+    collector = RunCollector(wanted, totals, np.random.RandomState(0))
+    observers = [CoarseningObserver(merges), delete, collector]
+    bag = model.local_pass(batch, params, uids, observers)
+    for observer in observers:
+        observer.close(0, bag)
+    return bag, [trial.changes[0] for trial in merges], delete.rows[0], collector.samples()
+
+
+@pytest.mark.parametrize("low_memory", [False, True])
+@pytest.mark.parametrize("lags", [0, 2])
+def test_sequences_in_parts_are_whole_sequences(low_memory, lags, monkeypatch):
+    """Statistics, counts, entropies of merges, deletes and runs, with parts of a few rows."""
+    rows, _ = h.toy(np.random.default_rng(10), lengths=(40, 3, 4, 90, 33), spread=1.5)
+    observation = AutoregressiveObservation(lags) if lags else GaussianObservation()
+    learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], observation=observation)
+    h.start(learner, batch, 4)
+    learner.run_lap(h.source(batch, 1))
+    bag, merges, delete, samples = watched(learner, batch, low_memory=False)
+    assert bag.docs.entropy > 1.0  # states overlap, so that there is something to get wrong
+    assert max(merges) < -0.1
+    monkeypatch.setattr(chain_step, "PART_ROWS", 11)
+    monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 7)
+    got, got_merges, got_delete, got_samples = watched(learner, batch, low_memory=low_memory)
+    # sums of some 160 rows in another order
+    np.testing.assert_allclose(got.s, bag.s, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(got.docs.counts, bag.docs.counts, rtol=1e-11, atol=1e-13)
+    assert got.docs.entropy == pytest.approx(bag.docs.entropy, rel=1e-11)
+    np.testing.assert_allclose(got_merges, merges, rtol=1e-9)
+    np.testing.assert_allclose(got_delete.s, delete.s, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(got_delete.docs.counts, delete.docs.counts, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(got_delete.entropy, delete.entropy, atol=1e-10)
+    assert got_samples.keys() == samples.keys()
+    for uid, sample in samples.items():
+        np.testing.assert_array_equal(got_samples[uid].indptr, sample.indptr)
+        np.testing.assert_allclose(got_samples[uid].z, sample.z, rtol=1e-13)
+
+
+def test_parts_cover_all_rows_in_turn():
+    lengths = np.array([3, 1, 50, 2, 2, 30, 31, 7, 200])
+    edges = np.concatenate([[0], np.cumsum(lengths)])
+    cuts = list(parts(edges, 10))
+    flat = [part for some in cuts for part in some]
+    assert [part.begin for part in flat] == [0] + [part.end for part in flat[:-1]]
+    assert flat[-1].end == edges[-1]
+    for some in cuts:
+        assert len({(part.first, part.last) for part in some}) == 1
+        assert [part.goes_on for part in some] == [True] * (len(some) - 1) + [False]
+        assert all(part.offset == part.begin - edges[part.first] for part in some)
+        assert all(part.end - part.begin <= 10 for part in some) or len(some) == 1
+    assert max(part.end - part.begin for part in flat) < 20  # bundles, but no long sequence
+    assert len(next(parts(edges, 1000))) == 1  # all together

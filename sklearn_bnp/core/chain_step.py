@@ -14,6 +14,8 @@ Design note
     each part; then, from the last part to the first, B and alpha of a part are found again, and r
     from these. Sums over parts add up to those of the sequence: all terms belong to one row, or to
     a row and the next.
+
+Symbols are those of ``doc/formulas_chains.rst``.
 """
 
 from __future__ import annotations

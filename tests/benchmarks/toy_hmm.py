@@ -4,7 +4,8 @@ From K = 1, 50 and 100, sticky and not; each seed draws new data. --stay .9 make
 often, --features 4 is another dimension.
 
 Targets: 8 states and a Hamming distance of at most .001 on every seed of every setting, the 8 within 20
-laps (more laps may show that nothing is left to do); under 1 s from K = 1 on one core. Known figures: the prototype, in full batch, 1 to 3 s.
+laps (more laps may show that nothing is left to do); under 1 s from K = 1 on one core. Known figures:
+the prototype, in full batch, 1 to 3 s.
 
     python -m tests.benchmarks.toy_hmm
 """

@@ -7,8 +7,9 @@ Design note
     belongs to no component and changes no decision: it is ``log_base``, which `score_samples` adds.
     So ``s(x) = [x, 1]``, as for ordered tokens and bags of words in `multinomial.py`.
 (b) Unless the user gives a prior its shape a is fixed and its inverse scale b found by empirical Bayes,
-    column by column: ``b_d = K a_d / sum_k E[lambda_kd]``. To adapt the shape as well would make
-    columns dear in which components are few but far apart, and free those that say nothing.
+    column by column: ``b_d = K a_d / sum_k E[lambda_kd]``. Were the shape adapted too, the prior of a
+    column in which components agree would be so narrow that further ones cost next to nothing: of
+    40 sets of rows from one component, 4 were split.
 """
 
 from __future__ import annotations

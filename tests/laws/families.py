@@ -137,7 +137,7 @@ def bags(rng, n, spread=1.0):
 def tallies(rng, n, spread=1.0):
     """Three patterns of six columns of counts, of which some are seldom counted."""
     labels = labels_of(rng, n)
-    rates = np.array([0.5, 4.0] * 3) * (1.0 + 8.0 / spread * np.kron(np.eye(3), np.ones(2)))
+    rates = np.array([0.5, 4.0] * 3) * (1.0 + 5.0 / spread * np.kron(np.eye(3), np.ones(2)))
     return rng.poisson(rates[labels]).astype(float), labels
 
 
@@ -266,9 +266,12 @@ FAMILIES = [
     fixed_variance("shared-variance", clouds, affine="columns", adapts="variance"),
     fixed_variance("shared-variance-rounded", rounded_clouds, affine="columns", adapts="variance"),
     fixed_variance(
-        "fixed-variance", clouds, variance=[0.5, 160.0, 0.002], mean_prior=[7.0, -250.0, 0.0],
+        "fixed-variance",
+        clouds,
+        variance=[0.5, 160.0, 0.002],
+        mean_prior=[7.0, -250.0, 0.0],
         mean_variance_prior=[4.0, 3e4, 0.02],
-    ),  # fmt: skip
+    ),
 ]
 
 

@@ -1,7 +1,8 @@
 """A likelihood of one's own: counts with Gamma priors, outside the package.
 
 Column d of a row of component k is Poisson with rate ``lambda_kd``, and the rates have Gamma priors
-of shape ``a_d`` and inverse scale ``b_d``. ``doc/add_a_likelihood.rst`` goes through it.
+of shape ``a_d`` and inverse scale ``b_d``. ``doc/add_a_likelihood.rst`` goes through it. To cluster
+counts, take `sklearn_bnp.PoissonObservation`.
 
     python examples/poisson_likelihood.py
 """

@@ -6,8 +6,10 @@ from ._topics import HDPTopicVB
 from .observation import (
     AutoregressiveObservation,
     BernoulliObservation,
+    FixedVarianceGaussianObservation,
     GaussianObservation,
     MultinomialObservation,
+    PoissonObservation,
 )
 from .proposals import (
     Birth,
@@ -29,10 +31,12 @@ __all__ = [
     "Birth",
     "DPMixtureVB",
     "Delete",
+    "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "HDPTopicVB",
     "Merge",
     "MultinomialObservation",
+    "PoissonObservation",
     "StateBirth",
     "StateDelete",
     "StateMerge",

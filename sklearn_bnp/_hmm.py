@@ -32,8 +32,8 @@ class HDPHMMVB(SequencePredictor):
     ----------
     n_components : int, default=1
         How many states to start from; how many there always are if ``proposals`` is None.
-    observation : {"gaussian", "autoregressive", "bernoulli", "multinomial"} or ObservationModel, \
-            default="gaussian"
+    observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
+            "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows in each state.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet

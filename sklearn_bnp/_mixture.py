@@ -31,7 +31,8 @@ class DPMixtureVB(MixturePredictor):
     ----------
     n_components : int, default=1
         How many components to start from; how many there always are if ``proposals`` is None.
-    observation : {"gaussian", "bernoulli"} or ObservationModel, default="gaussian"
+    observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "multinomial", "poisson"} \
+            or ObservationModel, default="gaussian"
         The likelihood. Nested parameters may be set even if this is a name:
         ``set_params(observation__covariance_type="diag")``.
     allocation : {"dp", "dirichlet"}, default="dp"

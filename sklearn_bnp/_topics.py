@@ -33,8 +33,8 @@ class HDPTopicVB(TopicPredictor):
     ----------
     n_components : int, default=1
         How many topics to start from; how many there always are if ``proposals`` is None.
-    observation : {"multinomial", "gaussian", "bernoulli"} or ObservationModel, \
-            default="multinomial"
+    observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "poisson"} \
+            or ObservationModel, default="multinomial"
         The likelihood; all but the multinomial need ``groups``.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of the documents' topics: a hierarchical Dirichlet process, or a finite symmetric

@@ -10,9 +10,12 @@ from sklearn_bnp import (
     Birth,
     Delete,
     DPMixtureVB,
+    FixedVarianceGaussianObservation,
     GaussianObservation,
     Merge,
+    PoissonObservation,
 )
+from sklearn_bnp.observation import ObservationModel
 
 from .estimators import assert_same_state, blobs, public_state
 
@@ -102,6 +105,14 @@ NESTED = {
     BernoulliObservation: {
         "prior": [1.0, (1.0,), (0, 1), (1, -1), "flat", (1, [1, 2]), (np.nan, 1), (1, 2, 3)],
     },
+    PoissonObservation: {
+        "prior": [1.0, (1.0,), (0, 1), (1, -1), "flat", (1, [1, 2]), (np.inf, 1), (1, 2, 3)],
+    },
+    FixedVarianceGaussianObservation: {
+        "variance": [0.0, -1.0, np.nan, np.inf, "data", [1.0] * (D + 1), [1.0, 0.0, 1.0], np.eye(D)],
+        "mean_prior": [1.0, "zeros", [0.0] * (D + 1), [np.nan] * D, np.zeros((D, 1))],
+        "mean_variance_prior": [0.0, -1.0, np.nan, "wide", [1.0] * (D + 1), np.eye(D)],
+    },
     Birth: {
         "strategy": ["move", 3],
         "n_seeds": [0, 2.5, "ten"],
@@ -127,12 +138,12 @@ def test_every_nested_parameter_is_tested():
 @pytest.mark.parametrize("part", NESTED, ids=lambda part: part.__name__)
 def test_nested_parameter_is_refused_by_name(part):
     model = DPMixtureVB(4, random_state=0)
-    rows = BINARY if part is BernoulliObservation else X
+    rows = BINARY if part in (BernoulliObservation, PoissonObservation) else X
     accepted = []
     for name, values in NESTED[part].items():
         for value in values:
             component = part(**{name: value})
-            if part in (GaussianObservation, BernoulliObservation):
+            if issubclass(part, ObservationModel):
                 model.set_params(observation=component)
             else:
                 model.set_params(proposals=[component])

@@ -3,23 +3,29 @@
 from .autoregressive import AutoregressiveObservation
 from .base import Likelihood, Moments, ObservationModel
 from .bernoulli import BernoulliObservation
+from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
+from .poisson import PoissonObservation
 
 OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,
     "bernoulli": BernoulliObservation,
+    "fixed_variance_gaussian": FixedVarianceGaussianObservation,
     "gaussian": GaussianObservation,
     "multinomial": MultinomialObservation,
+    "poisson": PoissonObservation,
 }
 
 __all__ = [
     "OBSERVATIONS",
     "AutoregressiveObservation",
     "BernoulliObservation",
+    "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "Likelihood",
     "Moments",
     "MultinomialObservation",
     "ObservationModel",
+    "PoissonObservation",
 ]

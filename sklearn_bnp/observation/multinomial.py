@@ -24,6 +24,7 @@ from .._kernels._counts import (
     pair_log_gamma_sums,
 )
 from .base import Likelihood, ObservationModel
+from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
 from .documents import step_of_words, summary_of_words
 
 
@@ -112,21 +113,9 @@ class MultinomialLikelihood(Likelihood):
         self.n_tokens = n_tokens
 
     def prepare(self, x):
-        least = x.min(initial=0)
-        if least < 0:
-            raise ValueError(
-                f"X holds {least:g}, but observation='multinomial' takes counts, which are never "
-                "negative; look for errors in X."
-            )
-        if x.dtype.kind == "f":
-            fractions = x[x != np.rint(x)]
-            if len(fractions):
-                raise ValueError(
-                    f"X holds {fractions[0]:g}, but observation='multinomial' takes whole numbers: "
-                    "give raw counts, as from CountVectorizer (not frequencies or tf-idf), or "
-                    "np.rint(X). What is to count less than once has its place in sample_weight."
-                )
-        return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+        return checked_counts(
+            x, "multinomial", "give raw counts, as from CountVectorizer (not frequencies or tf-idf)"
+        )
 
     def prepare_means(self, means):
         """Counts of rows of mean size: means may be proportions as well as counts."""
@@ -138,13 +127,13 @@ class MultinomialLikelihood(Likelihood):
         return np.ascontiguousarray(means * scale, dtype=np.float64)
 
     def evidence(self, prior, s):
-        rows = _rows(s)
+        rows = statistics_as_rows(s)
         rises = np.empty(len(rows))
         log_gamma_sums(rows, prior.lam, rises, 1)
         return _evidence(prior, rises, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
 
     def union_evidence(self, prior, s, first, second):
-        rows, rises = _rows(s), np.empty(len(first))
+        rows, rises = statistics_as_rows(s), np.empty(len(first))
         first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
         pair_log_gamma_sums(rows, prior.lam, first, second, rises, 1)
         total = rows[:, :-1].sum(axis=1)
@@ -153,13 +142,13 @@ class MultinomialLikelihood(Likelihood):
     def coefficients(self, prior, s):
         """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)``, and 0 for the last column."""
         out = np.zeros(s.shape)
-        digamma_rows(_rows(s), prior.lam, out, 1)
+        digamma_rows(statistics_as_rows(s), prior.lam, out, 1)
         return out
 
     def document_parameters(self, prior, s):
         """``exp E[log phi_kv]`` as a table (V, K)."""
         table = np.empty((self.n_features, len(s)))
-        exp_digamma_table(_rows(s), prior.lam, table, 1)
+        exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
 
     def document_step(self, params, docs, doc_prior, settings, **given):
@@ -172,7 +161,7 @@ class MultinomialLikelihood(Likelihood):
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]
-        row, column, values = _nonzeros(z)
+        row, column, values = nonzeros(z)
         out = np.empty((len(z), len(a)))
         for k, lam in enumerate(a):
             gains = gammaln(lam[column] + values) - gammaln(lam)[column]
@@ -183,9 +172,7 @@ class MultinomialLikelihood(Likelihood):
 
     def log_base(self, x):
         x = np.asarray(x, dtype=np.float64)
-        row, _, values = _nonzeros(x)
-        cost = np.bincount(row, gammaln(values + 1.0), minlength=len(x))
-        return gammaln(x.sum(axis=1) + 1.0) - cost
+        return gammaln(x.sum(axis=1) + 1.0) - sum_log_factorials(x)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Square roots of smoothed proportions, whose distances are Hellinger's; or residuals.
@@ -219,19 +206,6 @@ class MultinomialLikelihood(Likelihood):
         return out
 
 
-def _rows(s):
-    """Statistics (..., P) as C-contiguous rows (n, P) for the kernels; a copy only if need be."""
-    return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
-
-
 def _evidence(prior, rises, total):
     """From sums of lnGamma(lam + S) - lnGamma(lam) and totals of counts, each (n,)."""
     return rises - (gammaln(prior.total + total) - gammaln(prior.total))
-
-
-def _nonzeros(counts):
-    """Row, column and value of what is not zero in counts (n, V)."""
-    flat = counts.reshape(-1)
-    at = np.flatnonzero(flat != 0)  # faster than np.nonzero of the counts themselves
-    row, column = np.divmod(at, counts.shape[-1])
-    return row, column, flat[at].astype(np.float64, copy=False)

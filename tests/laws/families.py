@@ -14,6 +14,7 @@ from scipy.linalg import block_diag
 from sklearn_bnp.observation import (
     OBSERVATIONS,
     AutoregressiveObservation,
+    FixedVarianceGaussianObservation,
     GaussianObservation,
     ObservationModel,
 )
@@ -25,6 +26,7 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
+from tests.reference.known_noise import GammaPoisson, KnownVariance
 
 
 class Family(NamedTuple):
@@ -45,6 +47,8 @@ class Family(NamedTuple):
         Whether the columns may also be shifted.
     lags : int
         Rows hold a row of a sequence and as many before it, which have the same columns.
+    adapts : str
+        Field of the prior that empirical Bayes sets; "" if there is none.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Family(NamedTuple):
     affine: str = ""
     shift: bool = False
     lags: int = 0
+    adapts: str = ""
 
 
 # ---------------------------------------------------------------------- data
@@ -129,6 +134,13 @@ def bags(rng, n, spread=1.0):
     return rng.multinomial(rng.integers(20, 61, size=n), phi[labels]).astype(float), labels
 
 
+def tallies(rng, n, spread=1.0):
+    """Three patterns of six columns of counts, of which some are seldom counted."""
+    labels = labels_of(rng, n)
+    rates = np.array([0.5, 4.0] * 3) * (1.0 + 5.0 / spread * np.kron(np.eye(3), np.ones(2)))
+    return rng.poisson(rates[labels]).astype(float), labels
+
+
 def swings(order):
     """Lagged rows of three regressions: a turn, a pull to a point, and a drift with little noise."""
     turn = np.array([[0.6, 0.7], [-0.7, 0.6]])
@@ -172,7 +184,7 @@ def gaussian(covariance_type, zero_mean, rows, n_features, *, affine, **paramete
         return NormalGamma(prior.m, prior.kappa, prior.nu, prior.b, ridge, n_features, size, volume)
 
     name = f"{covariance_type}{'-zero-mean' if zero_mean else ''}"
-    return Family(name, observation, rows, twin, affine, not zero_mean)
+    return Family(name, observation, rows, twin, affine, not zero_mean, adapts="b")
 
 
 def bernoulli(name, **parameters):
@@ -185,6 +197,21 @@ def multinomial(name, **parameters):
     return Family(
         name, observation, bags, lambda likelihood, prior: DirichletMultinomial(prior.lam)
     )
+
+
+def poisson(name, adapts="", **parameters):
+    observation = OBSERVATIONS["poisson"](**parameters)
+    return Family(
+        name, observation, tallies, lambda likelihood, prior: GammaPoisson(*prior), adapts=adapts
+    )
+
+
+def fixed_variance(name, rows, *, affine="", adapts="", **parameters):
+    def twin(likelihood, prior):
+        return KnownVariance(*prior, likelihood.ridge, log_volume(likelihood, 3))
+
+    observation = FixedVarianceGaussianObservation(**parameters)
+    return Family(name, observation, rows, twin, affine, bool(affine), adapts=adapts)
 
 
 class OfLaggedRows(AutoregressiveObservation):
@@ -234,6 +261,17 @@ FAMILIES = [
     autoregressive("autoregressive", 1),
     autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01),
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
+    poisson("poisson", adapts="b"),
+    poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
+    fixed_variance("shared-variance", clouds, affine="columns", adapts="variance"),
+    fixed_variance("shared-variance-rounded", rounded_clouds, affine="columns", adapts="variance"),
+    fixed_variance(
+        "fixed-variance",
+        clouds,
+        variance=[0.5, 160.0, 0.002],
+        mean_prior=[7.0, -250.0, 0.0],
+        mean_variance_prior=[4.0, 3e4, 0.02],
+    ),
 ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from scipy.special import comb, logsumexp
+from scipy.special import comb, gammaln, logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
 from tests.reference.autoregressive import MatrixNormalWishart
@@ -14,6 +14,7 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
+from tests.reference.known_noise import GammaPoisson, KnownVariance
 
 from .families import FAMILIES
 from .harness import given, one_hot, random_resp
@@ -36,6 +37,12 @@ def scipy_log_predictive(twin, q, z):
             out = out + stats.betabinom(left, a, others).logpmf(x) - np.log(comb(left, x))
             left = left - x
         return out
+    if isinstance(twin, GammaPoisson):
+        counts = stats.nbinom(q.a, q.b / (q.b + 1.0)).logpmf(z)
+        return np.sum(counts + gammaln(z + 1.0), axis=1)
+    if isinstance(twin, KnownVariance):
+        rows = stats.multivariate_normal(q.m, np.diag(twin.variance + q.spread))
+        return np.atleast_1d(rows.logpdf(z)) + twin.log_volume
     if isinstance(twin, MatrixNormalWishart):
         rows = zip(*twin.split(z), strict=True)
         densities = (_multivariate_t(*twin.student(q, x)).logpdf(y) for x, y in rows)
@@ -64,6 +71,8 @@ def ridge_cost(twin, q):
     if isinstance(twin, NormalGamma):
         ridge = twin.ridge.reshape(-1, twin.size).sum(axis=1)
         return np.sum((q.shape + 0.5 * twin.size) * 0.5 * ridge / q.rate)
+    if isinstance(twin, KnownVariance):
+        return 0.5 * np.sum(twin.ridge / twin.variance)
     return 0.0
 
 

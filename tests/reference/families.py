@@ -4,8 +4,8 @@ A twin knows its prior, the ridge (variance by which each row is blurred, in the
 ``log_volume``, the log of the volume element between the rows' units and the data's. Its posterior
 is computed from the rows themselves, centred on their own mean, never from running statistics.
 
-Sources: K. P. Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007), Sec. 3
-(Normal-Gamma) and 8 (Normal-Wishart); C. M. Bishop, Pattern Recognition and Machine Learning
+Sources: K. P. Murphy, Conjugate Bayesian analysis of the Gaussian distribution (2007), Sec. 2 (known
+variance), 3 (Normal-Gamma) and 8 (Normal-Wishart); C. M. Bishop, Pattern Recognition and Machine Learning
 (2006), Sec. 10.2 and App. B.
 """
 

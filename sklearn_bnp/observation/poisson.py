@@ -1,0 +1,176 @@
+"""Counts with a rate for each column, and Gamma priors.
+
+Design note
+-----------
+(a) The objective is of events, not of how many there are: the times of x events in an interval of unit
+    length have the density ``lambda^x exp(-lambda)``. Their number alone has ``1 / x!`` of it, which
+    belongs to no component and changes no decision: it is ``log_base``, which `score_samples` adds.
+    So ``s(x) = [x, 1]``, as for ordered tokens and bags of words in `multinomial.py`.
+(b) Unless the user gives a prior its shape a is fixed and its inverse scale b found by empirical Bayes,
+    column by column: ``b_d = K a_d / sum_k E[lambda_kd]``. Were the shape adapted too, the prior of a
+    column in which components agree would be so narrow that further ones cost next to nothing: of
+    40 sets of rows from one component, 4 were split.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from .._kernels._counts import log_gamma_sums
+from .base import Likelihood, ObservationModel
+from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
+
+_DEFAULT_SHAPE = 1.0
+# Of inverse scales, in rows: a column of zeros would drive b to infinity.
+_SCALE_RANGE = (1e-150, 1e6)
+
+
+class GammaPrior(NamedTuple):
+    """Shapes ``a`` and inverse scales ``b`` of the rates, each (D,)."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+
+class PoissonObservation(ObservationModel):
+    """Independent columns of counts, each component with a rate for each.
+
+    A row holds how many events of ``n_features`` kinds were counted in equal stretches of time,
+    space or effort: spikes of neurons, calls at desks, species in traps.
+
+    Parameters
+    ----------
+    prior : tuple of two floats or of two array-likes of shape (n_features,), default=None
+        Shape a and inverse scale b > 0 of the Gamma prior of rates, whose mean is a / b. If None, a
+        is 1, and b maximises the objective, column by column (empirical Bayes).
+
+    Notes
+    -----
+    The objective (``lower_bound_``) is of the events; `score_samples` is of their numbers, and thus
+    includes ``-log x!``, which depends on no parameter.
+
+    References
+    ----------
+    Hughes (2016), Sec. 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import DPMixtureVB
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.poisson(rate, size=(100, 3)) for rate in (1, 8, 30)])
+    >>> DPMixtureVB(observation="poisson", random_state=0).fit(X).n_components_
+    3
+    """
+
+    _parameter_constraints = {"prior": ["array-like", None]}
+
+    def __init__(self, prior=None):
+        self.prior = prior
+
+    @property
+    def needs_covariance(self):
+        """Whether the covariances of the columns are wanted, or their variances alone."""
+        return False
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        self._validate_params()
+        mean = moments.mean * moments.magnitude
+        if self.prior is None:  # a start: rates like the column's mean
+            a = np.full(mean.shape, _DEFAULT_SHAPE)
+            b = a / np.maximum(mean, 1.0 / moments.n_rows)
+            return PoissonLikelihood(GammaPrior(a, b), adapts_prior=True)
+        try:
+            a, b = (np.broadcast_to(np.asarray(v, dtype=float), mean.shape) for v in self.prior)
+        except (TypeError, ValueError):
+            a = b = np.array([np.nan])
+        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
+            raise ValueError(
+                f"prior={self.prior!r} must be two positive numbers (a, b), or two arrays of "
+                f"{len(mean)} of them."
+            )
+        return PoissonLikelihood(GammaPrior(a.copy(), b.copy()), adapts_prior=False)
+
+
+class PoissonLikelihood(Likelihood):
+    """``s(x) = [x, 1]``; see the module's note."""
+
+    def __init__(self, prior, *, adapts_prior):
+        self.prior, self.adapts_prior = prior, adapts_prior
+        self.n_features = len(prior.a)
+
+    def prepare(self, x):
+        return checked_counts(x, "poisson", "give raw counts (not rates or frequencies)")
+
+    def prepare_means(self, means):
+        if np.any(means < 0):
+            raise ValueError("means_init must hold rates, which are zero or more.")
+        return np.ascontiguousarray(means, dtype=np.float64)
+
+    def _posterior(self, prior, s):
+        """Shapes and inverse scales given statistics (K, P); both (K, D)."""
+        return prior.a + s[:, :-1], prior.b + s[:, -1:]
+
+    def evidence(self, prior, s):
+        """``sum_d c(a + s_d, b + n) - c(a, b)``, with ``c(a, b) = lnGamma(a) - a log b``."""
+        rows = statistics_as_rows(s)
+        rises = np.empty(len(rows))
+        log_gamma_sums(rows, prior.a, rises, 1)
+        # a log b - (a + s) log(b + n), with no cancellation where b is large
+        rises -= np.log1p(rows[:, -1:] / prior.b) @ prior.a
+        rises -= np.einsum("kd,kd->k", rows[:, :-1], np.log(prior.b + rows[:, -1:]))
+        return rises.reshape(s.shape[:-1])
+
+    def coefficients(self, prior, s):
+        """``E[log lambda_kd]``, and ``-sum_d E[lambda_kd]`` for the last column."""
+        a, b = self._posterior(prior, s)
+        out = np.empty(s.shape)
+        out[:, :-1] = digamma(a) - np.log(b)
+        out[:, -1] = -np.sum(a / b, axis=1)
+        return out
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior or len(s) == 0:
+            return prior
+        for _ in range(n_iter):
+            a, b = self._posterior(prior, s)
+            best = len(s) * prior.a / np.sum(a / b, axis=0)
+            prior = prior._replace(b=np.clip(best, *_SCALE_RANGE))
+        return prior
+
+    def prior_distance(self, old, new):
+        return abs(np.mean(np.log(new.b / old.b)))
+
+    def log_predictive(self, prior, s, z):
+        """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""
+        row, column, x = nonzeros(z)
+        out = np.empty((len(z), len(s)))
+        for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
+            gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
+            out[:, k] = np.bincount(row, gains, minlength=len(z)) - a @ np.log1p(1.0 / b)
+        return out
+
+    def log_base(self, x):
+        return -sum_log_factorials(np.asarray(x))
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """Twice the square roots, whose variance is about 1 at any rate; or Pearson's residuals.
+
+        The divergence of rates, ``x log(x / y) - x + y``, is near ``2 (sqrt(x) - sqrt(y))^2``. With
+        ``whiten`` false columns that are rare in the target count for more.
+        """
+        if whiten:
+            return np.ascontiguousarray(2.0 * np.sqrt(z + 0.375), dtype=z.dtype)
+        a, b = self._posterior(prior, s[np.newaxis])
+        return np.ascontiguousarray((z - a / b) / np.sqrt(a / b), dtype=z.dtype)
+
+    def attributes(self, prior, s):
+        a, b = self._posterior(prior, s)
+        return {"means_": a / b}
+
+    def sample(self, attributes, labels, rng):
+        return rng.poisson(attributes["means_"][labels]).astype(float)

@@ -42,12 +42,15 @@ class RunCollector(ChainObserver):
 
     @staticmethod
     def wanted(proposals, totals, room):
-        """Uid -> rows to collect, for all states that any proposal wants."""
-        return {
-            uid: proposal.sample_rows(totals.s.shape[1])
+        """Uid -> rows to collect, for all states that any proposal wants; about ``room`` at the most."""
+        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        rows = {
+            uid: min(proposal.sample_rows(totals.s.shape[1]), counts[uid])
             for proposal in proposals
             for uid in proposal.wants(totals)
         }
+        share = min(1.0, room / max(sum(rows.values()), 1e-12))
+        return {uid: share * n for uid, n in rows.items()}
 
     def observe(self, block):
         if self._rate:

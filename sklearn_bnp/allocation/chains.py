@@ -183,7 +183,7 @@ class HDPChains(ChainAllocation):
         return max(found, key=lambda sticks_and_value: sticks_and_value[1])
 
     def start(self, mass):
-        mass = np.asarray(mass, dtype=float)
+        mass = np.maximum(mass, 0.0)  # below 0 by rounding, where all there was has been taken away
         # A row's prior has about this share for what has no mass, and for what is not there yet.
         floor = 0.1 / (1.0 + len(mass))
         share = mass / max(mass.sum(), _TINY)

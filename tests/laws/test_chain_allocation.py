@@ -100,6 +100,12 @@ def test_search_never_ends_below_its_start(gamma, alpha, kappa):
         assert value == pytest.approx(allocation.objective(sticks, counts), rel=1e-12)
 
 
+def test_start_bears_masses_that_rounding_left_below_zero():
+    sticks = HDPChains(1.0, 1.0, 1.0, 50.0).start(np.array([7.0, -5e-15, 0.0, 2.0]))
+    assert np.all((sticks.rho > 0) & (sticks.rho < 1))
+    assert np.all(np.isfinite(sticks.omega))
+
+
 def test_objective_is_continuous_where_stickiness_vanishes():
     counts = random_counts(np.random.default_rng(2), 4)
     without, hardly = (HDPChains(1.0, 1.0, 1.0, kappa) for kappa in (0.0, 1e-9))

@@ -19,7 +19,7 @@ These functions trust their callers; shapes and values are checked in the Python
 """
 from cython.parallel cimport prange, threadid
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cython cimport floating
 
@@ -37,6 +37,7 @@ cpdef enum Quadratic:
     SPHERICAL = 3   # |x|^2
 
 cdef Py_ssize_t CHUNK_ROWS = 1024
+cdef Py_ssize_t SHARE_ROWS = 32             # of a table that are worked on at a time
 cdef double RESP_FLOOR = 1e-16              # relative to the row's largest: below the last bit of a sum
 
 
@@ -240,6 +241,80 @@ cdef void _sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t
     for c in range(1, n):
         for i in range(size):
             out[i] += parts[c * size + i]
+
+
+cdef void _share_chunk(const floating* table, const double* mass, const double* weight, Py_ssize_t n, Problem q,
+                       floating* resp, double* entropy, double* log_norm, double floor_,
+                       floating* w) noexcept nogil:
+    """Shares of one chunk of a table; w has room for a tile of rows and the softmax's scratch."""
+    cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = 0, m, i, filled
+    cdef floating* scratch = w + SHARE_ROWS * ld
+    if entropy != NULL:
+        memset(entropy, 0, q.K * sizeof(double))
+    while start < n:
+        m = min(SHARE_ROWS, n - start)
+        for i in range(m):
+            memcpy(w + i * ld, table + (start + i) * q.K, q.K * sizeof(floating))
+        if q.L < q.K:
+            keep_top(w, m, q.K, ld, q.L, scratch)
+        softmax(w, resp + start * q.K, m, q.K, ld, floor_, mass + start if mass != NULL else NULL,
+                weight + start if weight != NULL else NULL, entropy,
+                log_norm + start if log_norm != NULL else NULL, scratch, &filled)
+        start += m
+
+
+def share_out(
+    const floating[:, ::1] table,        # IN  (n, K) log weights
+    const double[::1] mass,              # IN  (n,) or None
+    const double[::1] weight,            # IN  (n,) or None
+    floating[:, ::1] resp,               # OUT (n, K)
+    double[::1] entropy,                 # OUT (K,) or None
+    double[::1] log_norm,                # OUT (n,) or None
+    Py_ssize_t n_nonzero,                # IN
+    int n_threads,
+    double floor_=RESP_FLOOR,            # IN
+):
+    """The shares of `local_step` where the log weights are there already; arguments as there."""
+    cdef Problem q
+    q.K = table.shape[1]
+    q.L = min(n_nonzero, q.K)
+    cdef Py_ssize_t n = table.shape[0], ld = (q.K + LANES - 1) // LANES * LANES
+    cdef Py_ssize_t n_chunks = (n + CHUNK_ROWS - 1) // CHUNK_ROWS, c, lo
+    cdef Py_ssize_t n_works = max(1, min(n_threads, n_chunks))
+    cdef size_t each = aligned_bytes((SHARE_ROWS + 2) * ld * sizeof(floating))
+    cdef double* entropies = NULL
+    cdef const double* mass_p = NULL
+    cdef const double* weight_p = NULL
+    cdef double* norm_p = NULL
+    cdef char* block
+    if n == 0 or q.K == 0:
+        if entropy is not None:
+            entropy[:] = 0
+        return
+    if mass is not None:
+        mass_p = &mass[0]
+    if weight is not None:
+        weight_p = &weight[0]
+    if log_norm is not None:
+        norm_p = &log_norm[0]
+    block = <char*>malloc(n_works * each + n_chunks * q.K * sizeof(double))
+    if block == NULL:
+        raise MemoryError("no memory for the work space of the shares")
+    if entropy is not None:
+        entropies = <double*>(block + n_works * each)
+    for c in prange(n_chunks, nogil=True, schedule="static", chunksize=1, num_threads=n_threads):
+        lo = c * CHUNK_ROWS
+        _share_chunk(
+            &table[lo, 0], mass_p + lo if mass_p != NULL else NULL,
+            weight_p + lo if weight_p != NULL else NULL, min(CHUNK_ROWS, n - lo), q, &resp[lo, 0],
+            entropies + c * q.K if entropies != NULL else NULL,
+            norm_p + lo if norm_p != NULL else NULL, floor_,
+            <floating*>(block + threadid() * each),
+        )
+    if entropies != NULL:
+        with nogil:
+            _sum_chunks(&entropy[0], entropies, n_chunks, q.K)
+    free(block)
 
 
 def statistics(const floating[:, ::1] x, Quadratic quadratic, bint linear, floating[:, ::1] out):

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import _forward_backward as kernel
-from .._kernels._responsibilities import summarise
 from ..observation.lags import lagged
 from .sequences import Part, PreparedRows, parts
 from .stats import StatBag
@@ -242,7 +241,7 @@ def sequence_pass(batch, likelihood, params, uids, observers, *, low_memory=Fals
         low_memory=low_memory, n_threads=n_threads,
     )  # fmt: skip
     own = uids[params.states]
-    bag = summary(_observed(blocks, observers, own), likelihood, own)
+    bag = summary(_observed(blocks, observers, own), likelihood, own, params.coef)
     for observer in observers:  # when the tables of the pass are gone
         observer.revisit(rows)
     total = StatBag.zeros(uids, likelihood.n_statistics)
@@ -258,8 +257,8 @@ def _observed(blocks, observers, uids):
         yield block
 
 
-def summary(blocks, likelihood, uids):
-    """`StatBag` of the states ``uids`` that the blocks leave behind."""
+def summary(blocks, likelihood, uids, coef=None):
+    """`StatBag` of the states ``uids`` that the blocks leave behind; ``coef`` as in `summarise`."""
     bag, entropy = StatBag.zeros(uids, likelihood.n_statistics), 0.0
     counts, s = np.zeros((len(uids) + 1, len(uids))), np.empty_like(bag.s)
     for block in blocks:
@@ -269,7 +268,6 @@ def summary(blocks, likelihood, uids):
         # rows in single precision want such responsibilities, of which few are held
         step = max(1, n if block.z.dtype == np.float64 else PART_ROWS)
         for rows in (slice(lo, lo + step) for lo in range(0, n, step)):
-            resp = np.ascontiguousarray(block.resp[rows], dtype=block.z.dtype)
-            summarise(block.z[rows], resp, likelihood.quadratic, likelihood.linear, s, False)
+            likelihood.summarise(block.z[rows], block.resp[rows], s, coef=coef)
             bag.s[...] += s
     return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels._responsibilities import summarise
-from ..proposals.creation import lloyd
+from ..proposals.creation import lloyd, summaries
 
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000
@@ -31,8 +30,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     del x  # no more is held at a time than has to be
     mass = np.ones(len(z)) if weight is None else np.asarray(weight, dtype=float)
     if n_components == 1:
-        return _summary(likelihood, z, mass[:, np.newaxis])
-    everything = _summary(likelihood, z, mass[:, np.newaxis])[0]
+        return summaries(likelihood, z, mass[:, np.newaxis])
+    everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
     if means is not None:
         points, seeds = z, likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
     else:
@@ -44,11 +43,4 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         seeds = points[rows]
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)
-    return _summary(likelihood, z, resp)
-
-
-def _summary(likelihood, z, shares):
-    s = np.empty((shares.shape[1], likelihood.n_statistics))
-    shares = np.ascontiguousarray(shares, dtype=z.dtype)
-    summarise(z, shares, likelihood.quadratic, likelihood.linear, s, True)
-    return s
+    return summaries(likelihood, z, resp)

@@ -9,7 +9,6 @@ from threading import Lock
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .._kernels._responsibilities import summarise
 from .batches import Block
 from .stats import StatBag
 
@@ -66,7 +65,7 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
         else:
             resp = np.ascontiguousarray(batch.resp[rows], dtype=z.dtype)
             w = resp if weight is None else resp * weight[:, np.newaxis].astype(z.dtype)
-            summarise(z, np.ascontiguousarray(w), likelihood.quadratic, likelihood.linear, s, False)
+            likelihood.summarise(z, w, s)
             entropy = np.sum(-w * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
         total.s[...] += s
         total.entropy[...] += entropy

@@ -177,7 +177,7 @@ class StepWithout(NamedTuple):
             rows, self.likelihood, self.params,
             low_memory=self.low_memory, n_threads=self.n_threads,
         )  # fmt: skip
-        return summary(blocks, self.likelihood, self.uids)
+        return summary(blocks, self.likelihood, self.uids, self.params.coef)
 
 
 def chain_counts(totals):

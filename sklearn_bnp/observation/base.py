@@ -20,7 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._kernels._responsibilities import Quadratic, local_step, n_statistics
+from .._kernels._responsibilities import (
+    Quadratic,
+    local_step,
+    n_statistics,
+    statistics,
+    summarise,
+)
 from .documents import step_of_rows, summary_of_rows
 
 # Numbers in the statistics of pairs that are worked on at a time.
@@ -197,6 +203,29 @@ class Likelihood(ABC):
     def sample_sequence(self, attributes, labels, rng):
         """Rows of one sequence whose components are ``labels``, one after the other; as `sample`."""
         return self.sample(attributes, labels, rng)
+
+    def features(self, z):
+        """Rows s(x) (n, P) of prepared rows, in their precision."""
+        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
+        statistics(z, self.quadratic, self.linear, out)
+        return out
+
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        """Fill ``s`` (J, P) with the statistics of rows under given shares (n, J).
+
+        Parameters
+        ----------
+        z : ndarray, shape (n, D')
+        shares : ndarray, shape (n, J)
+            Sample weights included.
+        coef : ndarray, shape (J, P), or None
+            What the shares were found with, for families that fill in what rows do not show; without
+            it they go by all the data.
+        sparse : bool
+            Most shares are 0.
+        """
+        shares = np.ascontiguousarray(shares, dtype=z.dtype)
+        summarise(z, shares, self.quadratic, self.linear, s, sparse)
 
     def local_step(
         self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None

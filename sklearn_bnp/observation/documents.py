@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from .._kernels._responsibilities import summarise
 from .._kernels._topics import document_step
 from ..core.corpus import DocumentStep
 
@@ -44,13 +43,13 @@ def step_of_rows(likelihood, coef, docs, prior, settings, *, mass=None, start=No
     )
     counts, resp, entropy = _room(docs, table, True)
     _call(table, docs, mass, prior, start, counts, settings, resp, None, entropy)
-    return DocumentStep(_sums_of_rows(likelihood, docs, resp), entropy, counts, resp)
+    return DocumentStep(_sums_of_rows(likelihood, docs, resp, coef), entropy, counts, resp)
 
 
-def _sums_of_rows(likelihood, docs, resp):
+def _sums_of_rows(likelihood, docs, resp, coef=None):
     s = np.empty((resp.shape[1], likelihood.n_statistics))
     weighted = resp * docs.counts[:, np.newaxis].astype(resp.dtype)
-    summarise(docs.z, weighted, likelihood.quadratic, likelihood.linear, s, False)
+    likelihood.summarise(docs.z, weighted, s, coef=coef)
     return s
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from .._kernels._responsibilities import Quadratic, local_step, summarise
+from .._kernels._responsibilities import Quadratic, local_step
 from .agglomeration import agglomerate
 
 _LLOYD_STEPS = 3
@@ -84,8 +84,7 @@ def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
 def summaries(likelihood, z, shares):
     """Statistics (J, P) of rows under given shares (n, J)."""
     s = np.empty((shares.shape[1], likelihood.n_statistics))
-    shares = np.ascontiguousarray(shares, dtype=z.dtype)
-    summarise(z, shares, likelihood.quadratic, likelihood.linear, s, True)
+    likelihood.summarise(z, shares, s, sparse=True)
     return s
 
 

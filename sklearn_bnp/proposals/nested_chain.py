@@ -25,7 +25,6 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._entropies import union_entropies
 from .._kernels._forward_backward import backward, forward, log_sums
-from .._kernels._responsibilities import statistics, summarise
 from .agglomeration import agglomerate
 
 _LEAST_LOG = -200.0
@@ -126,9 +125,7 @@ def feature_tiles(likelihood, z, edges):
     while lo < len(z):
         i = np.searchsorted(edges, lo + most, side="right") - 1
         hi = int(edges[i] if edges[i] > lo else edges[i + 1])
-        features = np.empty((hi - lo, P), dtype=z.dtype)
-        statistics(z[lo:hi], likelihood.quadratic, likelihood.linear, features)
-        yield slice(lo, hi), features
+        yield slice(lo, hi), likelihood.features(z[lo:hi])
         lo = hi
 
 
@@ -180,8 +177,7 @@ class NestedModel:
         )  # fmt: skip
         log_sums(scale, indptr, log_z)
         s, start = np.empty((J, likelihood.n_statistics)), start.sum(axis=0)
-        resp = table.astype(z.dtype, copy=False)
-        summarise(z, resp, likelihood.quadratic, likelihood.linear, s, False)
+        likelihood.summarise(z, table, s, coef=coef)
         entropy = (
             log_z.sum() - data.sum() - np.vdot(counts, log_trans) - np.vdot(start, log_first)
         )  # fmt: skip

@@ -15,30 +15,45 @@ from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
+# A pair is given up in mid-lap when the entropy has taken so many times what the rest would gain, and
+# as many nats more: the rest changes a little during a lap.
+_GIVEN_UP, _NATS = 1.5, 5.0
 
 
 class CoarseningObserver(ChainObserver):
-    """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows."""
+    """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows.
+
+    The entropy only falls. What has lost more by it than there is to gain is looked at no longer: its
+    change is then as good as infinite.
+    """
 
     wants_alpha = True
 
     def __init__(self, trials, n_threads=1):
         self.trials, self.n_threads = trials, n_threads
-        self._entropy = np.zeros(len(trials) + 1)
+        self._change = np.zeros(len(trials))
 
     def observe(self, block):
         where = {uid: k for k, uid in enumerate(block.uids.tolist())}
-        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials) + 1, 1))
-        for labels, trial in zip(maps, self.trials, strict=False):
-            for members, _ in trial.groups:
+        live = np.flatnonzero(self._change > -np.inf)
+        if len(live) == 0:
+            return
+        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(live) + 1, 1))
+        for labels, i in zip(maps, live, strict=False):
+            for members, _ in self.trials[i].groups:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
-        self._entropy += block_entropies(block, maps, self.n_threads)
+        entropy = block_entropies(block, maps, self.n_threads)
+        self._change[live] += entropy[:-1] - entropy[-1]
+        for i in live:
+            trial = self.trials[i]
+            if self._change[i] + trial.change < -_GIVEN_UP * trial.room - _NATS:
+                self._change[i] = -np.inf
 
     def close(self, batch_id, bag):
-        for trial, entropy in zip(self.trials, self._entropy.tolist(), strict=False):
-            trial.changes[batch_id] = min(0.0, entropy - self._entropy[-1])
-        self._entropy = np.zeros(len(self.trials) + 1)
+        for trial, change in zip(self.trials, self._change.tolist(), strict=True):
+            trial.changes[batch_id] = min(0.0, change)
+        self._change = np.where(np.isfinite(self._change), 0.0, -np.inf)
 
 
 def block_entropies(block, maps, n_threads):
@@ -67,15 +82,16 @@ class CoarseningTrial(Trial):
     """Several disjoint groups of states that become one each.
 
     Joining one group changes what the entropy loses by another: the change is that of all together,
-    and no other trial is accepted with this one.
+    and no other trial is accepted with this one. ``room`` is what the objective would gain but for the
+    entropy.
     """
 
     kind = "merge"
     observer_type = CoarseningObserver
     alone = unites = True
 
-    def __init__(self, groups):
-        self.groups = tuple(groups)
+    def __init__(self, groups, room=np.inf):
+        self.groups, self.room = tuple(groups), room
         self.removed = tuple(uid for members, _ in self.groups for uid in members)
         self.created = tuple(created for _, created in self.groups)
         self.changes = {}
@@ -85,9 +101,14 @@ class CoarseningTrial(Trial):
         """Batches observed."""
         return self.changes.keys()
 
+    @property
+    def change(self):
+        """Of the entropy, over the batches observed."""
+        return sum(self.changes.values())
+
     def successors(self, totals, rest=None):
         """Statistics of the unions over all batches; of batches not observed, the entropy's bound."""
-        change = sum(self.changes.values())
+        change = self.change
         if rest is not None:
             change += least_change(rest, self.groups)
         return union_rows(totals, self.groups, change)
@@ -135,20 +156,19 @@ class StateMerge(Proposal):
         totals = context.totals
         if len(totals.uids) < 2:
             return []
-        groups = []
-        for i, j in self._pairs(context):
-            members = tuple(sorted(totals.uids[[i, j]].tolist()))
-            if not self._failures.blocked(members, totals.n[[i, j]].sum()):
-                groups.append(members)
+        trials = []
+        for pair, room in self._pairs(context):
+            members = tuple(sorted(totals.uids[pair].tolist()))
+            if not self._failures.blocked(members, totals.n[pair].sum()):
+                trials.append(CoarseningTrial([(members, context.new_uids(1)[0])], room))
         several = self._disjoint(set(totals.uids.tolist()))
-        trials = [CoarseningTrial([(g, context.new_uids(1)[0])]) for g in groups]
         if len(several) > 1:
             trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
         self._promising = []
         return trials
 
     def _pairs(self, context):
-        """Pairs with the best gain but for the entropy, which can only fall."""
+        """The best pairs (i, j), each with its gain but for the entropy, which can only fall."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
@@ -158,7 +178,7 @@ class StateMerge(Proposal):
         pairs = np.column_stack([i, j])[screened]
         gain = gain[screened] + model.union_gains(totals, pairs)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
-        return pairs[best[gain[best] > 0]]
+        return [(pairs[p], float(gain[p])) for p in best if gain[p] > 0]
 
     def _disjoint(self, present):
         """Groups that would have raised the objective, the best first, each state in one at most."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from .groups import drawn
+
 # Dimension of the random projection in which anchor words are chosen (Arora et al. 2013, Sec. 4).
 _PROJECTION = 1000
 # An anchor word occurs in this share of the documents and in this many, so that its row is known well.
@@ -78,8 +80,7 @@ def _topics_of_documents(chosen, everything):
 
 def random_documents(counts, n_components, rng, weight=None):
     """Documents drawn without replacement, in proportion to their weights."""
-    p = None if weight is None else weight / weight.sum()
-    return rng.choice(counts.shape[0], n_components, replace=False, p=p)
+    return drawn(counts.shape[0], n_components, rng, weight)
 
 
 def spread_documents(counts, n_components, rng, weight=None):

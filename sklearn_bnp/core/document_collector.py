@@ -117,8 +117,11 @@ def _joined(parts):
     indptr = np.concatenate([[0], *(d.indptr[1:] + o for d, o in zip(docs, offsets, strict=False))])
     fields = [
         None if getattr(docs[0], name) is None else np.concatenate([getattr(d, name) for d in docs])
-        for name in ("counts", "indices", "z", "weight")
+        for name in ("counts", "indices", "z")
     ]
+    if any(d.weight is not None for d in docs):  # batches without weights count once
+        weights = [np.ones(len(d)) if d.weight is None else d.weight for d in docs]
+        fields.append(np.concatenate(weights))
     return DocumentSample(
         Documents(indptr.astype(np.int64), *fields), np.concatenate([p.mass for p in parts])
     )

@@ -49,7 +49,7 @@ class Part(NamedTuple):
     def times(self, docs):
         """How many documents each of some stands for; ``docs`` are indices or a boolean array."""
         if self.weight is None:
-            return np.full(len(self.lengths), self.scale)[docs]
+            return np.full(len(self.lengths[docs]), self.scale)
         return self.scale * self.weight[docs]
 
     @property
@@ -103,6 +103,8 @@ class DocumentCounts:
     @property
     def mean_weight(self):
         """How many tokens each token stands for, on average."""
+        if all(part.is_plain for part in self.parts.values()):
+            return 1.0
         tokens = sum(part.lengths.sum() for part in self.parts.values())
         stand_for = sum(part.times(slice(None)) @ part.lengths for part in self.parts.values())
         return stand_for / tokens if tokens > 0 else 1.0

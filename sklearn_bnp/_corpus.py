@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from ._validation import check_groups, check_rows
+from ._validation import check_groups, check_rows, check_weights, weight_of_each
 from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
 from .observation import Moments, MultinomialObservation
@@ -35,6 +35,8 @@ class Corpus(NamedTuple):
     n_features : int
     dtype : dtype
         Of X.
+    kept : ndarray of bool, or None
+        Which entries of X are here: not those of documents of weight 0; all if None.
     """
 
     documents: DocumentBatch
@@ -42,6 +44,7 @@ class Corpus(NamedTuple):
     document_of_row: np.ndarray
     n_features: int
     dtype: np.dtype
+    kept: np.ndarray | None = None
 
     @property
     def n_documents(self):
@@ -71,11 +74,28 @@ def takes_words(observation):
     return by_name or isinstance(observation, MultinomialObservation)
 
 
-def check_corpus(estimator, x, groups, observation, *, reset):
+def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None):
     """`Corpus` of what was given to a method of the estimator."""
     if groups is None:
-        return _corpus_of_words(estimator, x, observation, reset)
-    return _corpus_of_rows(estimator, x, groups, reset)
+        corpus = _corpus_of_words(estimator, x, observation, reset)
+        weight = check_weights(sample_weight, corpus.n_documents, "document")
+    else:
+        corpus = _corpus_of_rows(estimator, x, groups, reset)
+        number = corpus.document_of_row
+        weight = check_weights(sample_weight, len(number), "row")
+        if weight is not None:
+            weight = weight_of_each(weight, number, corpus.n_documents, "document")
+    return corpus if weight is None else _weighted(corpus, weight)
+
+
+def _weighted(corpus, weight):
+    """The corpus with weights (n_documents,); documents of weight 0 are left out."""
+    documents, keep = corpus.documents._replace(weight=weight.copy()), weight > 0
+    if keep.all():
+        return corpus._replace(documents=documents)
+    kept = np.repeat(keep, np.diff(documents.indptr))
+    rows = None if corpus.rows is None else corpus.rows[kept]
+    return corpus._replace(documents=documents.chosen(keep), rows=rows, kept=kept)
 
 
 def check_same_kind(likelihood, groups):
@@ -144,11 +164,10 @@ def _canonical(x):
 
 def moments_of_words(documents, n_features):
     """`Moments` of documents of words, of which likelihoods of words only want the mean."""
-    n_documents = len(documents.indptr) - 1
-    sums = np.bincount(documents.indices, documents.counts, minlength=n_features)
-    mean = sums / max(1, n_documents)
+    sums = np.bincount(documents.indices, documents.entry_weight, minlength=n_features)
+    mean = sums / max(1, documents.n_documents)
     ones = np.ones(n_features)
-    return Moments(n_documents, ones, mean, np.zeros(n_features), np.finfo(float).eps)
+    return Moments(len(documents.indptr) - 1, ones, mean, np.zeros(n_features), np.finfo(float).eps)
 
 
 # ---------------------------------------------------------------------- rows with groups
@@ -176,15 +195,10 @@ def bind_likelihood(observation, corpus, *, streaming=False):
     documents = corpus.documents
     if corpus.rows is None:
         return observation.bind(moments_of_words(documents, corpus.n_features), streaming=streaming)
-    moments = column_moments([Batch(None, documents.x)], covariance=observation.needs_covariance)
+    weight = None if documents.weight is None else documents.entry_weight
+    rows = Batch(None, documents.x, weight)
+    moments = column_moments([rows], covariance=observation.needs_covariance)
     likelihood = observation.bind(moments, streaming=streaming)
     if likelihood.words:
         return CountRows(likelihood.prior, likelihood.n_tokens)
     return likelihood
-
-
-def subset(documents, keep):
-    """The documents with those of their entries for which ``keep`` (boolean) holds."""
-    kept = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
-    fields = (None if f is None else f[keep] for f in documents[2:])
-    return DocumentBatch(documents.batch_id, kept[documents.indptr], *fields)

@@ -253,7 +253,7 @@ class HDPHMMVB(SequencePredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
-    def fit(self, X, y=None, *, lengths=None, groups=None):
+    def fit(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
         """Learn states and their number.
 
         Parameters
@@ -268,6 +268,9 @@ class HDPHMMVB(SequencePredictor):
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X. Rows of a sequence are in the order in which they come.
+        sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
+            A sequence of weight w counts as w equal sequences. One weight a sequence for a list, and with
+            ``lengths`` too; otherwise one a row of X, the same for all rows of a sequence.
 
         Returns
         -------
@@ -275,7 +278,10 @@ class HDPHMMVB(SequencePredictor):
             The fitted estimator.
         """
         observation = _validation.resolve_observation(self.observation)
-        sequences = check_sequences(self, X, lengths, groups, observation, reset=True, min_rows=2)
+        sequences = check_sequences(
+            self, X, lengths, groups, observation,
+            reset=True, min_rows=2, sample_weight=sample_weight,
+        )  # fmt: skip
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
             batch = _hmm_setup.starting_batch(self, sequences, X, rng)
@@ -298,7 +304,9 @@ class HDPHMMVB(SequencePredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
-    def partial_fit(self, X, y=None, *, lengths=None, groups=None, batch_id=None):
+    def partial_fit(
+        self, X, y=None, *, lengths=None, groups=None, sample_weight=None, batch_id=None
+    ):
         """Update the model with one batch of sequences.
 
         A batch seen before replaces what it left behind; a new one adds to it. Looping over the
@@ -321,6 +329,8 @@ class HDPHMMVB(SequencePredictor):
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X. Ids mean nothing beyond the batch.
+        sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
+            As in `fit`.
         batch_id : hashable, default=None
             Name of the batch; by default a hash of its content.
 
@@ -334,15 +344,16 @@ class HDPHMMVB(SequencePredictor):
         if not first:
             _validation.check_same_observation(self, "partial_fit")
         sequences = check_sequences(
-            self, X, lengths, groups, observation, reset=first, min_rows=2 if first else 1
-        )
+            self, X, lengths, groups, observation,
+            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight,
+        )  # fmt: skip
         _validation.check_batch_id(batch_id)
         with blas_on_one_thread():
             learner, batch = (self._first_learner if first else self._present_learner)(X, sequences)
             name = batch.content_hash() if batch_id is None else batch_id
             batch = batch._replace(batch_id=name)
             if self.learning_method == "stochastic":
-                self._stochastic_step(learner, batch, sequences.n_sequences)
+                self._stochastic_step(learner, batch)
             else:
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
@@ -364,7 +375,7 @@ class HDPHMMVB(SequencePredictor):
         learner.model = _hmm_setup.present_model(self, learner.model)
         return learner, batch
 
-    def _stochastic_step(self, learner, batch, n_sequences):
+    def _stochastic_step(self, learner, batch):
         total = self.total_samples
-        total = None if total is None else batch.total_weight * total / n_sequences
+        total = None if total is None else batch.total_weight * total / batch.n_sequences
         stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)

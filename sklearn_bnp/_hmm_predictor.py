@@ -140,7 +140,7 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         states = self._fill(out, batch, lambda resp: resp.argmax(axis=1))
         return sequences.as_given(with_given_rows(states, batch))
 
-    def fit_predict(self, X, y=None, *, lengths=None, groups=None):
+    def fit_predict(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
         """Fit to X and return the state of each row.
 
         Parameters
@@ -154,13 +154,15 @@ class SequencePredictor(DensityMixin, BaseEstimator):
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
+        sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
+            As in `fit`.
 
         Returns
         -------
         states : ndarray of shape (n_rows,), or list of them
             As from `predict`.
         """
-        fitted = self.fit(X, lengths=lengths, groups=groups)
+        fitted = self.fit(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
         return fitted.predict(X, lengths=lengths, groups=groups)
 
     def predict_next(self, X, message=None):

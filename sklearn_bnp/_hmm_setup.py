@@ -50,8 +50,10 @@ def allocation_of(estimator):
 def bind_model(estimator, sequences, *, streaming=False):
     """`SequenceModel` in the units of the sequences."""
     observation = checked(resolve_observation(estimator.observation).for_sequences())
-    rows, _ = modelled(sequences.batch)
-    likelihood = _base.bind_likelihood(observation, ArraySource(rows, None), streaming=streaming)
+    batch = sequences.batch
+    rows, _ = modelled(batch)
+    weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
+    likelihood = _base.bind_likelihood(observation, ArraySource(rows, weight), streaming=streaming)
     return SequenceModel(
         likelihood, allocation_of(estimator), likelihood.prior, low_memory=estimator.low_memory
     )
@@ -91,7 +93,7 @@ def starting_batch(estimator, sequences, x, rng):
         resp = resp(x, estimator.n_components, rng)
     if sequences.listed and isinstance(resp, (list, tuple)) and resp and n_dimensions(resp[0]) == 2:
         resp = np.concatenate(resp)
-    resp = check_responsibilities(resp, sequences.n_rows)
+    resp = check_responsibilities(resp, sequences.n_given or sequences.n_rows)
     return sequences.batch._replace(resp=sequences.in_order_of_batch(resp))
 
 

@@ -8,13 +8,21 @@ from, and `Sequences.as_given` brings what was found for each row back into the 
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ._validation import check_groups, check_rows, real_numbers
+from ._validation import (
+    check_groups,
+    check_rows,
+    check_weights,
+    numbers,
+    real_numbers,
+    weight_of_each,
+)
 from .core.sequences import SequenceBatch
 from .observation.lags import lagged
 
@@ -29,11 +37,14 @@ class Sequences(NamedTuple):
         The row of X of each row of the batch; None if they are in the same order.
     listed : bool
         Whether X is a list of sequences.
+    n_given : int or None
+        Rows of X, if some are left out: those of sequences of weight 0.
     """
 
     batch: SequenceBatch
     rows: np.ndarray | None = None
     listed: bool = False
+    n_given: int | None = None
 
     @property
     def n_sequences(self):
@@ -59,7 +70,9 @@ class Sequences(NamedTuple):
         return values if self.rows is None else values[self.rows]
 
 
-def check_sequences(estimator, x, lengths, groups, observation, *, reset, min_rows=1):
+def check_sequences(
+    estimator, x, lengths, groups, observation, *, reset, min_rows=1, sample_weight=None
+):
     """`Sequences` of what was given to a method of the estimator."""
     if lengths is not None and groups is not None:
         raise ValueError(
@@ -75,13 +88,40 @@ def check_sequences(estimator, x, lengths, groups, observation, *, reset, min_ro
         else:
             n = np.array([len(rows)]) if lengths is None else _check_lengths(lengths, len(rows))
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
+    _check_lags(found.batch.indptr, observation)
+    if sample_weight is not None:
+        found = _weighted(found, _weight_of_sequences(found, sample_weight, lengths))
     if found.n_rows < min_rows:
         raise ValueError(
             f"Found array with {found.n_rows} sample(s) (n_samples={found.n_rows}) while a minimum of "
             f"{min_rows} is required: give longer sequences, or more of them."
         )
-    _check_lags(found.batch.indptr, observation)
     return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def _weight_of_sequences(found, sample_weight, lengths):
+    """Weights (n_sequences,), which are given one a sequence or one a row."""
+    n = found.n_sequences
+    single = isinstance(sample_weight, Real)
+    n_weights = 1 if single else len(numbers(sample_weight, "sample_weight"))
+    if found.listed or (lengths is not None and n_weights == n):
+        return check_weights(sample_weight, n, "sequence")
+    weight = check_weights(sample_weight, found.n_rows, "row")
+    number = np.repeat(np.arange(n), np.diff(found.batch.indptr))
+    number = number if found.rows is None else number[np.argsort(found.rows)]
+    return weight_of_each(weight, number, n, "sequence")
+
+
+def _weighted(found, weight):
+    """The sequences with their weights; those of weight 0 are left out."""
+    batch, keep = found.batch, weight > 0
+    if keep.all():
+        return found._replace(batch=batch._replace(weight=weight.copy()))
+    lengths = np.diff(batch.indptr)
+    kept = np.flatnonzero(np.repeat(keep, lengths))
+    batch = batch._replace(x=batch.x[kept], indptr=_edges(lengths[keep]), weight=weight[keep])
+    rows = kept if found.rows is None else found.rows[kept]
+    return found._replace(batch=batch, rows=rows, n_given=int(lengths.sum()))
 
 
 def _edges(lengths):

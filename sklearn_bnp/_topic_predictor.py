@@ -2,9 +2,8 @@
 
 Design note. Scores are of document completion (Hughes 2016, (5.59) and Sec. 7.4.1): a document's shares are
 inferred from one part of it, and the other part is predicted. The likelihood of a document under the
-shares that were inferred from that same document would favour whoever overfits it. What is
-hidden is a function of the document alone, so that scores do not depend on chance, nor on other
-documents.
+shares that were inferred from that same document would favour whoever overfits it. What is hidden is
+a function of the document alone: scores do not depend on chance, nor on other documents.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
-from ._corpus import check_corpus, check_same_kind, subset, takes_words
+from ._corpus import check_corpus, check_same_kind, takes_words
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
 
@@ -97,7 +96,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares[corpus.document_of_row].astype(dtype, copy=False)
 
-    def fit_transform(self, X, y=None, groups=None):
+    def fit_transform(self, X, y=None, groups=None, sample_weight=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters
@@ -108,13 +107,15 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Ignored.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `fit`.
 
         Returns
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             As from `transform`.
         """
-        return self.fit(X, groups=groups).transform(X, groups=groups)
+        return self.fit(X, groups=groups, sample_weight=sample_weight).transform(X, groups=groups)
 
     @available_if(_of_rows)
     def predict_proba(self, X, groups=None):
@@ -188,8 +189,8 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
         Also the documents and the counts of these entries.
         """
-        shares = self._shares(subset(documents, ~hidden))
-        part = subset(documents, hidden)
+        shares = self._shares(documents.restricted(~hidden))
+        part = documents.restricted(hidden)
         counts = np.ones(part.n_entries) if part.counts is None else part.counts
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         log_prob = np.empty(part.n_entries)

@@ -174,12 +174,12 @@ def _seeded_rows(likelihood, corpus, n_components, rng, how):
             "init_params='anchor' is for words, and X holds rows with groups; use 'k-means++' or "
             "'random'."
         )
-    x = corpus.documents.x
+    x, weight = corpus.documents.x, corpus.documents.weight
     if n_components > len(x):
         raise ValueError(
             f"n_components={n_components} is more than n_samples={len(x)}; start from fewer components."
         )
-    source = ArraySource(x, None, len(x))
+    source = ArraySource(x, None if weight is None else corpus.documents.entry_weight, len(x))
     return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
 
 
@@ -194,7 +194,7 @@ def _given_topics(topics, corpus):
 
 
 def _given_responsibilities(resp, likelihood, corpus):
-    n = corpus.documents.n_entries
+    n = corpus.documents.n_entries if corpus.kept is None else len(corpus.kept)
     if likelihood.words and (resp.ndim != 2 or len(resp) != n):
         raise ValueError(
             f"init_params has shape {resp.shape}; it must be (n_components, n_features) = (..., "
@@ -202,7 +202,9 @@ def _given_responsibilities(resp, likelihood, corpus):
             "responsibilities, one row for each nonzero of X."
         )
     resp = check_responsibilities(resp, n)
-    return resp if corpus.rows is None else resp[corpus.rows]
+    if corpus.rows is not None:
+        return resp[corpus.rows]
+    return resp if corpus.kept is None else resp[corpus.kept]
 
 
 # ---------------------------------------------------------------------- where fits end
@@ -227,9 +229,7 @@ def publish(estimator, learner):
     order = np.lexsort((-totals.n, -weights))
     s = totals.s[order]
     n_tokens = totals.n.sum()
-    lengths = [
-        part.lengths.sum() / max(1, len(part.lengths)) for part in totals.docs.parts.values()
-    ]
+    lengths = [part.mean_length for part in totals.docs.parts.values()]
     own = {
         "_statistics": s,
         "_doc_prior": doc_prior[order],

@@ -264,7 +264,7 @@ class HDPTopicVB(TopicPredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, groups=None, sample_weight=None):
         """Learn topics and their number.
 
         Parameters
@@ -275,13 +275,16 @@ class HDPTopicVB(TopicPredictor):
             Ignored.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A document of weight w counts as w equal documents. With ``groups``, the weight of each
+            row's document.
 
         Returns
         -------
         self : HDPTopicVB
             The fitted estimator.
         """
-        corpus = check_corpus(self, X, groups, _topic_setup.observation_of(self), reset=True)
+        corpus = self._training_corpus(X, groups, sample_weight, reset=True)
         require_tokens(corpus)
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
@@ -300,7 +303,7 @@ class HDPTopicVB(TopicPredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
-    def partial_fit(self, X, y=None, *, batch_id=None, groups=None):
+    def partial_fit(self, X, y=None, *, batch_id=None, groups=None, sample_weight=None):
         """Update the model with one batch of documents.
 
         A batch seen before replaces what it left behind; a new one adds to it. Looping over the
@@ -319,6 +322,9 @@ class HDPTopicVB(TopicPredictor):
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X. Ids mean nothing beyond the batch: a batch holds whole
             documents.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A document of weight w counts as w equal documents. With ``groups``, the weight of each
+            row's document.
 
         Returns
         -------
@@ -331,7 +337,7 @@ class HDPTopicVB(TopicPredictor):
                 "memoize=False needs learning_method='stochastic': the objective is a function of what "
                 "each document leaves behind, which memoized learning cannot do without."
             )
-        corpus = check_corpus(self, X, groups, _topic_setup.observation_of(self), reset=first)
+        corpus = self._training_corpus(X, groups, sample_weight, reset=first)
         _validation.check_batch_id(batch_id)
         with blas_on_one_thread():
             learner, batch = (self._first_learner if first else self._present_learner)(X, corpus)
@@ -345,6 +351,12 @@ class HDPTopicVB(TopicPredictor):
         _topic_setup.publish(self, learner)
         _base.show_laps(self, learner, n_laps)
         return self
+
+    def _training_corpus(self, X, groups, sample_weight, *, reset):
+        observation = _topic_setup.observation_of(self)
+        return check_corpus(
+            self, X, groups, observation, reset=reset, sample_weight=sample_weight
+        )  # fmt: skip
 
     def _first_learner(self, X, corpus):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
@@ -369,8 +381,8 @@ class HDPTopicVB(TopicPredictor):
 
     def _stochastic_step(self, learner, batch):
         """A step on one batch, if there is anything in it."""
-        tokens, n_documents = batch.total_weight, len(batch.indptr) - 1
+        tokens = batch.total_weight
         if tokens > 0:
             total = self.total_samples
-            total = None if total is None else tokens * total / n_documents
+            total = None if total is None else tokens * total / batch.n_documents
             stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)

@@ -155,14 +155,19 @@ def check_units(likelihood, batch):
 
 def check_weight(sample_weight, x):
     """Sample weights (n,) in float64, or None if not given."""
+    return check_weights(sample_weight, len(x), "row")
+
+
+def check_weights(sample_weight, n, unit):
+    """Weights (n,) of rows, or of another unit, in float64; None if not given."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
-        sample_weight = np.full(len(x), sample_weight)
+        sample_weight = np.full(n, sample_weight)
     weight = numbers(sample_weight, "sample_weight")
-    if weight.shape != (len(x),):
+    if weight.shape != (n,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}; it must be ({len(x)},), one weight a row."
+            f"sample_weight has shape {weight.shape}; it must be ({n},), one weight a {unit}."
         )
     if weight.min() < 0:
         raise ValueError(
@@ -173,9 +178,24 @@ def check_weight(sample_weight, x):
     if not _LEAST_MASS < total < np.inf:
         raise ValueError(
             f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow. A "
-            "row of weight w counts as w equal rows: rescale the weights."
+            f"{unit} of weight w counts as w equal {unit}s: rescale the weights."
         )
     return weight
+
+
+def weight_of_each(weight, number, n, unit):
+    """Weights (n,) of units from those of their rows; ``number`` (n_rows,) is the unit of each row."""
+    out = np.empty(n)
+    out[number] = weight
+    other = np.flatnonzero(out[number] != weight)
+    if len(other):
+        row = int(other[0])
+        raise ValueError(
+            f"sample_weight holds {weight[row]:g} for row {row}, but {out[number[row]]:g} for another "
+            f"row of its {unit}. A {unit} of weight w counts as w equal {unit}s: give all of its rows "
+            "the same weight."
+        )
+    return out
 
 
 def check_groups(groups, n_rows, unit):

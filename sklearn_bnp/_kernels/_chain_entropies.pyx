@@ -24,6 +24,7 @@ cdef struct Coarse:
     const double* alpha     # (T, K)
     const double* resp      # (T, K)
     const double* At        # (K, K) transposed transitions
+    const double* weight    # (n_seq,) or NULL
     const long long* indptr
     Py_ssize_t* leader      # (P, K) the first state of the same name
     Py_ssize_t* ptr         # (K K + 1,)
@@ -154,15 +155,15 @@ cdef void _find_groups(Active* a, const Py_ssize_t* leader, Py_ssize_t* slot) no
             a.n_shared += 1
 
 
-cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double sign,
+cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double weight,
                      double* base, double* extra) noexcept nogil:
-    """sign sum _phi(r) of the row `now`: for the chain, and what each map changes in it."""
+    """weight sum _phi(r) of the row `now`: for the chain, and what each map changes in it."""
     cdef Py_ssize_t i, m, x
     cdef double change, own = 0
     for i in range(q.now.n):
         q.f[i] = _phi(r[q.now.state[i]])
         own += q.f[i]
-    base[0] += sign * own
+    base[0] += weight * own
     q.stamp += 1
     q.n_touched = 0
     _touch(q, c, &q.now)
@@ -179,7 +180,7 @@ cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double sig
             i = q.now.shared[x]
             if q.now.group[i] == i:
                 change += _phi(q.merged[i])
-        extra[q.touched[m]] += sign * change
+        extra[q.touched[m]] += weight * change
 
 
 cdef void _find_pairs(CoarseWork* q, const Coarse* c, Py_ssize_t t) noexcept nogil:
@@ -237,16 +238,16 @@ cdef double _merged_change(CoarseWork* q) noexcept nogil:
     return change
 
 
-cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double* base,
+cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weight, double* base,
                       double* extra) noexcept nogil:
-    """-sum _phi(s) of rows t and t + 1."""
+    """-weight sum _phi(s) of rows t and t + 1."""
     cdef Py_ssize_t i, p
     cdef double own = 0
     _find_pairs(q, c, t)
     for i in range(q.now.n * q.next.n):
         q.f[i] = _phi(q.s[i])
         own += q.f[i]
-    base[0] -= own
+    base[0] -= weight * own
     q.stamp += 1
     q.n_touched = 0
     _touch(q, c, &q.now)
@@ -255,7 +256,7 @@ cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double* base
         p = q.touched[i]
         _find_groups(&q.now, c.leader + p * c.K, q.slot)
         _find_groups(&q.next, c.leader + p * c.K, q.slot)
-        extra[p] -= _merged_change(q)
+        extra[p] -= weight * _merged_change(q)
 
 
 cdef void _chunk_entropies(CoarseWork* q, const Coarse* c, Py_ssize_t lo, Py_ssize_t hi,
@@ -266,6 +267,7 @@ cdef void _chunk_entropies(CoarseWork* q, const Coarse* c, Py_ssize_t lo, Py_ssi
     """
     cdef Py_ssize_t t, d = 0, above = c.n_seq, middle
     cdef bint is_first, is_last
+    cdef double w
     cdef Active spare
     memset(out, 0, (1 + c.P) * sizeof(double))
     while above - d > 1:                # the sequence that row lo belongs to
@@ -280,12 +282,13 @@ cdef void _chunk_entropies(CoarseWork* q, const Coarse* c, Py_ssize_t lo, Py_ssi
             d += 1
         is_first = t == c.indptr[d]
         is_last = t + 1 == c.indptr[d + 1]
+        w = c.weight[d] if c.weight != NULL else 1.0
         if is_first == is_last:         # a row in between; or the only one, which has no pair
-            _row_terms(q, c, c.resp + t * c.K, -1.0 if is_first else 1.0, out, out + 1)
+            _row_terms(q, c, c.resp + t * c.K, -w if is_first else w, out, out + 1)
         if not is_last or t + 1 < hi:
             _find_active(&q.next, c.resp + (t + 1) * c.K, c.K)
         if not is_last:
-            _pair_terms(q, c, t, out, out + 1)
+            _pair_terms(q, c, t, w, out, out + 1)
         spare = q.now
         q.now = q.next
         q.next = spare
@@ -299,6 +302,7 @@ def coarse_entropies(
     const Py_ssize_t[:, ::1] maps,      # IN  (P, K) the new name of each state, any integer
     double[::1] out,                    # OUT (P,)
     int n_threads,
+    const double[::1] weight=None,      # IN  (n_seq,) or None: how often each sequence counts
 ):
     """Entropies of the posterior chains, all together, after states have been renamed.
 
@@ -307,7 +311,7 @@ def coarse_entropies(
         out = -sum(s * log(s)) + sum(r * log(r) of rows that are neither first nor last)
 
     (``-sum(r * log(r))`` for a sequence of one row); Hughes (2016), (6.24). States with r < 1e-13 in a row
-    are left out there.
+    are left out there. Of several sequences it is the weighted sum.
     """
     cdef Py_ssize_t T = resp.shape[0], n_chunks = (T + CHUNK_ROWS - 1) // CHUNK_ROWS, i, p, k, l
     cdef Py_ssize_t size
@@ -327,6 +331,8 @@ def coarse_entropies(
     c.alpha = &alpha[0, 0]
     c.resp = &resp[0, 0]
     c.indptr = &indptr[0]
+    if weight is not None:
+        c.weight = &weight[0]
     n_threads = max(1, min(n_threads, n_chunks))
     size = _coarse_bytes(&c)
     works = <CoarseWork*>malloc(n_threads * sizeof(CoarseWork))

@@ -9,17 +9,19 @@ from cython cimport floating
 
 cdef inline void accumulate(const floating* table, Py_ssize_t K, Py_ssize_t lo, Py_ssize_t hi,
                             Py_ssize_t n_docs, const long long* indptr, const int* indices,
-                            const double* weight, const double* mass, const double* shares,
-                            const double* e, const Py_ssize_t* topics, double* s) noexcept nogil:
+                            const double* counts, const double* mass, const double* weight,
+                            const double* shares, const double* e, const Py_ssize_t* topics,
+                            double* s) noexcept nogil:
     """Rows lo to hi of s, documents in order; shares, e and topics as in `Output`."""
     cdef Py_ssize_t d, i, j, k, m, A
-    cdef double w
+    cdef double w, times
     cdef double* out
     cdef const floating* row
     cdef const double* e_d
     cdef const Py_ssize_t* topic
     for d in range(n_docs):
         A = topics[d * (K + 1)]
+        times = weight[d] if weight != NULL else 1.0
         topic = topics + d * (K + 1) + 1
         e_d = e + d * K
         for i in range(indptr[d], indptr[d + 1]):
@@ -30,7 +32,8 @@ cdef inline void accumulate(const floating* table, Py_ssize_t K, Py_ssize_t lo, 
             row = table + m * K
             w = shares[i]
             if w < 0:
-                out[<Py_ssize_t>(-1 - w)] += weight[i] * (mass[i] if mass != NULL else 1.0)
+                w = -1 - w
+                out[<Py_ssize_t>w] += times * counts[i] * (mass[i] if mass != NULL else 1.0)
             elif A == K:
                 for k in range(K):
                     out[k] += w * e_d[k] * row[k]

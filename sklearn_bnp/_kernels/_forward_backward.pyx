@@ -41,6 +41,7 @@ cdef extern from "chain_math.h" nogil:
         double* start
         double* before
         double* data
+        const double* weight
     ctypedef struct Lane:
         Py_ssize_t begin, end, d, n, logs
         double inv, sum
@@ -185,12 +186,13 @@ def backward(
     double[:, ::1] before,              # OUT (n_seq, K) or None: w = r / first of first rows
     double[::1] data,                   # OUT (n_seq,): sum of r log(likelihood)
     int n_threads,
+    const double[::1] weight=None,      # IN  (n_seq,) or None: how often each sequence's transitions count
 ):
     """Responsibilities, in place, and what they leave behind. Equivalent, for each sequence, to ::
 
         r[t] = alpha[t] * (trans @ w[t + 1])            # alpha[t] where the sequence ends
         w[t] = r[t] / pred[t]                           # pred as in forward
-        counts += trans * outer(alpha[t], w[t + 1])     # none where the sequence ends
+        counts += weight * trans * outer(alpha[t], w[t + 1])    # none where the sequence ends
         data += sum(r[t] * log(alpha[t] * scale[t] / pred[t]))
 
     Hughes (2016), (6.14)-(6.16) and (6.27). Logarithms of the likelihoods of states with r < 1e-16 are left
@@ -216,6 +218,8 @@ def backward(
         c.start = &start[0, 0]
     if before is not None:
         c.before = &before[0, 0]
+    if weight is not None:
+        c.weight = &weight[0]
     n_threads = max(1, n_threads)
     size = MOST_LANES * lane_size(&c, True)
     area = (K + 1) * c.ld

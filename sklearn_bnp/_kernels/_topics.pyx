@@ -40,16 +40,17 @@ cdef Py_ssize_t CHUNK_DOCS = 16         # documents whose entropies are summed b
 
 
 cdef struct Output:
-    # What one document writes; pointers may be NULL.
+    # What one document writes; pointers may be NULL. Sums count it `weight` times.
+    double weight
     double* doc_counts      # (K,)
     void* resp              # (U, K)
     double* entropy         # (K,)
     double* score
-    double* shares          # (U,) c mass / s, or -1 - topic where all goes to one
+    double* shares          # (U,) weight c mass / s, or -1 - topic where all goes to one
     double* e               # (K,)
     Py_ssize_t* topics      # (K + 1,) their number first
     int* listed             # (U, L) topics of each entry, then -1
-    double* parts           # (U, L) c r of those
+    double* parts           # (U, L) weight c r of those
 
 
 cdef void _list_shares(Work* q, Call* call, Output out, floating* like) noexcept nogil:
@@ -61,14 +62,14 @@ cdef void _list_shares(Work* q, Call* call, Output out, floating* like) noexcept
     for u in range(q.U):
         if q.hot[u] >= 0:
             out.listed[u * call.L] = <int>state.topic[q.hot[u]]
-            out.parts[u * call.L] = q.c_d[u]
+            out.parts[u * call.L] = out.weight * q.c_d[u]
             filled[u] = 1
     for j in range(state.A):
         row = <floating*>q.mask + state.row[j]
         for u in range(q.U):
             if row[u] > 0 and q.hot[u] < 0:
                 out.listed[u * call.L + filled[u]] = <int>state.topic[j]
-                out.parts[u * call.L + filled[u]] = q.w_d[u] * state.e[j] * row[u]
+                out.parts[u * call.L + filled[u]] = out.weight * q.w_d[u] * state.e[j] * row[u]
                 filled[u] += 1
     for u in range(q.U):
         if filled[u] < call.L:
@@ -96,7 +97,9 @@ cdef void _write(Work* q, Call* call, const double* counts, const double* mass, 
         memcpy(out.topics + 1, state.topic, state.A * sizeof(Py_ssize_t))
         memcpy(out.e, state.e, state.A * sizeof(double))
         for u in range(q.U):
-            out.shares[u] = q.w_d[u] if q.hot[u] < 0 else <double>(-1 - state.topic[q.hot[u]])
+            out.shares[u] = <double>(-1 - state.topic[q.hot[u]])
+            if q.hot[u] < 0:
+                out.shares[u] = out.weight * q.w_d[u]
     if out.listed != NULL:
         _list_shares(q, call, out, like)
     if resp == NULL and out.entropy == NULL:
@@ -121,10 +124,11 @@ cdef void _write(Work* q, Call* call, const double* counts, const double* mass, 
                 m = share_entropy_d(B + state.row[j], state.e[j], q.w_d, q.c_d, q.padded)
             else:
                 m = share_entropy_f(B + state.row[j], state.e[j], q.w_d, q.c_d, q.padded)
-            out.entropy[state.topic[j]] += m
+            out.entropy[state.topic[j]] += out.weight * m
         for u in range(q.U):
             if q.hot[u] >= 0 and mass != NULL and mass[u] > 0:
-                out.entropy[state.topic[q.hot[u]]] -= counts[u] * mass[u] * log(mass[u])
+                m = counts[u] * mass[u] * log(mass[u])
+                out.entropy[state.topic[q.hot[u]]] -= out.weight * m
 
 
 cdef void _document(Work* q, Call* call, const floating* table, Py_ssize_t first, Py_ssize_t U,
@@ -184,10 +188,11 @@ def document_step(
     Py_ssize_t n_restarts,              # IN  topics of a document to try without
     Py_ssize_t n_nonzero,               # IN  L: most topics of an entry; K for dense
     floating[:, ::1] resp,              # OUT (nnz, K) or None: r, which sums to mass
-    double[:, ::1] s,                   # IN OUT (M, K) or None: += sum of c r
-    double[::1] entropy,                # IN OUT (K,) or None: += -sum of c r log r
+    double[:, ::1] s,                   # IN OUT (M, K) or None: += sum of weight c r
+    double[::1] entropy,                # IN OUT (K,) or None: += -sum of weight c r log r
     double[::1] score,                  # OUT (n_docs,) or None
     int n_threads,
+    const double[::1] weight=None,      # IN  (n_docs,) or None: how often each document counts in sums
 ):
     """The local step of documents, and what they leave behind; returns the number of iterations.
 
@@ -237,6 +242,9 @@ def document_step(
     cdef floating* resp_p = &resp[0, 0] if resp is not None and nnz else NULL
     cdef double* s_p = &s[0, 0] if s is not None and nnz else NULL
     cdef double* score_p = &score[0] if score is not None else NULL
+    cdef const double* weight_p = NULL
+    if weight is not None:
+        weight_p = &weight[0]
     cdef const long long* indptr_p = &indptr[0]
     cdef double* counts_out = &doc_counts[0, 0]
     cdef Py_ssize_t K = call.K, L = call.L
@@ -268,7 +276,8 @@ def document_step(
         for c in prange(n_chunks, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads):
             _chunk(&works[threadid()], &call, table_p, c * CHUNK_DOCS,
                    min(n_docs, (c + 1) * CHUNK_DOCS), indptr_p, indices_p, counts_p, mass_p, start_p,
-                   cold, counts_out, resp_p, score_p, parts + c * K if parts != NULL else NULL, none)
+                   cold, counts_out, resp_p, score_p, parts + c * K if parts != NULL else NULL,
+                   weight_p, none)
         if s_p != NULL:
             bounds_of_items(bounds, n_threads, M, nnz, indices_p, uses)
             for t in prange(n_threads, nogil=True, schedule="static", chunksize=1,
@@ -278,7 +287,7 @@ def document_step(
                                       none.parts, s_p)
                 else:
                     accumulate(table_p, K, bounds[t], bounds[t + 1], n_docs, indptr_p, indices_p,
-                               counts_p, mass_p, none.shares, none.e, none.topics, s_p)
+                               counts_p, mass_p, weight_p, none.shares, none.e, none.topics, s_p)
         if parts != NULL:
             for c in range(n_chunks):
                 for k in range(K):
@@ -305,12 +314,14 @@ def document_step(
 cdef void _chunk(Work* q, Call* call, const floating* table, Py_ssize_t lo, Py_ssize_t hi,
                  const long long* indptr, const int* indices, const double* counts,
                  const double* mass, const double* start, bint cold, double* doc_counts,
-                 floating* resp, double* score, double* entropy, Output out) noexcept nogil:
+                 floating* resp, double* score, double* entropy, const double* weight,
+                 Output out) noexcept nogil:
     """Documents lo to hi; ``out`` holds the beginnings of what the sums over documents need."""
     cdef Py_ssize_t d, first, K = call.K
     cdef Output o
     for d in range(lo, hi):
         first = indptr[d]
+        o.weight = weight[d] if weight != NULL else 1.0
         o.doc_counts = doc_counts + d * K
         o.resp = resp + first * K if resp != NULL else NULL
         o.entropy = entropy

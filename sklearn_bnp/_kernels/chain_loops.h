@@ -241,6 +241,16 @@ INLINE void NAME(respond)(const Chain *c, Lane *q, ptrdiff_t t, ptrdiff_t p, dou
     }
 }
 
+/* alpha of the block's rows times the weights of their sequences: nobody but the counts wants it then. */
+INLINE void NAME(weigh)(const Chain *c, Lane *q) {
+    ptrdiff_t d = q->d < 0 ? 0 : q->d; /* that of the row before the block, or of its first one */
+    double *alpha = q->alpha + (c->R - q->n + 1) * c->ld;
+    for (ptrdiff_t t = q->end - q->n; t < q->end; t++, alpha += c->ld) {
+        while (c->indptr[d + 1] <= t) d++;
+        for (ptrdiff_t k = 0; k < c->ld; k++) alpha[k] *= c->weight[d];
+    }
+}
+
 /* counts: (K + 1, ld), the last row of which is work space. */
 TARGET static void NAME(backward)(const Chain *c, Lane *lane, int n, double *counts) {
     const ptrdiff_t K = c->K, ld = c->ld, R = c->R, stride = lane_size(c, 1);
@@ -259,6 +269,7 @@ TARGET static void NAME(backward)(const Chain *c, Lane *lane, int n, double *cou
         for (int j = 0; j < n; j++) {
             Lane *q = lane + j;
             const ptrdiff_t p = R - q->n + 1;
+            if (c->weight) NAME(weigh)(c, q);
             NAME(multiply)(counts, ld, q->alpha + p * ld, 1, ld, K, q->w + p * ld, ld, q->n, ld, 1);
             memcpy(q->w + R * ld, q->w + (p - 1) * ld, ld * sizeof *q->w);
             q->end -= q->n;

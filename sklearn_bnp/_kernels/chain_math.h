@@ -46,6 +46,7 @@ typedef struct {
     double *scale;           /* (T,) */
     double *start, *before;  /* (n_seq, K) * */
     double *data;            /* (n_seq,) */
+    const double *weight;    /* (n_seq,) * how often each sequence counts */
 } Chain;
 
 /* Consecutive sequences, row by row, with buffers of their own. */

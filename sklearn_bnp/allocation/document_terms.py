@@ -136,9 +136,13 @@ def _ranges(starts, stops):
     return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes
 
 
-def dirichlet_rises(counts, a):
-    """Sum over documents of the log probability of counts (n, K) under Dir(a), ordered tokens."""
+def dirichlet_rises(counts, a, weight=None):
+    """Sum over documents of the log probability of counts (n, K) under Dir(a), ordered tokens.
+
+    Documents count ``weight`` (n,) times.
+    """
     total, whole = counts.sum(axis=1), a.sum()
     a = np.maximum(a, TINY)
-    rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum()
-    return rises - np.sum(gammaln(total + whole) - gammaln(whole))
+    rises = np.where(counts > 0, gammaln(counts + a) - gammaln(a), 0.0).sum(axis=1)
+    rises -= gammaln(total + whole) - gammaln(whole)
+    return rises.sum() if weight is None else rises @ weight

@@ -128,8 +128,11 @@ class DocumentAllocation(ABC):
         """The same for topics nested in one, whose parameters ``a`` (K,) add up to its own."""
 
     @abstractmethod
-    def nested_terms(self, counts, a):
-        """Documents' terms of the objective for nested topics with counts (n, K), up to a constant."""
+    def nested_terms(self, counts, a, weight=None):
+        """Documents' terms of the objective for nested topics with counts (n, K), up to a constant.
+
+        ``weight`` (n,) says how many documents each stands for; one if None.
+        """
 
 
 class HDPDocuments(DocumentAllocation):
@@ -187,9 +190,10 @@ class HDPDocuments(DocumentAllocation):
     def nested_union_gains(self, pairs, docs, columns, a):
         return union_document_gains(pairs, docs, columns, a, columns.n_docs)
 
-    def nested_terms(self, counts, a):
-        rises = dirichlet_rises(counts, a)  # the surrogate bound in place of Dir(alpha pi)
-        return rises + len(counts) * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
+    def nested_terms(self, counts, a, weight=None):
+        rises = dirichlet_rises(counts, a, weight)  # the surrogate bound in place of Dir(alpha pi)
+        n_docs = len(counts) if weight is None else weight.sum()
+        return rises + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
 
 
 def _beta_counts(n_docs, n_topics, gamma):
@@ -298,5 +302,5 @@ class DirichletDocuments(DocumentAllocation):
     def nested_union_gains(self, pairs, docs, columns, a):
         return union_document_gains(pairs, docs, columns, a)
 
-    def nested_terms(self, counts, a):
-        return dirichlet_rises(counts, a)
+    def nested_terms(self, counts, a, weight=None):
+        return dirichlet_rises(counts, a, weight)

@@ -78,6 +78,8 @@ class ChainBlock(NamedTuple):
         Weights of the transitions; None if responsibilities were given.
     uids : ndarray, shape (K,), or None
         States that the columns stand for, for observers.
+    weight : ndarray, shape (n_sequences,), or None
+        How often each sequence counts: in ``counts`` and ``entropy`` it did, in ``resp`` it did not.
     """
 
     part: Part
@@ -90,6 +92,14 @@ class ChainBlock(NamedTuple):
     entropy: float
     trans: np.ndarray | None = None
     uids: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+    @property
+    def row_weight(self):
+        """How often each row (n, 1) counts, or None."""
+        if self.weight is None:
+            return None
+        return np.repeat(self.weight, np.diff(self.indptr))[:, np.newaxis]
 
 
 class _Filtered(NamedTuple):
@@ -171,15 +181,18 @@ def chain_blocks(rows, likelihood, params, *, want_alpha=False, low_memory=False
     if low_memory:
         longest = int(np.diff(rows.indptr).max(initial=0))
         for cuts in parts(rows.indptr, max(LOW_MEMORY_ROWS, isqrt(longest))):
-            yield from _backward(cuts, pass_.again(cuts), params.log_rows, want_alpha, n_threads)
+            yield from _backward(
+                rows, cuts, pass_.again(cuts), params.log_rows, want_alpha, n_threads
+            )  # fmt: skip
         return
     cuts = [everything(rows)]
     if want_alpha:
         cuts = [part for some in parts(rows.indptr, PART_ROWS) for part in some]
-    yield from _backward(cuts, pass_.at_once(cuts), params.log_rows, want_alpha, n_threads)
+    filtered = pass_.at_once(cuts)
+    yield from _backward(rows, cuts, filtered, params.log_rows, want_alpha, n_threads)
 
 
-def _backward(cuts, filtered, log_rows, want_alpha, n_threads):
+def _backward(rows, cuts, filtered, log_rows, want_alpha, n_threads):
     """`ChainBlock` of each of the parts ``cuts``, from the last to the first; r takes alpha's place."""
     trans, n_states = np.exp(log_rows[1:]), log_rows.shape[1]
     start = before = None  # r of first rows of the part that follows, and its message
@@ -189,14 +202,19 @@ def _backward(cuts, filtered, log_rows, want_alpha, n_threads):
         start, before = np.empty_like(first), np.empty_like(first)
         log_scale, data = np.empty(len(first)), np.empty(len(first))
         kernel.log_sums(scale, indptr, log_scale)
-        counts = np.zeros((n_states + 1, n_states))
+        counts, weight = np.zeros((n_states + 1, n_states)), rows.weight(part)
         kernel.backward(
-            table, indptr, first, trans, scale, message, counts[1:], start, before, data, n_threads
+            table, indptr, first, trans, scale, message, counts[1:], start, before, data, n_threads,
+            weight,
         )  # fmt: skip
         if part.offset == 0:
-            counts[0] = start.sum(axis=0)
-        entropy = log_scale.sum() - data.sum() - np.sum(counts * log_rows)
-        yield ChainBlock(part, z, indptr, table, alpha, after, counts, float(entropy), trans)
+            counts[0] = start.sum(axis=0) if weight is None else weight @ start
+        paths = log_scale - data
+        entropy = paths.sum() if weight is None else weight @ paths
+        entropy = float(entropy - np.sum(counts * log_rows))
+        yield ChainBlock(
+            part, z, indptr, table, alpha, after, counts, entropy, trans, weight=weight
+        )  # fmt: skip
 
 
 def given_blocks(rows, n_states):
@@ -206,18 +224,21 @@ def given_blocks(rows, n_states):
         own = rows.batch.cut(part)
         resp, indptr = lagged(own.resp, own.indptr, own.lags)
         resp = np.asarray(resp[:, :n_states], dtype=np.float64)
+        block = ChainBlock(part, rows.of(part)[0], indptr, resp, None, None, None, 0.0)
+        block = block._replace(weight=rows.weight(part))
+        weighted = resp if block.weight is None else block.row_weight * resp
         counts = np.zeros((n_states + 1, n_states))
         goes_on = np.ones(len(resp), dtype=bool)
         goes_on[indptr[1:] - 1] = False
         now = np.flatnonzero(goes_on)
-        counts[1:] = resp[now].T @ resp[now + 1]
+        counts[1:] = weighted[now].T @ resp[now + 1]
         if part.offset > 0:
             counts[1:] += np.multiply.outer(last, resp[0])
         else:
-            counts[0] = resp[indptr[:-1]].sum(axis=0)
-        last = resp[-1]
-        entropy = -np.sum(resp * np.log(np.where(resp > 0, resp, 1.0)))
-        yield ChainBlock(part, rows.of(part)[0], indptr, resp, None, None, counts, float(entropy))
+            counts[0] = weighted[indptr[:-1]].sum(axis=0)
+        last = weighted[-1]
+        entropy = -np.sum(weighted * np.log(np.where(resp > 0, resp, 1.0)))
+        yield block._replace(counts=counts, entropy=float(entropy))
 
 
 def sequence_pass(batch, likelihood, params, uids, observers, *, low_memory=False, n_threads=1):
@@ -264,10 +285,12 @@ def summary(blocks, likelihood, uids, coef=None):
     for block in blocks:
         counts += block.counts
         entropy += block.entropy
-        n = len(block.z)
-        # rows in single precision want such responsibilities, of which few are held
-        step = max(1, n if block.z.dtype == np.float64 else PART_ROWS)
+        n, weight = len(block.z), block.row_weight
+        # rows in single precision, or of some weight, want such responsibilities, of which few are held
+        at_once = block.z.dtype == np.float64 and weight is None
+        step = max(1, n if at_once else PART_ROWS)
         for rows in (slice(lo, lo + step) for lo in range(0, n, step)):
-            likelihood.summarise(block.z[rows], block.resp[rows], s, coef=coef)
+            resp = block.resp[rows] if weight is None else weight[rows] * block.resp[rows]
+            likelihood.summarise(block.z[rows], resp, s, coef=coef)
             bag.s[...] += s
     return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

@@ -26,12 +26,15 @@ class Documents(NamedTuple):
         Word types; None if entries are rows.
     z : ndarray, shape (n, D'), or None
         Prepared rows; None if entries are words.
+    weight : ndarray of float64, shape (n_docs,), or None
+        How many equal documents each stands for; one if None.
     """
 
     indptr: np.ndarray
     counts: np.ndarray
     indices: np.ndarray | None = None
     z: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
     def __len__(self):
         return len(self.indptr) - 1
@@ -42,16 +45,35 @@ class Documents(NamedTuple):
         ends = np.concatenate([[0.0], np.cumsum(self.counts)])[self.indptr]
         return np.diff(ends)
 
+    @property
+    def total(self):
+        """Documents that all of them stand for."""
+        return float(len(self) if self.weight is None else self.weight.sum())
+
+    @property
+    def entry_weight(self):
+        """How often each entry (n,) counts in sums over documents."""
+        return weighted_counts(self.counts, self.indptr, self.weight)
+
     def chosen(self, keep):
         """The documents ``keep`` (boolean, one a document), and the positions of their entries."""
         sizes = np.diff(self.indptr)
         entries = np.flatnonzero(np.repeat(keep, sizes))
-        return self.taken(entries, sizes[keep]), entries
+        return self.taken(entries, sizes[keep], keep), entries
 
-    def taken(self, entries, sizes):
-        """Documents of the given sizes, made of the entries at some positions."""
+    def taken(self, entries, sizes, docs):
+        """The documents ``docs`` with only the entries at some positions, so many of each."""
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Documents(indptr, *(None if f is None else f[entries] for f in self[1:]))
+        fields = (self.counts, self.indices, self.z)
+        return Documents(
+            indptr, *(None if f is None else f[entries] for f in fields),
+            None if self.weight is None else self.weight[docs],
+        )  # fmt: skip
+
+
+def weighted_counts(counts, indptr, weight):
+    """Counts (n,) of entries times the weights (n_docs,) of their documents, if there are any."""
+    return counts if weight is None else counts * np.repeat(weight, np.diff(indptr))
 
 
 class DocumentStep(NamedTuple):
@@ -62,7 +84,7 @@ class DocumentStep(NamedTuple):
     s, entropy : ndarray, shapes (K, P) and (K,)
         As in `StatBag`.
     counts : ndarray, shape (n_docs, K)
-        N_dk, exactly the sums of the responsibilities.
+        N_dk, exactly the sums of the responsibilities, whatever the document's weight.
     resp : ndarray, shape (n, K), or None
     """
 

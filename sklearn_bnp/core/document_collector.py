@@ -40,7 +40,8 @@ class DocumentCollector:
         self._n_tokens, self._tokens, self._seen = totals.n.sum(), {}, 0.0
         if self._everything:
             mass += self._n_tokens
-        self._rate = min(1.0, _MOST_ENTRIES / max(mass, 1e-12))
+        # a token of weight w takes the room of one
+        self._rate = min(1.0, _MOST_ENTRIES * totals.docs.mean_weight / max(mass, 1e-12))
         self._rng = rng
         self._parts, self._batches = {}, {}
 
@@ -56,7 +57,7 @@ class DocumentCollector:
             self._collect(uid, block.docs, entry_docs, block.doc_counts[:, k], block.resp[:, k])
         if self._everything:
             lengths = block.docs.lengths
-            self._seen += lengths.sum()
+            self._seen += block.weight.sum()
             ones = np.ones(len(entry_docs))
             self._collect(EVERYTHING, block.docs, entry_docs, lengths, ones)
 
@@ -69,7 +70,7 @@ class DocumentCollector:
             return
         entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
         sizes = np.bincount(entry_docs[entries], minlength=len(docs))
-        self._parts.setdefault(uid, []).append((docs, entries, share[entries], sizes[sizes > 0]))
+        self._parts.setdefault(uid, []).append((docs, entries, share[entries], sizes))
 
     def close(self, batch_id, bag):
         """Keep the documents of a batch; if it is seen again, these are replaced."""
@@ -106,7 +107,8 @@ class DocumentCollector:
 
 def _taken(docs, entries, share, sizes):
     """The chosen entries of a block, as documents of their own, and their responsibilities."""
-    return DocumentSample(docs.taken(entries, sizes), share.astype(np.float64))
+    used = sizes > 0
+    return DocumentSample(docs.taken(entries, sizes[used], used), share.astype(np.float64))
 
 
 def _joined(parts):
@@ -117,6 +119,9 @@ def _joined(parts):
         None if getattr(docs[0], name) is None else np.concatenate([getattr(d, name) for d in docs])
         for name in ("counts", "indices", "z")
     ]
+    if any(d.weight is not None for d in docs):  # batches without weights count once
+        weights = [np.ones(len(d)) if d.weight is None else d.weight for d in docs]
+        fields.append(np.concatenate(weights))
     return DocumentSample(
         Documents(indptr.astype(np.int64), *fields), np.concatenate([p.mass for p in parts])
     )

@@ -32,11 +32,30 @@ class Part(NamedTuple):
         Uid -> `Column`; never changed in place.
     scale : float
         How many documents each of them stands for: 1 but in stochastic inference.
+    weight : ndarray, shape (n_docs,), or None
+        How many equal documents the user says each is, times which that is.
     """
 
     lengths: np.ndarray
     columns: dict
     scale: float = 1.0
+    weight: np.ndarray | None = None
+
+    @property
+    def is_plain(self):
+        """Whether each document stands for itself alone."""
+        return self.weight is None and self.scale == 1.0
+
+    def times(self, docs):
+        """How many documents each of some stands for; ``docs`` are indices or a boolean array."""
+        if self.weight is None:
+            return np.full(len(self.lengths[docs]), self.scale)
+        return self.scale * self.weight[docs]
+
+    @property
+    def mean_length(self):
+        """Tokens of a document, on average."""
+        return float(np.average(self.lengths, weights=self.weight)) if len(self.lengths) else 0.0
 
     def dense(self, uids):
         """Counts (n_docs, K) of the components ``uids``."""
@@ -48,8 +67,8 @@ class Part(NamedTuple):
         return out
 
     @classmethod
-    def of(cls, counts, lengths, uids):
-        """From dense counts (n_docs, K)."""
+    def of(cls, counts, lengths, uids, weight=None):
+        """From dense counts (n_docs, K) and weights (n_docs,), if there are any."""
         topics, docs = np.nonzero(counts.T)
         values, docs = counts[docs, topics], docs.astype(np.int32)
         ends = np.searchsorted(topics, np.arange(len(uids) + 1))
@@ -58,7 +77,7 @@ class Part(NamedTuple):
             for uid, a, b in zip(uids, ends[:-1].tolist(), ends[1:].tolist(), strict=True)
             if a < b
         }
-        return cls(lengths, columns)
+        return cls(lengths, columns, weight=weight)
 
 
 class DocumentCounts:
@@ -80,6 +99,15 @@ class DocumentCounts:
     def without(self, other):
         """The documents of those batches that ``other`` has not."""
         return DocumentCounts({k: p for k, p in self.parts.items() if k not in other.parts})
+
+    @property
+    def mean_weight(self):
+        """How many tokens each token stands for, on average."""
+        if all(part.is_plain for part in self.parts.values()):
+            return 1.0
+        tokens = sum(part.lengths.sum() for part in self.parts.values())
+        stand_for = sum(part.times(slice(None)) @ part.lengths for part in self.parts.values())
+        return stand_for / tokens if tokens > 0 else 1.0
 
     def only(self, uids):
         """Columns of the components ``uids``."""
@@ -142,6 +170,7 @@ class NoDocuments:
     parts = {}
     uids = ()
     entropy = 0.0
+    mean_weight = 1.0
 
 
 NO_DOCUMENTS = NoDocuments()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .batches import even_slices
-from .corpus import Documents
+from .corpus import Documents, weighted_counts
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
 from .stats import StatBag
@@ -29,7 +29,7 @@ class DocumentBlock(NamedTuple):
     first : int
         Position in the batch of the first document.
     weight : ndarray, shape (n,)
-        How often each entry occurs.
+        How often each entry counts.
     resp : ndarray, shape (n, K)
     doc_counts : ndarray, shape (n_docs, K)
     uids : ndarray, shape (K,)
@@ -60,6 +60,8 @@ class DocumentBatch(NamedTuple):
         Rows of data, for everything else.
     resp : ndarray, shape (n, K), or None
         Responsibilities to summarise instead of a local step.
+    weight : ndarray of float64, shape (n_docs,), or None
+        How many equal documents each stands for; one if None.
     """
 
     batch_id: object
@@ -68,20 +70,34 @@ class DocumentBatch(NamedTuple):
     indices: np.ndarray | None = None
     x: np.ndarray | None = None
     resp: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
     @property
     def n_entries(self):
         return int(self.indptr[-1])
 
     @property
+    def n_documents(self):
+        """Documents that all of them stand for."""
+        return float(len(self.indptr) - 1 if self.weight is None else self.weight.sum())
+
+    @property
     def total_weight(self):
         """Tokens."""
-        return float(self.n_entries if self.counts is None else np.sum(self.counts, dtype=float))
+        if self.counts is None and self.weight is None:
+            return float(self.n_entries)
+        return float(np.sum(self.entry_weight, dtype=float))
+
+    @property
+    def entry_weight(self):
+        """How often each entry (n,) counts in sums over documents."""
+        counts = np.ones(self.n_entries) if self.counts is None else self.counts
+        return weighted_counts(counts, self.indptr, self.weight)
 
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.indptr, self.counts, self.indices, self.x):
+        for array in (self.indptr, self.counts, self.indices, self.x, self.weight):
             if array is not None:
                 digest.update(f"{array.shape} {array.dtype}".encode())
                 digest.update(np.ascontiguousarray(array))
@@ -97,8 +113,24 @@ class DocumentBatch(NamedTuple):
         rows = slice(int(indptr[0]), int(indptr[-1]))
         fields = (self.counts, self.indices, self.x, self.resp)
         return DocumentBatch(
-            batch_id, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
-        )
+            batch_id, indptr - indptr[0], *(None if f is None else f[rows] for f in fields),
+            None if self.weight is None else self.weight[first:last],
+        )  # fmt: skip
+
+    def restricted(self, entries):
+        """The documents with those of their entries for which ``entries`` (boolean) holds."""
+        kept = np.concatenate([[0], np.cumsum(entries)]).astype(np.int64)
+        fields = (self.counts, self.indices, self.x, self.resp)
+        return DocumentBatch(
+            self.batch_id, kept[self.indptr],
+            *(None if f is None else f[entries] for f in fields), self.weight,
+        )  # fmt: skip
+
+    def chosen(self, docs):
+        """The documents ``docs`` (boolean, one a document)."""
+        found = self.restricted(np.repeat(docs, np.diff(self.indptr)))
+        weight = None if self.weight is None else self.weight[docs]
+        return found._replace(indptr=found.indptr[np.append(True, docs)], weight=weight)
 
     def documents(self, first, last, prepare):
         """`Documents` from ``first`` to before ``last``; rows go through ``prepare``."""
@@ -110,6 +142,7 @@ class DocumentBatch(NamedTuple):
             np.ascontiguousarray(counts, dtype=np.float64),
             None if self.indices is None else np.ascontiguousarray(self.indices[rows], np.int32),
             None if self.x is None else prepare(np.asarray(self.x[rows])),
+            None if self.weight is None else self.weight[first:last],
         )
 
     def cuts(self, n_entries):
@@ -151,8 +184,8 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
         parts.append(step.counts)
         lengths.append(docs.lengths)
         if observed:
-            block = DocumentBlock(docs, first, docs.counts, step.resp, step.counts, uids)
+            block = DocumentBlock(docs, first, docs.entry_weight, step.resp, step.counts, uids)
             for observer in observers:
                 observer.observe(block)
-    part = Part.of(np.concatenate(parts), np.concatenate(lengths), names)
+    part = Part.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)
     return total._replace(docs=DocumentCounts({batch.batch_id: part}))

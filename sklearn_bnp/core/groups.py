@@ -12,6 +12,14 @@ def group_cuts(indptr, n_entries):
     return [0, *edges.tolist(), len(indptr) - 1]
 
 
+def drawn(n_units, n, rng, weight=None):
+    """Indices of ``n`` units, none of them twice, in proportion to their weights if they have any."""
+    if weight is None:
+        return rng.permutation(n_units)[:n]
+    keys = np.log(weight) + rng.gumbel(size=n_units)  # the greatest, then the next, is such a draw
+    return np.argsort(-keys, kind="stable")[:n]
+
+
 class GroupSource:
     """Consecutive groups of rows in batches, visited in random order.
 

@@ -18,7 +18,8 @@ _TILE = 2**14
 class RunCollector(ChainObserver):
     """Runs of chosen states: consecutive rows of a sequence that are the state's for the most part.
 
-    Each run of state k is kept with a probability that makes about as many rows as k's budget.
+    Each run of state k is kept with a probability that makes about as many rows as k's budget. A run
+    of a sequence of weight w is kept like those of w equal sequences: it may come several times.
 
     Parameters
     ----------
@@ -67,9 +68,10 @@ class RunCollector(ChainObserver):
             if uid not in self._rate:
                 continue
             first, last = _cut(all_first[owner == k], all_last[owner == k])
-            if self._rate[uid] < 1.0:
-                kept = self._rng.random_sample(len(first)) < self._rate[uid]
-                first, last = first[kept], last[kept]
+            if self._rate[uid] < 1.0 or rows.batch.weight is not None:
+                sequence = np.searchsorted(rows.indptr, first, side="right") - 1
+                kept = rows.batch.copies(sequence, self._rate[uid], self._rng)
+                first, last = np.repeat(first, kept), np.repeat(last, kept)
             if len(first):
                 self._parts[uid] = (rows.runs(first, last), last - first)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..proposals.base import StateSample
 from ..proposals.creation import summaries
 from ..proposals.state_creation import windows
+from .groups import drawn
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10
@@ -41,11 +42,17 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
         return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
     edges = pieces(batch.indptr, batch.lags, length)
-    chosen = edges[rng.permutation(len(edges))[:n_states]]
+    weight = None if batch.weight is None else batch.weight[_sequence(batch, edges)]
+    chosen = edges[drawn(len(edges), n_states, rng, weight)]
     blocks = [
         batch.gathered(edges).prepared(likelihood.prepare)[0] for edges in chosen[:, np.newaxis]
     ]
     return np.concatenate([summaries(likelihood, z, np.ones((len(z), 1))) for z in blocks])
+
+
+def _sequence(batch, edges):
+    """The sequence of each piece."""
+    return np.searchsorted(batch.indptr, edges[:, 0], side="right") - 1
 
 
 def _length(most, n_states, count):
@@ -72,6 +79,9 @@ def pieces(indptr, lags, length):
 def _sample(likelihood, batch, n_rows, rng):
     """`StateSample` of about ``n_rows`` rows at the most, in pieces of sequences from all over."""
     edges = pieces(batch.indptr, batch.lags, _PIECE)
+    if batch.weight is not None:  # as many rows as there are, of these in proportion to weights
+        rate = batch.n_entries / batch.total_weight
+        edges = np.repeat(edges, batch.copies(_sequence(batch, edges), rate, rng), axis=0)
     order = rng.permutation(len(edges))
     enough = np.searchsorted(np.cumsum(np.diff(edges[order])), n_rows) + 1
     return StateSample(*batch.gathered(edges[np.sort(order[:enough])]).prepared(likelihood.prepare))

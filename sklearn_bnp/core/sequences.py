@@ -26,6 +26,8 @@ class SequenceBatch(NamedTuple):
         Rows at the beginning of each sequence that are given and not modelled.
     resp : ndarray, shape (n, K), or None
         Responsibilities to summarise instead of a local step.
+    weight : ndarray of float64, shape (n_sequences,), or None
+        How many equal sequences each stands for; one if None.
     """
 
     batch_id: object
@@ -33,20 +35,27 @@ class SequenceBatch(NamedTuple):
     indptr: np.ndarray
     lags: int = 0
     resp: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+    @property
+    def lengths(self):
+        """Rows of each sequence that are modelled."""
+        return np.maximum(np.diff(self.indptr) - self.lags, 0)
 
     @property
     def n_entries(self):
         """Rows that are modelled."""
-        return int(np.sum(np.maximum(np.diff(self.indptr) - self.lags, 0)))
+        return int(np.sum(self.lengths))
+
+    @property
+    def n_sequences(self):
+        """Sequences that all of them stand for."""
+        return float(len(self.indptr) - 1 if self.weight is None else self.weight.sum())
 
     @property
     def total_weight(self):
-        return float(self.n_entries)
-
-    @property
-    def weight(self):
-        """Rows all count once."""
-        return None
+        """Rows that those which are modelled stand for."""
+        return float(self.n_entries if self.weight is None else self.lengths @ self.weight)
 
     def content_hash(self):
         """Identity of the batch by its content."""
@@ -54,6 +63,8 @@ class SequenceBatch(NamedTuple):
         for array in (self.indptr, self.x):
             digest.update(f"{array.shape} {array.dtype}".encode())
             digest.update(np.ascontiguousarray(array))
+        if self.weight is not None:
+            digest.update(np.ascontiguousarray(self.weight))
         return digest.hexdigest()
 
     def slices(self):
@@ -65,7 +76,8 @@ class SequenceBatch(NamedTuple):
         indptr = self.indptr[first : last + 1]
         rows = slice(int(indptr[0]), int(indptr[-1]))
         resp = None if self.resp is None else self.resp[rows]
-        return SequenceBatch(batch_id, self.x[rows], indptr - indptr[0], self.lags, resp)
+        weight = None if self.weight is None else self.weight[first:last]
+        return SequenceBatch(batch_id, self.x[rows], indptr - indptr[0], self.lags, resp, weight)
 
     def prepared(self, prepare):
         """Modelled rows (T, D') after ``prepare``, and where sequences begin among them."""
@@ -75,8 +87,7 @@ class SequenceBatch(NamedTuple):
     @property
     def edges(self):
         """Where sequences begin (n_sequences + 1,) among the rows that are modelled."""
-        lengths = np.maximum(np.diff(self.indptr) - self.lags, 0)
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     def cut(self, part):
         """The rows of a `Part`, with those that they look back to, as a batch."""
@@ -86,7 +97,8 @@ class SequenceBatch(NamedTuple):
         rows = slice(begin, begin + part.end - part.begin + self.lags)
         resp = None if self.resp is None else self.resp[rows]
         indptr = np.array([0, rows.stop - rows.start], dtype=np.int64)
-        return SequenceBatch(None, self.x[rows], indptr, self.lags, resp)
+        weight = None if self.weight is None else self.weight[part.first : part.last]
+        return SequenceBatch(None, self.x[rows], indptr, self.lags, resp, weight)
 
     def gathered(self, edges):
         """Pieces of sequences, rows ``edges[i, 0]:edges[i, 1]`` with those that they look back to."""
@@ -95,6 +107,17 @@ class SequenceBatch(NamedTuple):
         offset = np.repeat(edges[:, 0] - self.lags - indptr[:-1], lengths)
         x = self.x[offset + np.arange(indptr[-1])]
         return SequenceBatch(None, x, indptr, self.lags)
+
+    def copies(self, sequence, rate, rng):
+        """How often to draw pieces of the sequences ``sequence``, so that each comes ``rate`` times.
+
+        A sequence of weight w comes w times as often. Fractions are left to chance.
+        """
+        times = np.full(len(sequence), rate)
+        if self.weight is not None:
+            times *= self.weight[sequence]
+        whole = np.floor(times)
+        return (whole + (rng.random_sample(len(times)) < times - whole)).astype(np.intp)
 
 
 class Part(NamedTuple):
@@ -175,6 +198,11 @@ class PreparedRows:
         if part.is_whole:
             return z, self.indptr[part.first : part.last + 1] - part.begin
         return z, np.array([0, len(z)], dtype=np.int64)
+
+    def weight(self, part):
+        """Weights of the sequences of a `Part`, or None."""
+        weight = self.batch.weight
+        return None if weight is None else weight[part.first : part.last]
 
     def runs(self, first, last):
         """Rows ``first[i]:last[i]`` of some runs (within sequences), one run after the other."""

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from .groups import drawn
+
 # Dimension of the random projection in which anchor words are chosen (Arora et al. 2013, Sec. 4).
 _PROJECTION = 1000
 # An anchor word occurs in this share of the documents and in this many, so that its row is known well.
@@ -42,13 +44,22 @@ def seeded_topics(documents, n_types, n_components, rng, how):
         (documents.counts, documents.indices, documents.indptr),
         shape=(len(documents.indptr) - 1, n_types),
     )
-    counts = counts[np.diff(counts.indptr) > 0]
+    used = np.diff(counts.indptr) > 0
+    counts = counts[used]
+    weight = None if documents.weight is None else documents.weight[used]
+    everything = word_counts(counts, weight)
     if n_components == 1:
-        return with_total(np.asarray(counts.sum(axis=0)))
+        return with_total(everything[np.newaxis])
     if how == "anchor":
-        return with_total(anchor_topics(counts, n_components, rng))
+        return with_total(anchor_topics(counts, n_components, rng, weight))
     choose = spread_documents if how == "k-means++" else random_documents
-    return with_total(_topics_of_documents(counts, choose(counts, n_components, rng)))
+    chosen = choose(counts, n_components, rng, weight)
+    return with_total(_topics_of_documents(counts[chosen], everything))
+
+
+def word_counts(counts, weight=None):
+    """Counts (V,) of words in all documents (n, V), of weights (n,)."""
+    return np.asarray(counts.sum(axis=0)).ravel() if weight is None else counts.T @ weight
 
 
 def with_total(topics, total=None):
@@ -59,35 +70,37 @@ def with_total(topics, total=None):
     return np.column_stack([topics, topics.sum(axis=1)])
 
 
-def _topics_of_documents(counts, chosen):
-    everything = np.asarray(counts.sum(axis=0)).ravel()
-    topics = counts[chosen].toarray()
+def _topics_of_documents(chosen, everything):
+    """Topics (K, V) of the documents ``chosen`` (K, V) and the words (V,) of all documents."""
+    topics = chosen.toarray()
     topics /= topics.sum(axis=1, keepdims=True)
-    share = everything.sum() / len(chosen)
+    share = everything.sum() / len(topics)
     return (topics + everything / everything.sum()) * (0.5 * share)
 
 
-def random_documents(counts, n_components, rng):
-    """Documents drawn without replacement."""
-    return rng.choice(counts.shape[0], n_components, replace=False)
+def random_documents(counts, n_components, rng, weight=None):
+    """Documents drawn without replacement, in proportion to their weights."""
+    return drawn(counts.shape[0], n_components, rng, weight)
 
 
-def spread_documents(counts, n_components, rng):
+def spread_documents(counts, n_components, rng, weight=None):
     """Documents by Bregman k-means++ (Hughes 2016, Alg. 2.2).
 
-    A document is drawn in proportion to its divergence from the nearest seed, its length times the
-    Kullback-Leibler divergence of word distributions. These are smoothed by the corpus, with the
-    weight of a mean document, in both arguments: as it is, a document has zeros, for which the
-    divergence has no gradient.
+    A document is drawn in proportion to its divergence from the nearest seed, its length (times its
+    weight) times the Kullback-Leibler divergence of word distributions. These are smoothed by the
+    corpus, with the weight of a mean document, in both arguments: as it is, a document has zeros, for
+    which the divergence has no gradient.
     """
     lengths = np.asarray(counts.sum(axis=1)).ravel()
-    mean = np.asarray(counts.sum(axis=0)).ravel() / lengths.sum()
-    strength = lengths.mean()
+    times = np.ones(len(lengths)) if weight is None else weight
+    mass = times * lengths  # how many tokens each document stands for
+    mean = word_counts(counts, weight) / mass.sum()
+    strength = mass.sum() / times.sum()
     used = np.flatnonzero(mean)  # all others have probability 0 everywhere
     counts, mean = counts[:, used], mean[used]
     background, total = strength * mean, strength + lengths
     negentropy = _sum_x_log_x(counts, background) / total - np.log(total)
-    chosen = [int(rng.choice(len(lengths), p=lengths / lengths.sum()))]
+    chosen = [int(rng.choice(len(lengths), p=mass / mass.sum()))]
     nearest = np.full(len(lengths), np.inf)
     for _ in range(n_components - 1):
         seed = background.copy()
@@ -95,7 +108,7 @@ def spread_documents(counts, n_components, rng):
         seed[counts.indices[row]] += counts.data[row]
         log_seed = np.log(seed / seed.sum())
         cross = (counts @ log_seed + background @ log_seed) / total
-        nearest = np.minimum(nearest, lengths * np.maximum(negentropy - cross, 0.0))
+        nearest = np.minimum(nearest, mass * np.maximum(negentropy - cross, 0.0))
         nearest[chosen] = 0.0
         if nearest.sum() > 0:
             chosen.append(int(rng.choice(len(lengths), p=nearest / nearest.sum())))
@@ -115,14 +128,16 @@ def _sum_x_log_x(counts, background):
 # ---------------------------------------------------------------------- anchor words
 
 
-def anchor_topics(counts, n_components, rng):
+def anchor_topics(counts, n_components, rng, weight=None):
     """Counts (K, V) of topics by anchor words: words that each occur in one topic alone.
+
+    ``weight`` (n_docs,) are weights of the documents, if they have any.
 
     References
     ----------
     S. Arora et al., A practical algorithm for topic modeling with provable guarantees, ICML 2013.
     """
-    left, diagonal = _pairs(counts)
+    left, diagonal = _pairs(counts, weight)
 
     def rows_of(vectors):
         """``Q @ vectors`` for the co-occurrences Q (V, V)."""
@@ -130,7 +145,7 @@ def anchor_topics(counts, n_components, rng):
 
     n_types = counts.shape[1]
     mass = rows_of(np.ones((n_types, 1))).ravel()
-    candidates = _candidates(counts, mass, n_components)
+    candidates = _candidates(counts, mass, n_components, weight)
     if min(n_types, _PROJECTION) == n_types:
         projection = np.eye(n_types)
     else:
@@ -143,7 +158,7 @@ def anchor_topics(counts, n_components, rng):
     words = np.flatnonzero(mass > 0)
     products = np.maximum(rows_of(basis), 0.0)[words] / mass[words, np.newaxis]
     shares = _recover(products, basis.T @ basis)  # p(topic | word)
-    occurrences = np.asarray(counts.sum(axis=0)).ravel()
+    occurrences = word_counts(counts, weight)
     topics = np.zeros((n_components, n_types))
     topics[:, words] = shares.T * occurrences[words]
     alone = mass <= 0  # in documents of a single token: they belong to no topic more than another
@@ -151,19 +166,22 @@ def anchor_topics(counts, n_components, rng):
     return topics
 
 
-def _pairs(counts):
+def _pairs(counts, times=None):
     """``Q = left.T @ left - diag(diagonal)``: expected co-occurrences of two tokens of a document."""
     lengths = np.asarray(counts.sum(axis=1)).ravel()
-    counts, lengths = counts[lengths > 1], lengths[lengths > 1]
-    weight = 1.0 / (lengths * (lengths - 1.0))
+    several = lengths > 1
+    counts, lengths = counts[several], lengths[several]
+    weight = (1.0 if times is None else times[several]) / (lengths * (lengths - 1.0))
     left = sparse.diags(np.sqrt(weight)) @ counts
     return left.tocsr(), counts.T @ weight
 
 
-def _candidates(counts, mass, n_components):
+def _candidates(counts, mass, n_components, weight=None):
     """Words that may be anchors."""
-    n_docs = np.bincount(counts.indices, minlength=counts.shape[1]) * (mass > 0)
-    enough = max(_ANCHOR_DOCS, _ANCHOR_SHARE * counts.shape[0])
+    times = None if weight is None else np.repeat(weight, np.diff(counts.indptr))
+    n_docs = np.bincount(counts.indices, times, minlength=counts.shape[1]) * (mass > 0)
+    total = counts.shape[0] if weight is None else weight.sum()
+    enough = max(_ANCHOR_DOCS, _ANCHOR_SHARE * total)
     found = np.flatnonzero(n_docs >= enough)
     if len(found) < _CANDIDATES_A_TOPIC * n_components:
         order = np.argsort(-n_docs, kind="stable")[: _CANDIDATES_A_TOPIC * n_components]

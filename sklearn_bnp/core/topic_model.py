@@ -171,20 +171,22 @@ class TopicModel(NamedTuple):
         docs, sticks = document_numbers(totals), self._sticks(totals)
         return self.allocation.union_gains(pairs, docs, columns(totals), sticks)
 
-    def nested_union_gains(self, pairs, counts, a, n_docs):
+    def nested_union_gains(self, pairs, counts, a, n_docs, weight=None):
         """Change of the documents' terms for each pair of nested topics joined; dense counts (n, K).
 
-        ``a`` (K,) are their parameters in the documents' prior; ``n_docs`` may count others, without them.
+        ``a`` (K,) are their parameters in the documents' prior; ``n_docs`` may count others, without
+        them. ``weight`` (n,) are the documents' weights.
         """
         topics, docs = np.nonzero(counts.T)
         ends = np.searchsorted(topics, np.arange(counts.shape[1] + 1)).astype(np.intp)
         lengths = np.array([0.0]), np.array([n_docs])
-        there = CountColumns(counts[docs, topics], ends, None, n_docs, lengths)
+        times = None if weight is None else weight[docs]
+        there = CountColumns(counts[docs, topics], ends, times, n_docs, lengths)
         return self.allocation.nested_union_gains(pairs, docs, there, a)
 
-    def nested_terms(self, counts, a):
+    def nested_terms(self, counts, a, weight=None):
         """Documents' terms of nested topics; see `DocumentAllocation.nested_terms`."""
-        return self.allocation.nested_terms(counts, a)
+        return self.allocation.nested_terms(counts, a, weight)
 
     def with_adapted_prior(self, totals, n_iter):
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
@@ -224,7 +226,7 @@ class LocalSchedule(NamedTuple):
 
 def n_docs(totals):
     """Documents that have any tokens."""
-    return float(sum(p.scale * np.count_nonzero(p.lengths) for p in totals.docs.parts.values()))
+    return float(sum(p.times(p.lengths > 0).sum() for p in totals.docs.parts.values()))
 
 
 def columns(totals):
@@ -232,7 +234,7 @@ def columns(totals):
     parts = list(totals.docs.parts.values())
     uids = totals.uids.tolist()
     values, sizes, weights = [], [], []
-    plain = all(part.scale == 1.0 for part in parts)
+    plain = all(part.is_plain for part in parts)
     for uid in uids:
         size = 0
         for part in parts:
@@ -241,19 +243,17 @@ def columns(totals):
                 values.append(column.values)
                 size += len(column.values)
                 if not plain:
-                    weights.append(np.full(len(column.values), part.scale))
+                    weights.append(part.times(column.docs))
         sizes.append(size)
     lengths = np.concatenate([p.lengths[p.lengths > 0] for p in parts] or [np.empty(0)])
-    scale = np.concatenate(
-        [np.full(np.count_nonzero(p.lengths), p.scale) for p in parts] or [np.empty(0)]
-    )
+    times = np.concatenate([p.times(p.lengths > 0) for p in parts] or [np.empty(0)])
     different, which = np.unique(lengths, return_inverse=True)
     return CountColumns(
         np.concatenate(values) if values else np.empty(0),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
         None if plain else np.concatenate(weights) if weights else np.empty(0),
-        float(scale.sum()),
-        (different, np.bincount(which, scale, minlength=len(different))),
+        float(times.sum()),
+        (different, np.bincount(which, times, minlength=len(different))),
     )
 
 

@@ -48,7 +48,7 @@ def step_of_rows(likelihood, coef, docs, prior, settings, *, mass=None, start=No
 
 def _sums_of_rows(likelihood, docs, resp, coef=None):
     s = np.empty((resp.shape[1], likelihood.n_statistics))
-    weighted = resp * docs.counts[:, np.newaxis].astype(resp.dtype)
+    weighted = resp * docs.entry_weight[:, np.newaxis].astype(resp.dtype)
     likelihood.summarise(docs.z, weighted, s, coef=coef)
     return s
 
@@ -62,7 +62,7 @@ def summary_of_rows(likelihood, docs, resp):
 def summary_of_words(n_types, docs, resp):
     """`DocumentStep` of documents of words under given responsibilities (n, K)."""
     n = len(docs.counts)
-    entries = csc_array((docs.counts, docs.indices, np.arange(n + 1)), shape=(n_types, n))
+    entries = csc_array((docs.entry_weight, docs.indices, np.arange(n + 1)), shape=(n_types, n))
     s = np.empty((resp.shape[1], n_types + 1))
     s[:, :-1] = (entries @ resp).T
     s[:, -1] = s[:, :-1].sum(axis=1)
@@ -72,7 +72,7 @@ def summary_of_words(n_types, docs, resp):
 def _given(docs, resp):
     """Entropies (K,) and counts (n_docs, K) of given responsibilities."""
     log_resp = np.log(np.where(resp > 0, resp, 1.0))
-    entropy = -np.einsum("n,nk,nk->k", docs.counts, resp, log_resp, dtype=float)
+    entropy = -np.einsum("n,nk,nk->k", docs.entry_weight, resp, log_resp, dtype=float)
     rows = csr_array((docs.counts, np.arange(len(resp)), docs.indptr), shape=(len(docs), len(resp)))
     return entropy, rows @ resp.astype(np.float64, copy=False)
 
@@ -88,5 +88,5 @@ def _call(table, docs, mass, prior, start, counts, settings, resp, s, entropy):
         table, docs.indptr, docs.indices, docs.counts, mass,
         np.maximum(prior, _LEAST_PRIOR), start, counts,
         settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,
-        settings.n_nonzero or table.shape[1], resp, s, entropy, None, settings.n_threads,
+        settings.n_nonzero or table.shape[1], resp, s, entropy, None, settings.n_threads, docs.weight,
     )  # fmt: skip

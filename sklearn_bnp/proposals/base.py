@@ -65,7 +65,7 @@ class DocumentSample(NamedTuple):
     @property
     def total(self):
         """Tokens."""
-        return float(self.mass @ self.docs.counts)
+        return float(self.mass @ self.docs.entry_weight)
 
 
 class StateSample(NamedTuple):

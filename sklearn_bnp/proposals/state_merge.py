@@ -64,18 +64,19 @@ def block_entropies(block, maps, n_threads):
     after it, and both of these once too often.
     """
 
-    def entropies(alpha, resp, indptr):
+    def entropies(alpha, resp, indptr, weight):
         out = np.empty(len(maps))
-        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads)
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight)
         return out
 
-    own = entropies(block.alpha, block.resp, block.indptr)
+    own = entropies(block.alpha, block.resp, block.indptr, block.weight)
     if block.after is None:
         return own
     alpha = np.concatenate([block.alpha[-1:], block.after])  # the last one's is not looked at
     resp = np.concatenate([block.resp[-1:], block.after])
     pair, each = (np.array(edges, dtype=np.int64) for edges in ([0, 2], [0, 1, 2]))
-    return own + entropies(alpha, resp, pair) - entropies(alpha, resp, each)
+    both = None if block.weight is None else np.repeat(block.weight, 2)  # it is one sequence
+    return own + entropies(alpha, resp, pair, block.weight) - entropies(alpha, resp, each, both)
 
 
 class CoarseningTrial(Trial):

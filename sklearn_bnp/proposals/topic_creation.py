@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from ..core.corpus import Documents, Settings
+from ..core.corpus import Settings
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))
@@ -52,7 +52,7 @@ class _Nested:
         for _ in range(_SETTLING_PASSES):
             step = self.step(sample, s, _ITERATIONS)
             s = step.s * (self.sample.total / sample.total)
-            value = self._objective(step.s, step.entropy, step.counts, slice(None))
+            value = self._objective(step.s, step.entropy, step.counts, slice(None), sample)
             if value - last < _SETTLED * sample.total:
                 break
             last = value
@@ -67,8 +67,9 @@ class _Nested:
         i, j = np.triu_indices(J, 1)
         scale = self.sample.total / sample.total
         gain = scale * self.model.nested_union_gains(
-            np.column_stack([i, j]), step.counts, self.prior(step.s), len(self.sample.docs) / scale
-        )
+            np.column_stack([i, j]), step.counts, self.prior(step.s), self.sample.docs.total / scale,
+            sample.docs.weight,
+        )  # fmt: skip
         s = step.s * scale
         own = self.evidence(s)
         gain += self.model.likelihood.union_evidence(self.model.prior, s, i, j) - own[i] - own[j]
@@ -77,7 +78,8 @@ class _Nested:
             entropy = np.empty(len(open_))
             members = np.column_stack([i[open_], j[open_]]).ravel().astype(np.intp)
             indptr = np.arange(0, len(members) + 1, 2, dtype=np.intp)
-            union_entropies(step.resp, sample.docs.counts, indptr, members, entropy, self.n_threads)
+            weight = sample.docs.entry_weight
+            union_entropies(step.resp, weight, indptr, members, entropy, self.n_threads)
             gain[open_] += scale * (entropy - step.entropy[i[open_]] - step.entropy[j[open_]])
         used, groups = np.zeros(J, dtype=bool), []
         for pair in open_[np.argsort(-gain[open_], kind="stable")]:
@@ -108,8 +110,8 @@ class _Nested:
             new_entropy[others] += after.entropy - before.entropy[others]
             new_counts[using] = 0.0
             new_counts[np.ix_(using, others)] = after.counts
-            gain = self._objective(new_s, new_entropy, new_counts, others, scale)
-            if gain > self._objective(s, entropy, counts, keep, scale):
+            gain = self._objective(new_s, new_entropy, new_counts, others, sample, scale)
+            if gain > self._objective(s, entropy, counts, keep, sample, scale):
                 if resp is step.resp:
                     resp = resp.copy()
                 resp[np.ix_(entries, others)] = after.resp
@@ -120,9 +122,9 @@ class _Nested:
             resp=np.ascontiguousarray(resp[:, keep]),
         )  # fmt: skip
 
-    def _objective(self, s, entropy, counts, keep, scale=1.0):
+    def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant; ``scale`` is of all documents."""
-        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]))
+        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 
@@ -170,7 +172,7 @@ def _seeds(likelihood, sample, n_seeds, rng):
     """Statistics of half a random document and half the target each, with its mass shared out."""
     docs, mass = sample
     everything = _summary(likelihood, docs, mass)
-    sizes = np.add.reduceat(mass * docs.counts, docs.indptr[:-1])
+    sizes = np.add.reduceat(mass * docs.entry_weight, docs.indptr[:-1])
     n_seeds = min(n_seeds, len(docs))
     chosen = rng.choice(len(docs), n_seeds, replace=False, p=sizes / sizes.sum())
     s = np.array([_summary(likelihood, *_one(docs, mass, d)) for d in chosen])
@@ -191,9 +193,7 @@ def _subset(sample, n_docs, rng):
 
 def _one(docs, mass, d):
     entries = slice(docs.indptr[d], docs.indptr[d + 1])
-    fields = [None if f is None else f[entries] for f in docs[1:]]
-    indptr = np.array([0, entries.stop - entries.start], dtype=np.int64)
-    return Documents(indptr, *fields), mass[entries]
+    return docs.taken(entries, [entries.stop - entries.start], [d]), mass[entries]
 
 
 def _summary(likelihood, docs, mass):

@@ -36,7 +36,7 @@ class DeleteTrial(Trial):
         self._start()
 
     def _start(self):
-        self._s, self._entropy, self._counts, self._lengths = 0.0, 0.0, [], []
+        self._s, self._entropy, self._counts, self._docs = 0.0, 0.0, [], []
 
     def observe(self, block):
         """One block's documents: a local step restricted to the absorbers."""
@@ -45,7 +45,7 @@ class DeleteTrial(Trial):
         both = [where[self.target], *columns]
         counts = block.doc_counts[:, columns].copy()
         self._counts.append(counts)
-        self._lengths.append(block.docs.lengths)
+        self._docs.append((block.docs.lengths, block.docs.weight))
         using = block.doc_counts[:, both[0]] > 0
         if not using.any():
             return
@@ -64,7 +64,11 @@ class DeleteTrial(Trial):
         """End of a batch with statistics ``bag``."""
         uids = np.asarray(self.created, dtype=np.int64)
         old = bag.positions(self._absorbers)
-        part = Part.of(np.concatenate(self._counts), np.concatenate(self._lengths), self.created)
+        lengths, weight = zip(*self._docs, strict=True)
+        part = Part.of(
+            np.concatenate(self._counts), np.concatenate(lengths), self.created,
+            None if weight[0] is None else np.concatenate(weight),
+        )  # fmt: skip
         self.rows[batch_id] = StatBag(
             uids, bag.s[old] + self._s, bag.entropy[old] + self._entropy,
             DocumentCounts({batch_id: part}),
@@ -173,7 +177,9 @@ class TopicDelete(Proposal):
         using = np.array(
             [
                 sum(
-                    len(p.columns[uid].docs) for p in totals.docs.parts.values() if uid in p.columns
+                    p.times(p.columns[uid].docs).sum()
+                    for p in totals.docs.parts.values()
+                    if uid in p.columns
                 )
                 for uid in totals.uids.tolist()
             ]

@@ -47,7 +47,7 @@ class Step(NamedTuple):
     data: np.ndarray
 
 
-def run(p, after=None, n_threads=1):
+def run(p, after=None, n_threads=1, weight=None):
     """Both kernels on a chain, into arrays that hold nan before."""
     n_seq, (T, K) = len(p.log_first), p.log_table.shape
     table, scale, log_z = np.exp(p.log_table), np.full(T, np.nan), np.full(n_seq, np.nan)
@@ -58,16 +58,16 @@ def run(p, after=None, n_threads=1):
     log_sums(scale, p.indptr, log_z)
     alpha = table.copy()
     backward(
-        table, p.indptr, first, trans, scale, after, counts, start, before, data, n_threads
+        table, p.indptr, first, trans, scale, after, counts, start, before, data, n_threads, weight
     )  # fmt: skip
     return Step(alpha, scale, log_z, table, counts, start, before, data)
 
 
-def run_entropies(p, step, maps, n_threads=1):
+def run_entropies(p, step, maps, n_threads=1, weight=None):
     out = np.full(len(maps), np.nan)
     maps = np.array(maps, dtype=np.intp).reshape(len(maps), -1)
     trans = np.exp(p.log_trans)
-    coarse_entropies(step.alpha, step.resp, p.indptr, trans, maps, out, n_threads)
+    coarse_entropies(step.alpha, step.resp, p.indptr, trans, maps, out, n_threads, weight)
     return out
 
 

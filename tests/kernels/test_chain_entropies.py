@@ -43,6 +43,17 @@ def test_coarse_entropies_of_merges():
     assert_allclose(twice.log_z, step.log_z, rtol=1e-12)
 
 
+def test_sequences_count_as_often_as_they_weigh():
+    """Chunks of rows with several sequences, and sequences of several chunks."""
+    p, rng = chain(14, [1, 300, 5, 1, 77, 2500, 1], 6, spread=1.0), np.random.default_rng(14)
+    weight, maps = rng.exponential(size=7), rng.integers(0, 3, size=(20, 6))
+    maps[0] = np.arange(6)
+    got = run_entropies(p, run(p), maps, weight=weight)
+    posteriors = expected_posteriors(p, chains.by_recursion)
+    twins = [weight @ [chains.coarse_entropy(q, names) for q in posteriors] for names in maps]
+    assert_allclose(got, twins, rtol=1e-9)
+
+
 def test_entropies_of_many_maps():
     """Each map's is its own, whatever other maps merge."""
     p = chain(13, [400, 300], 7, spread=1.0)

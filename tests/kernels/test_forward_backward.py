@@ -96,6 +96,22 @@ def test_two_calls_are_one():
         assert_allclose(getattr(step, name), both, rtol=1e-11, atol=1e-300)
 
 
+@pytest.mark.parametrize("K", [1, 3, 9, 40])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_transitions_count_as_often_as_their_sequence_weighs(K, n_threads):
+    """Short sequences, many to a block, and long ones of several blocks; all else is as without."""
+    lengths = [1, 60, 5, 900, 1, 1, 33, 8, 400, 9, 9, 2000, 9]
+    p, rng = chain(17, lengths, K), np.random.default_rng(17)
+    weight = rng.exponential(size=len(lengths))
+    weight[[2, 6]] = 0.0
+    plain, step = run(p), run(p, weight=weight, n_threads=n_threads)
+    twins = expected_posteriors(p, chains.by_recursion)
+    counts = sum(w * q.pairs.sum(axis=0) for w, q in zip(weight, twins, strict=True))
+    assert_allclose(step.counts, counts, rtol=1e-9, atol=1e-11 * sum(lengths))
+    for name in ("alpha", "scale", "log_z", "resp", "start", "before", "data"):
+        assert_array_equal(getattr(step, name), getattr(plain, name))
+
+
 def test_counts_are_added():
     p = chain(4, [30, 20], 4)
     once = run(p)

@@ -63,7 +63,7 @@ class Step(NamedTuple):
 
 
 def run(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_restarts=0, n_nonzero=None,
-        n_threads=1):  # fmt: skip
+        n_threads=1, weight=None):  # fmt: skip
     (M, K), n_docs = p.table.shape, len(p.indptr) - 1
     if tol is None:  # single precision cannot see less
         tol = 1e-9 if p.table.dtype == np.float64 else 1e-3
@@ -74,7 +74,7 @@ def run(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_restarts=
     L = K if n_nonzero is None else n_nonzero
     document_step(
         p.table, p.indptr, p.indices, p.counts, mass, p.prior, start, out.doc_counts, cold, max_iter,
-        tol, n_restarts, L, out.resp, out.s, out.entropy, out.score, n_threads,
+        tol, n_restarts, L, out.resp, out.s, out.entropy, out.score, n_threads, weight,
     )  # fmt: skip
     return out
 
@@ -247,6 +247,31 @@ def test_no_entries(n_docs, dtype):
     step = run(p, n_threads=2)
     assert_array_equal(step.doc_counts, 0.0)
     assert_array_equal(step.s, 0.0)
+
+
+@pytest.mark.parametrize("n_nonzero", [None, 2], ids=["dense", "2"])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_documents_count_as_often_as_they_weigh(n_threads, n_nonzero, dtype):
+    """In sums alone; with entries that go to one topic, and such of any mass."""
+    rng = np.random.default_rng(15)
+    p = corpus(15, n_docs=50, dtype=dtype)
+    p.table[::6] = 0.0
+    mass, weight = rng.uniform(size=len(p.counts)), rng.exponential(size=50)
+    weight[[3, 20]] = 0.0
+    plain = run(p, mass, n_nonzero=n_nonzero, n_restarts=2)
+    step = run(
+        p, mass, n_nonzero=n_nonzero, n_restarts=2, n_threads=n_threads, weight=weight
+    )  # fmt: skip
+    for name in ("doc_counts", "resp", "score"):
+        assert_array_equal(getattr(step, name), getattr(plain, name))
+    r = step.resp.astype(float)
+    cr = (p.counts * np.repeat(weight, np.diff(p.indptr)))[:, np.newaxis] * r
+    s = np.zeros(p.table.shape)
+    np.add.at(s, p.rows(), cr)
+    eps = np.finfo(p.table.dtype).eps
+    assert_allclose(step.s, s, rtol=50 * eps, atol=50 * eps * cr.max())
+    entropy = -np.sum(cr * np.log(np.where(r > 0, r, 1.0)), axis=0)
+    assert_allclose(step.entropy, entropy, rtol=1e4 * eps, atol=1e4 * eps)
 
 
 @pytest.mark.parametrize("n_nonzero", [None, 2], ids=["dense", "2"])

@@ -264,11 +264,13 @@ def watched(learner, batch, *, low_memory):
 
 @pytest.mark.parametrize("low_memory", [False, True])
 @pytest.mark.parametrize("lags", [0, 2])
-def test_sequences_in_parts_are_whole_sequences(low_memory, lags, monkeypatch):
+@pytest.mark.parametrize("weight", [None, np.array([0.5, 2.0, 1.0, 0.7, 3.0])], ids=["1", "w"])
+def test_sequences_in_parts_are_whole_sequences(low_memory, lags, weight, monkeypatch):
     """Statistics, counts, entropies of merges, deletes and runs, with parts of a few rows."""
     rows, _ = h.toy(np.random.default_rng(10), lengths=(40, 3, 4, 90, 33), spread=1.5)
     observation = AutoregressiveObservation(lags) if lags else GaussianObservation()
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], observation=observation)
+    batch = batch._replace(weight=weight)
     h.start(learner, batch, 4)
     learner.run_lap(h.source(batch, 1))
     bag, merges, delete, samples = watched(learner, batch, low_memory=False)

@@ -124,6 +124,11 @@ def weight_of(batch):
     return np.ones(batch.n_entries) if batch.counts is None else batch.counts.astype(float)
 
 
+def times_of(batch):
+    """How many documents each document of a batch stands for."""
+    return np.ones(len(batch.indptr) - 1) if batch.weight is None else batch.weight
+
+
 def bag_of(followed, batch, resp, uids):
     """`StatBag` of a batch under given responsibilities, from the definitions."""
     likelihood = followed.learner.model.likelihood
@@ -134,13 +139,15 @@ def bag_of(followed, batch, resp, uids):
     weight = weight_of(batch)
     n_docs = len(batch.indptr) - 1
     doc = np.repeat(np.arange(n_docs), np.diff(batch.indptr))
-    s = (weight[:, np.newaxis] * resp).T @ features_of(likelihood, z)
+    in_sums = weight * times_of(batch)[doc]
+    s = (in_sums[:, np.newaxis] * resp).T @ features_of(likelihood, z)
     counts = topics.document_counts(resp, weight, doc, n_docs)
-    part = Part.of(counts, np.bincount(doc, weight, minlength=n_docs), list(uids))
+    lengths = np.bincount(doc, weight, minlength=n_docs)
+    part = Part.of(counts, lengths, list(uids), batch.weight)
     return StatBag(
         np.asarray(uids),
         s,
-        mixtures.entropies(resp, weight),
+        mixtures.entropies(resp, in_sums),
         DocumentCounts({batch.batch_id: part}),
     )
 

@@ -6,6 +6,7 @@ from ._topics import HDPTopicVB
 from .observation import (
     AutoregressiveObservation,
     BernoulliObservation,
+    CategoricalObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     MultinomialObservation,
@@ -29,6 +30,7 @@ __all__ = [
     "AutoregressiveObservation",
     "BernoulliObservation",
     "Birth",
+    "CategoricalObservation",
     "DPMixtureVB",
     "Delete",
     "FixedVarianceGaussianObservation",

@@ -3,6 +3,7 @@
 from .autoregressive import AutoregressiveObservation
 from .base import Likelihood, Moments, ObservationModel
 from .bernoulli import BernoulliObservation
+from .categorical import CategoricalObservation
 from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
@@ -11,6 +12,7 @@ from .poisson import PoissonObservation
 OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,
     "bernoulli": BernoulliObservation,
+    "categorical": CategoricalObservation,
     "fixed_variance_gaussian": FixedVarianceGaussianObservation,
     "gaussian": GaussianObservation,
     "multinomial": MultinomialObservation,
@@ -21,6 +23,7 @@ __all__ = [
     "OBSERVATIONS",
     "AutoregressiveObservation",
     "BernoulliObservation",
+    "CategoricalObservation",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "Likelihood",

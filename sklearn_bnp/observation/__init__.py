@@ -4,6 +4,7 @@ from .autoregressive import AutoregressiveObservation
 from .base import Likelihood, Moments, ObservationModel
 from .bernoulli import BernoulliObservation
 from .categorical import CategoricalObservation
+from .columns import ColumnObservation
 from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
@@ -24,6 +25,7 @@ __all__ = [
     "AutoregressiveObservation",
     "BernoulliObservation",
     "CategoricalObservation",
+    "ColumnObservation",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "Likelihood",

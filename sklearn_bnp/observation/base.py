@@ -93,6 +93,18 @@ class ObservationModel(BaseEstimator, ABC):
         """
         return self
 
+    def for_frame(self, frame):
+        """The model with columns by number, where it has them by the names of a frame's."""
+        return self
+
+    def uses(self, n_features):
+        """Which columns it takes as numbers, and which as categories; boolean, (2, D)."""
+        return np.repeat([[True], [False]], n_features, axis=1)
+
+    def with_categories(self, sizes):
+        """The model that is told how many categories columns have, (D,); 0 where the data show it."""
+        return self
+
     @abstractmethod
     def bind(self, moments, *, streaming=False):
         """The `Likelihood` for data with these moments.
@@ -209,6 +221,10 @@ class Likelihood(ABC):
         out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
         statistics(z, self.quadratic, self.linear, out)
         return out
+
+    def log_table(self, coef, z):
+        """``coef @ s(x)`` of prepared rows, (n, K), C-contiguous and in the rows' precision."""
+        return self.features(z) @ coef.T.astype(z.dtype, copy=False)
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         """Fill ``s`` (J, P) with the statistics of rows under given shares (n, J).

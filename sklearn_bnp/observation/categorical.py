@@ -76,6 +76,19 @@ class CategoricalObservation(ObservationModel):
         """Whether the covariances of the columns are wanted, or their variances alone."""
         return False
 
+    def uses(self, n_features):
+        """Columns of numbers and of categories; see `ObservationModel.uses`."""
+        return np.repeat([[False], [True]], n_features, axis=1)
+
+    def with_categories(self, sizes):
+        """The model with numbers of categories; see `ObservationModel.with_categories`."""
+        given = self.n_categories
+        given = [given] * len(sizes) if given is None or np.ndim(given) == 0 else given
+        sizes = [
+            (n or None) if v is None else v for v, n in zip(given, sizes.tolist(), strict=True)
+        ]
+        return CategoricalObservation(self.prior, n_categories=sizes)
+
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()

@@ -20,6 +20,8 @@ class Reading(NamedTuple):
 
     Attributes
     ----------
+    names : list
+        Of all columns.
     observation : ObservationModel
         With columns by number.
     unused : list of int
@@ -28,9 +30,44 @@ class Reading(NamedTuple):
         Column -> its categories (an ndarray), whose positions are the codes; those of numbers left out.
     """
 
+    names: list
     observation: object
     unused: list
     categories: dict
+
+
+class FrameColumns:
+    """What an observation model is told of frames that have the same columns; it says what it takes.
+
+    Attributes
+    ----------
+    data : pandas or polars frame
+        The first of them.
+    unused : set of int
+        Columns that were not asked for.
+    found : dict
+        Column -> its categories, where they are not numbers.
+    """
+
+    def __init__(self, frames):
+        self.data, self._frames = frames[0], frames
+        self.unused, self.found = set(range(frames[0].shape[1])), {}
+
+    def numbers(self, columns):
+        """Columns of numbers are taken."""
+        self.unused.difference_update(columns.tolist())
+
+    def categories(self, columns):
+        """How many categories each column has that is taken; None where they are numbers already."""
+        self.numbers(columns)
+        return [self._n_categories(d) for d in columns.tolist()]
+
+    def _n_categories(self, d):
+        parts = [_column(frame, d) for frame in self._frames]
+        if all(_is_numeric(part) for part in parts):
+            return None
+        self.found[d] = _categories_in(parts, self.data.columns[d])
+        return len(self.found[d])
 
 
 def read_frame(estimator, x, *, reset):
@@ -55,8 +92,9 @@ def read_frames(estimator, parts, *, reset):
 
 
 def is_frame(x):
-    """Whether X is a pandas or polars frame."""
-    return hasattr(x, "columns") and hasattr(x, "shape")
+    """Whether X is a pandas or polars frame, and not one that is computed later."""
+    of_pandas = hasattr(x, "iloc") and hasattr(x, "columns")
+    return hasattr(x, "shape") and (of_pandas or hasattr(x, "with_columns"))
 
 
 def _begin(estimator, frames):
@@ -64,23 +102,19 @@ def _begin(estimator, frames):
     names, D = list(frames[0].columns), frames[0].shape[1]
     if any(list(frame.columns) != names for frame in frames) or D == 0:
         return  # what checks of data will say
-    observation = resolve_observation(estimator.observation).for_frame(frames[0])
-    numbers, categories = observation.uses(D)
-    found = {
-        d: _categories_in([_column(frame, d) for frame in frames], names[d])
-        for d in np.flatnonzero(categories).tolist()
-        if not all(_is_numeric(_column(frame, d)) for frame in frames)
-    }
-    sizes = np.array([len(found.get(d, ())) for d in range(D)])
-    unused = np.flatnonzero(~numbers & ~categories).tolist()
-    estimator._reading = Reading(observation.with_categories(sizes), unused, found)
-    if found:
-        estimator.categories_ = {names[d]: values for d, values in found.items()}
+    frame = FrameColumns(frames)
+    given = resolve_observation(estimator.observation)
+    observation = given.for_frame(frame, np.arange(D))
+    if observation is given and not frame.found:
+        return
+    estimator._reading = Reading(names, observation, sorted(frame.unused), frame.found)
+    if frame.found:
+        estimator.categories_ = {names[d]: values for d, values in frame.found.items()}
 
 
 def _as_numbers(reading, frame):
     """A frame of numbers; columns that are not used are zero, whatever they hold."""
-    if frame.shape[1] <= max([*reading.unused, *reading.categories], default=-1):
+    if list(frame.columns) != reading.names:
         return frame  # what checks of data will say
     new = {d: np.zeros(len(frame), dtype=np.float32) for d in reading.unused}
     for d, values in reading.categories.items():

@@ -93,16 +93,22 @@ class ObservationModel(BaseEstimator, ABC):
         """
         return self
 
-    def for_frame(self, frame):
-        """The model with columns by number, where it has them by the names of a frame's."""
-        return self
+    def for_frame(self, frame, columns):
+        """The model for columns of a frame, of which it takes what it wants.
 
-    def uses(self, n_features):
-        """Which columns it takes as numbers, and which as categories; boolean, (2, D)."""
-        return np.repeat([[True], [False]], n_features, axis=1)
+        Parameters
+        ----------
+        frame : FrameColumns
+            Asked for ``numbers(columns)`` or ``categories(columns)``.
+        columns : ndarray of int
+            Those that are the model's.
 
-    def with_categories(self, sizes):
-        """The model that is told how many categories columns have, (D,); 0 where the data show it."""
+        Returns
+        -------
+        observation : ObservationModel
+            This one, where nothing has to change.
+        """
+        frame.numbers(columns)
         return self
 
     @abstractmethod

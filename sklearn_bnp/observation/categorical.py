@@ -65,29 +65,26 @@ class CategoricalObservation(ObservationModel):
         "n_categories": [Integral, "array-like", None],
     }
 
-    allows_missing = True
-
     def __init__(self, prior=1.0, *, n_categories=None):
         self.prior = prior
         self.n_categories = n_categories
+
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
 
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
         return False
 
-    def uses(self, n_features):
-        """Columns of numbers and of categories; see `ObservationModel.uses`."""
-        return np.repeat([[False], [True]], n_features, axis=1)
-
-    def with_categories(self, sizes):
-        """The model with numbers of categories; see `ObservationModel.with_categories`."""
-        given = self.n_categories
-        given = [given] * len(sizes) if given is None or np.ndim(given) == 0 else given
-        sizes = [
-            (n or None) if v is None else v for v, n in zip(given, sizes.tolist(), strict=True)
-        ]
-        return CategoricalObservation(self.prior, n_categories=sizes)
+    def for_frame(self, frame, columns):
+        """The model with numbers of categories; see `ObservationModel.for_frame`."""
+        found, given = frame.categories(columns), self.n_categories
+        if given is None:
+            return CategoricalObservation(self.prior, n_categories=found)
+        return self
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -99,7 +96,9 @@ class CategoricalObservation(ObservationModel):
         """Number of categories of each column (D,)."""
         D, given = len(moments.mean), self.n_categories
         given = [given] * D if given is None or np.ndim(given) == 0 else list(given)
-        if len(given) != D or not all(v is None or (v == int(v) and v >= 1) for v in given):
+        if len(given) != D or not all(
+            v is None or (isinstance(v, Integral) and v >= 1) for v in given
+        ):
             raise ValueError(
                 f"n_categories={self.n_categories!r} must be a whole number, 1 or more, or a list of "
                 f"{D} of them, one a column, in which None stands for what the data show."
@@ -149,7 +148,7 @@ class CategoricalLikelihood(Likelihood):
         Number of categories of each column.
     """
 
-    allows_missing = True
+    holes = True  # a block of zeros
 
     def __init__(self, prior, sizes):
         self.prior, self.sizes = prior, sizes

@@ -93,16 +93,50 @@ class ColumnLikelihood(TableLikelihood):
         """Length P of s(x)."""
         return self._n_statistics
 
+    # ------------------------------------------------------------------ what is missing
+
     @property
-    def allows_missing(self):
-        """Whether NaN stands for entries that are not known, in all columns."""
-        return all(getattr(b.likelihood, "allows_missing", False) for b in self.blocks)
+    def holes(self):
+        """Whether prepared rows may have NaN, for what was not observed."""
+        return all(b.likelihood.holes for b in self.blocks)
+
+    @property
+    def completes(self):
+        """Whether statistics are of rows whose holes were filled in; see `Likelihood`."""
+        return any(b.likelihood.completes for b in self.blocks)
+
+    def with_holes(self):
+        """The same blocks for rows in which entries are missing; see `Likelihood.with_holes`."""
+        blocks = []
+        for b in self.blocks:
+            with says_which_block(b.name, b.columns):
+                own = b.likelihood if b.likelihood.holes else b.likelihood.with_holes()
+            blocks.append((b.name, own, b.columns))
+        out = ColumnLikelihood(blocks, self.n_columns)
+        out._complete = self.blocks
+        return out
+
+    def from_complete(self, s):
+        """Statistics (K, P) of the likelihood that this one was made of as its own."""
+        out = np.zeros((len(s), self.n_statistics))
+        for b, before in zip(self.blocks, self._complete, strict=True):
+            own = before.statistics(s)
+            if b.likelihood is not before.likelihood:
+                own = b.likelihood.from_complete(own)
+            out[:, b.s], out[:, -1] = own[:, :-1], own[:, -1]
+        return out
+
+    def imputed(self, prior, s, z):
+        """Rows whose holes are as expected of a component; see `Likelihood.imputed`."""
+        return np.hstack(
+            [b.likelihood.imputed(p, own, b.rows(z)) for b, p, own in self._each(prior, s)]
+        )
+
+    # ------------------------------------------------------------------ rows
 
     def _each(self, prior, s):
         """Blocks with their priors and statistics."""
         return [(b, p, b.statistics(s)) for b, p in zip(self.blocks, prior, strict=True)]
-
-    # ------------------------------------------------------------------ rows
 
     def prepare(self, x):
         parts = []

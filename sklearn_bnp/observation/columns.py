@@ -138,10 +138,6 @@ class ColumnObservation(ObservationModel, _BaseComposition):
                 )
         return out
 
-    def _changed(self, change):
-        """A model of the same blocks after ``change(model, columns)``, which returns both."""
-        return ColumnObservation([(n, *change(model, c)) for n, model, c in self._checked()])
-
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
@@ -154,26 +150,29 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     @property
     def allows_missing(self):
-        """Whether NaN stands for entries that are not known, in all columns."""
-        return all(getattr(model, "allows_missing", False) for _, model, _ in self._checked())
+        """Whether entries of rows may be NaN, for what was not observed."""
+        try:
+            return all(model.allows_missing for _, model, _ in self._checked())
+        except ValueError:  # which is said where rows are fitted
+            return False
 
     def for_sequences(self):
         """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
-        return self._changed(lambda model, columns: (model.for_sequences(), columns))
+        return ColumnObservation([(n, model.for_sequences(), c) for n, model, c in self._checked()])
 
     # ------------------------------------------------------------------ columns
 
-    def for_frame(self, frame):
+    def for_frame(self, frame, columns):
         """The model with columns by number; see `ObservationModel.for_frame`."""
-        found = self._changed(
-            lambda model, columns: (model, column_numbers(columns, frame.shape[1], frame))
-        )
-        found._numbers(frame.shape[1], list(frame.columns))
-        return found
+        blocks = []
+        for name, model, own in self._numbers(len(columns), frame.data):
+            with says_which_block(name, own):
+                blocks.append((name, model.for_frame(frame, columns[own]), own))
+        return ColumnObservation(blocks)
 
-    def _numbers(self, n_features, names=None):
+    def _numbers(self, n_features, frame=None):
         """Triples of names, models and columns (D_b,) of data with so many columns."""
-        blocks = [(n, o, column_numbers(c, n_features)) for n, o, c in self._checked()]
+        blocks = [(n, o, column_numbers(c, n_features, frame)) for n, o, c in self._checked()]
         taken = {}
         for (name, _, columns), (_, _, given) in zip(blocks, self.blocks, strict=True):
             if len(columns) == 0:
@@ -183,25 +182,13 @@ class ColumnObservation(ObservationModel, _BaseComposition):
                 )
             for d in columns.tolist():
                 if d in taken:
+                    column = d if frame is None else frame.columns[d]
                     raise ValueError(
-                        f"Column {d if names is None else names[d]!r} is in block {taken[d]!r} and in "
-                        f"block {name!r}; each column can be in one block, once."
+                        f"Column {column!r} is in block {taken[d]!r} and in block {name!r}; each column can "
+                        "be in one block, once."
                     )
                 taken[d] = name
         return blocks
-
-    def uses(self, n_features):
-        """Columns of numbers and of categories; see `ObservationModel.uses`."""
-        out = np.zeros((2, n_features), dtype=bool)
-        for _, model, columns in self._numbers(n_features):
-            out[:, columns] = model.uses(len(columns))
-        return out
-
-    def with_categories(self, sizes):
-        """The model with numbers of categories; see `ObservationModel.with_categories`."""
-        return self._changed(
-            lambda model, columns: (model.with_categories(sizes[columns]), columns)
-        )
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -236,13 +223,9 @@ def _model(observation, name=""):
 
 def _of_columns(moments, columns, model):
     """`Moments` of some columns, as a model wants them."""
+    each = {name: v[columns] for name, v in moments._asdict().items() if np.ndim(v) == 1}
     if not model.needs_covariance:
         covariance = moments.variance[columns]
     else:
         covariance = moments.covariance[np.ix_(columns, columns)]
-    return moments._replace(
-        magnitude=moments.magnitude[columns],
-        mean=moments.mean[columns],
-        covariance=covariance,
-        step=moments.step[columns] if np.ndim(moments.step) else moments.step,
-    )
+    return moments._replace(**{**each, "covariance": covariance})

@@ -74,10 +74,12 @@ class ColumnLikelihood(TableLikelihood):
     blocks : list of tuple (name, Likelihood, columns)
     n_columns : int
         Of the data.
+    complete : list of Block, or None
+        Those for complete rows that these were made of.
     """
 
-    def __init__(self, blocks, n_columns):
-        self.blocks, self.n_columns = [], n_columns
+    def __init__(self, blocks, n_columns, *, complete=None):
+        self.blocks, self.n_columns, self._complete = [], n_columns, complete
         z = s = 0
         for name, likelihood, columns in blocks:
             z_end, s_end = z + likelihood.n_features, s + likelihood.n_statistics - 1
@@ -112,9 +114,7 @@ class ColumnLikelihood(TableLikelihood):
             with says_which_block(b.name, b.columns):
                 own = b.likelihood if b.likelihood.holes else b.likelihood.with_holes()
             blocks.append((b.name, own, b.columns))
-        out = ColumnLikelihood(blocks, self.n_columns)
-        out._complete = self.blocks
-        return out
+        return ColumnLikelihood(blocks, self.n_columns, complete=self.blocks)
 
     def from_complete(self, s):
         """Statistics (K, P) of the likelihood that this one was made of as its own."""

@@ -6,6 +6,8 @@ from numbers import Integral
 
 import numpy as np
 
+_BOOLEAN = (bool, np.bool_)
+
 
 def column_numbers(columns, n_features, frame=None):
     """Numbers (m,) of columns of data that have ``n_features``.
@@ -24,8 +26,8 @@ def column_numbers(columns, n_features, frame=None):
         if any(isinstance(bound, str) for bound in bounds):
             columns = _slice_of_names(columns, _needed(frame, columns))
         return np.arange(n_features)[columns]
-    found = [columns] if isinstance(columns, str) else np.atleast_1d(columns).tolist()
-    if all(isinstance(v, bool) for v in found) and found:
+    found = _items(columns)
+    if found and all(isinstance(v, _BOOLEAN) for v in found):
         if len(found) != n_features:
             raise ValueError(
                 f"columns={columns!r} holds {len(found)} booleans, but X has {n_features} columns; give one "
@@ -35,7 +37,7 @@ def column_numbers(columns, n_features, frame=None):
     if found and all(isinstance(v, str) for v in found):
         names = list(_needed(frame, columns).columns)
         return np.array([_position(name, names) for name in found], dtype=np.intp)
-    if not all(isinstance(v, Integral) and not isinstance(v, bool) for v in found):
+    if not all(isinstance(v, Integral) and not isinstance(v, _BOOLEAN) for v in found):
         raise ValueError(
             f"columns={columns!r} must be whole numbers, names of columns, booleans (one for each column), "
             "a slice or a callable."
@@ -46,6 +48,13 @@ def column_numbers(columns, n_features, frame=None):
                 f"columns={columns!r} names column {d}, but X has {n_features} columns; count from 0."
             )
     return np.array(found, dtype=np.intp) % n_features
+
+
+def _items(columns):
+    """A list of what was given, one or several."""
+    if hasattr(columns, "__iter__") and not isinstance(columns, str):
+        return list(columns)
+    return [columns]
 
 
 def _needed(frame, columns):

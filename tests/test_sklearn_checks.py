@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    ColumnObservation,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+)
 
 
 class Halves:
@@ -17,11 +23,18 @@ class Halves:
         return np.eye(2)[(X[:, 0] > 0.5).astype(int)]
 
 
-# BernoulliObservation is not among them: the checks fit rows of real numbers.
+# All columns of whatever X the checks have, the first of which has a block of its own.
+BLOCKS = [
+    ("first", "gaussian", [0]),
+    ("others", GaussianObservation("diag"), slice(1, None)),
+]
+
+# Bernoulli and other counts are not among them: the checks fit rows of real numbers.
 ESTIMATORS = [
     DPMixtureVB(),
     DPMixtureVB(observation=GaussianObservation("diag")),
     DPMixtureVB(observation=GaussianObservation(zero_mean=True)),
+    DPMixtureVB(observation=ColumnObservation(BLOCKS)),
     DPMixtureVB(n_components=3, learning_method="stochastic", max_iter=10),
     DPMixtureVB(proposals=None, init_params=Halves()),
     HDPTopicVB(),
@@ -31,6 +44,7 @@ ESTIMATORS = [
     HDPHMMVB(n_components=3, allocation="dirichlet", proposals=None),
     HDPHMMVB(n_components=3, learning_method="stochastic", max_iter=10),
     HDPHMMVB(observation="autoregressive"),
+    HDPHMMVB(observation=ColumnObservation(BLOCKS)),
 ]
 
 # Only what KMeans fails too, for the same reason, and only where rows are drawn at random. Not as

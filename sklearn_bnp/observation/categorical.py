@@ -157,11 +157,16 @@ class CategoricalLikelihood(Likelihood):
 
     def prepare(self, x):
         """One-hot rows (n, V), a block of zeros for what is missing."""
-        self._check_codes(x)
+        with np.errstate(invalid="ignore"):  # of NaN
+            codes = x.astype(np.intp)
+        plain = (codes == x) & (codes >= 0) & (codes < self.sizes)
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
         z = np.zeros((len(x), self.n_features), dtype=dtype)
-        row, column = np.nonzero(x == x)  # not of NaN
-        z[row, self.starts[column] + x[row, column].astype(np.intp)] = 1.0
+        places = np.arange(len(x))[:, np.newaxis] * self.n_features + self.starts + codes
+        if not plain.all():
+            self._check_codes(x)
+            places = places[plain]
+        z.reshape(-1)[places] = 1.0
         return z
 
     def _check_codes(self, x):

@@ -6,6 +6,8 @@ from ._topics import HDPTopicVB
 from .observation import (
     AutoregressiveObservation,
     BernoulliObservation,
+    CategoricalObservation,
+    ColumnObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     MultinomialObservation,
@@ -29,6 +31,8 @@ __all__ = [
     "AutoregressiveObservation",
     "BernoulliObservation",
     "Birth",
+    "CategoricalObservation",
+    "ColumnObservation",
     "DPMixtureVB",
     "Delete",
     "FixedVarianceGaussianObservation",

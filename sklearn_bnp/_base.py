@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from ._observations import observation_of
 from ._validation import (
     check_explains_rows,
     check_means,
@@ -95,7 +96,7 @@ def threads(n_jobs):
 
 def bind_model(estimator, source, *, streaming=False):
     """`Model` whose units and priors are those of the data."""
-    observation = checked(resolve_observation(estimator.observation))
+    observation = checked(observation_of(estimator))
     check_explains_rows(observation)
     likelihood = bind_likelihood(observation, source, streaming=streaming)
     return Model(likelihood, allocation_of(estimator), likelihood.prior)

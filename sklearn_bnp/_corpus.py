@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from ._frames import read_frame
 from ._validation import check_groups, check_rows, check_weights, weight_of_each
 from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
@@ -129,6 +130,7 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"observation={observation!r} takes rows of data as tokens of documents: give groups, "
             "one id a row. Without groups X holds counts of words, for observation='multinomial'."
         )
+    x = read_frame(estimator, x, reset=reset)
     x = validate_data(
         estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric"
     )

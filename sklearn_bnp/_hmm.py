@@ -33,8 +33,8 @@ class HDPHMMVB(SequencePredictor):
     n_components : int, default=1
         How many states to start from; how many there always are if ``proposals`` is None.
     observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
-            "multinomial", "poisson"} or ObservationModel, default="gaussian"
-        The likelihood of rows in each state.
+            "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
+        The likelihood of rows in each state; `ColumnObservation` for columns of several kinds.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
         distributions, sticky too.
@@ -113,6 +113,8 @@ class HDPHMMVB(SequencePredictor):
     coef_, intercept_ : ndarray
         Autoregressive rows only: expected regressions, of shapes (`n_components_`, n_features,
         order * n_features) and (`n_components_`, n_features).
+    probabilities_, blocks_, categories_ : ndarray, dict, dict
+        Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
         The ELBO of all sequences, in nats.
     lower_bounds_ : list of float

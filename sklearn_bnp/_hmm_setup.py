@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from . import _base
+from ._observations import observation_of
 from ._sequences import modelled, n_dimensions
-from ._validation import check_responsibilities, check_units, checked, resolve_observation
+from ._validation import check_responsibilities, check_units, checked
 from .allocation.chains import DirichletChains, HDPChains
 from .core.batches import ArraySource, Batch
 from .core.chain_step import ChainParams
@@ -49,7 +50,7 @@ def allocation_of(estimator):
 
 def bind_model(estimator, sequences, *, streaming=False):
     """`SequenceModel` in the units of the sequences."""
-    observation = checked(resolve_observation(estimator.observation).for_sequences())
+    observation = checked(observation_of(estimator).for_sequences())
     batch = sequences.batch
     rows, _ = modelled(batch)
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)

@@ -31,10 +31,10 @@ class DPMixtureVB(MixturePredictor):
     ----------
     n_components : int, default=1
         How many components to start from; how many there always are if ``proposals`` is None.
-    observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "multinomial", "poisson"} \
-            or ObservationModel, default="gaussian"
-        The likelihood. Nested parameters may be set even if this is a name:
-        ``set_params(observation__covariance_type="diag")``.
+    observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
+            "multinomial", "poisson"} or ObservationModel, default="gaussian"
+        The likelihood; `ColumnObservation` for columns of several kinds. Nested parameters may be set
+        even if this is a name: ``set_params(observation__covariance_type="diag")``.
     allocation : {"dp", "dirichlet"}, default="dp"
         Prior of the weights: a Dirichlet process, or a finite symmetric Dirichlet distribution.
     weight_concentration_prior : float, default=None
@@ -106,6 +106,12 @@ class DPMixtureVB(MixturePredictor):
         Expected precision matrices.
     precisions_cholesky_ : ndarray
         Their Cholesky factors, as scikit-learn's mixtures have them.
+    probabilities_ : ndarray of shape (`n_components_`, n_features, n_categories)
+        Categorical observations only, in place of ``means_``: expected probabilities.
+    blocks_ : dict
+        Of `ColumnObservation` only: attributes of each block by its name.
+    categories_ : dict
+        Categories of columns of frames in which they are not numbers, by name.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
     lower_bounds_ : list of float

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from ._frames import read_frames
 from ._validation import (
     check_groups,
     check_rows,
@@ -166,7 +167,8 @@ def _of_list(estimator, x, lengths, groups, reset):
         raise ValueError(
             "X is an empty list; give a sequence at least, of shape (n_timesteps, n_features)."
         )
-    parts = [_check_sequence(estimator, item, i) for i, item in enumerate(x)]
+    parts = read_frames(estimator, list(x), reset=reset)
+    parts = [_check_sequence(estimator, item, i) for i, item in enumerate(parts)]
     width = parts[0].shape[1]
     for i, part in enumerate(parts):
         if part.shape[1] != width:

@@ -8,12 +8,12 @@ import numpy as np
 
 from . import _base
 from ._corpus import bind_likelihood, takes_words
+from ._observations import observation_of as chosen_observation
 from ._validation import (
     check_explains_rows,
     check_responsibilities,
     checked,
     numbers,
-    resolve_observation,
 )
 from .allocation.documents import DirichletDocuments, HDPDocuments
 from .core.batches import ArraySource
@@ -54,7 +54,7 @@ def schedule(estimator):
 
 def observation_of(estimator):
     """The observation model, with ``topic_word_prior`` in it."""
-    observation, prior = resolve_observation(estimator.observation), estimator.topic_word_prior
+    observation, prior = chosen_observation(estimator), estimator.topic_word_prior
     if prior is None:
         return observation
     if not takes_words(observation):

@@ -33,8 +33,8 @@ class HDPTopicVB(TopicPredictor):
     ----------
     n_components : int, default=1
         How many topics to start from; how many there always are if ``proposals`` is None.
-    observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "poisson"} \
-            or ObservationModel, default="multinomial"
+    observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
+            "poisson"} or ObservationModel, default="multinomial"
         The likelihood; all but the multinomial need ``groups``.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of the documents' topics: a hierarchical Dirichlet process, or a finite symmetric
@@ -113,6 +113,8 @@ class HDPTopicVB(TopicPredictor):
         Expected means; for words, the topics' expected distributions.
     covariances_, precisions_, precisions_cholesky_ : ndarray
         Gaussian rows only, as in `DPMixtureVB`.
+    probabilities_, blocks_, categories_ : ndarray, dict, dict
+        Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     topic_probs_ : ndarray of shape (`n_components_`,)
         Expected shares of the topics in the corpus' prior; under ``"hdp"`` they leave some for topics
         that were never seen.

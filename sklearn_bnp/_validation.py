@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .observation import OBSERVATIONS, ObservationModel
+from ._frames import read_frame
+from ._observations import resolve_observation
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -34,18 +35,6 @@ def checked(component):
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
-
-
-def resolve_observation(observation):
-    """An `ObservationModel` from a name or a model."""
-    if isinstance(observation, ObservationModel):
-        return observation
-    if isinstance(observation, str) and observation in OBSERVATIONS:
-        return OBSERVATIONS[observation]()
-    raise ValueError(
-        f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an "
-        "instance of one of the observation models."
-    )
 
 
 def check_explains_rows(observation):
@@ -98,6 +87,7 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
     memory); blocks of them are converted when they are used.
     """
+    x = read_frame(estimator, x, reset=reset)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         x = validate_data(
             estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows

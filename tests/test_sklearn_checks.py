@@ -5,7 +5,13 @@ import pytest
 from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    ColumnObservation,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+)
 
 
 class Halves:
@@ -30,11 +36,18 @@ class Slopes:
         return np.stack([slope, slope[::-1]])
 
 
-# BernoulliObservation is not among them: the checks fit rows of real numbers.
+# All columns of whatever X the checks have, the first of which has a block of its own.
+BLOCKS = [
+    ("first", "gaussian", [0]),
+    ("others", GaussianObservation("diag"), slice(1, None)),
+]
+
+# Bernoulli and other counts are not among them: the checks fit rows of real numbers.
 ESTIMATORS = [
     DPMixtureVB(),
     DPMixtureVB(observation=GaussianObservation("diag")),
     DPMixtureVB(observation=GaussianObservation(zero_mean=True)),
+    DPMixtureVB(observation=ColumnObservation(BLOCKS)),
     DPMixtureVB(n_components=3, learning_method="stochastic", max_iter=10),
     DPMixtureVB(proposals=None, init_params=Halves()),
     HDPTopicVB(),
@@ -45,6 +58,7 @@ ESTIMATORS = [
     HDPHMMVB(n_components=3, allocation="dirichlet", proposals=None),
     HDPHMMVB(n_components=3, learning_method="stochastic", max_iter=10),
     HDPHMMVB(observation="autoregressive"),
+    HDPHMMVB(observation=ColumnObservation(BLOCKS)),
 ]
 
 # Only what KMeans fails too, for the same reason, and only where rows are drawn at random. Not as

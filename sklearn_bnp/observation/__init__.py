@@ -3,6 +3,8 @@
 from .autoregressive import AutoregressiveObservation
 from .base import Likelihood, Moments, ObservationModel
 from .bernoulli import BernoulliObservation
+from .categorical import CategoricalObservation
+from .columns import ColumnObservation
 from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
@@ -11,6 +13,7 @@ from .poisson import PoissonObservation
 OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,
     "bernoulli": BernoulliObservation,
+    "categorical": CategoricalObservation,
     "fixed_variance_gaussian": FixedVarianceGaussianObservation,
     "gaussian": GaussianObservation,
     "multinomial": MultinomialObservation,
@@ -21,6 +24,8 @@ __all__ = [
     "OBSERVATIONS",
     "AutoregressiveObservation",
     "BernoulliObservation",
+    "CategoricalObservation",
+    "ColumnObservation",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "Likelihood",

@@ -93,6 +93,24 @@ class ObservationModel(BaseEstimator, ABC):
         """
         return self
 
+    def for_frame(self, frame, columns):
+        """The model for columns of a frame, of which it takes what it wants.
+
+        Parameters
+        ----------
+        frame : FrameColumns
+            Asked for ``numbers(columns)`` or ``categories(columns)``.
+        columns : ndarray of int
+            Those that are the model's.
+
+        Returns
+        -------
+        observation : ObservationModel
+            This one, where nothing has to change.
+        """
+        frame.numbers(columns)
+        return self
+
     @abstractmethod
     def bind(self, moments, *, streaming=False):
         """The `Likelihood` for data with these moments.
@@ -209,6 +227,10 @@ class Likelihood(ABC):
         out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
         statistics(z, self.quadratic, self.linear, out)
         return out
+
+    def log_table(self, coef, z):
+        """``coef @ s(x)`` of prepared rows, (n, K), C-contiguous and in the rows' precision."""
+        return self.features(z) @ coef.T.astype(z.dtype, copy=False)
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         """Fill ``s`` (J, P) with the statistics of rows under given shares (n, J).

@@ -14,12 +14,15 @@ from scipy.linalg import block_diag
 from sklearn_bnp.observation import (
     OBSERVATIONS,
     AutoregressiveObservation,
+    CategoricalObservation,
+    ColumnObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     ObservationModel,
 )
 from tests.reference.allocations import DirichletProcess, FiniteDirichlet
 from tests.reference.autoregressive import MatrixNormalWishart
+from tests.reference.categories import DirichletCategories, SideBySide
 from tests.reference.families import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -48,7 +51,8 @@ class Family(NamedTuple):
     lags : int
         Rows hold a row of a sequence and as many before it, which have the same columns.
     adapts : str
-        Field of the prior that empirical Bayes sets; "" if there is none.
+        Field of the prior that empirical Bayes sets; "" if there is none. Where priors come side by
+        side, the place of one of them goes before: "2.b".
     """
 
     name: str
@@ -141,6 +145,38 @@ def tallies(rng, n, spread=1.0):
     return rng.poisson(rates[labels]).astype(float), labels
 
 
+# Categories of the columns of `answers`.
+N_ANSWERS = np.array([2, 3, 4, 2, 3, 4, 3, 2])
+
+
+def answers(rng, n, spread=1.0):
+    """Three patterns of eight columns of categories; each category occurs."""
+    labels = labels_of(rng, n)
+    x = np.empty((n, len(N_ANSWERS)))
+    for d, size in enumerate(N_ANSWERS):
+        usual = (labels * (1 + d % 2) + d) % size
+        x[:, d] = np.where(rng.random(n) < 0.15 * spread, rng.integers(size, size=n), usual)
+        x[rng.permutation(n)[:size], d] = np.arange(size)
+    return x, labels
+
+
+def mixed(rng, n, spread=1.0):
+    """Clouds, answers and tallies of the same three clusters, one column beside another."""
+    labels = labels_of(rng, n)
+    x = np.empty((n, 6))
+    for rows, to, of in (
+        (clouds, [0, 4], [0, 1]),
+        (answers, [1, 2], [2, 1]),
+        (tallies, [3, 5], [0, 3]),
+    ):
+        found, own = rows(rng, 8 * n, spread)
+        for k in range(3):  # shares are fixed: there are more than enough of each
+            x[np.ix_(labels == k, to)] = found[own == k][: np.sum(labels == k)][:, of]
+    for d, size in ((1, 4), (2, 3)):
+        x[rng.permutation(n)[:size], d] = np.arange(size)
+    return x, labels
+
+
 def swings(order):
     """Lagged rows of three regressions: a turn, a pull to a point, and a drift with little noise."""
     turn = np.array([[0.6, 0.7], [-0.7, 0.6]])
@@ -214,6 +250,36 @@ def fixed_variance(name, rows, *, affine="", adapts="", **parameters):
     return Family(name, observation, rows, twin, affine, bool(affine), adapts=adapts)
 
 
+def categorical(name, **parameters):
+    observation = CategoricalObservation(n_categories=N_ANSWERS.tolist(), **parameters)
+    return Family(
+        name, observation, answers, lambda likelihood, prior: DirichletCategories(*prior, N_ANSWERS)
+    )
+
+
+def columns(name, adapts, **parameters):
+    """Blocks of three kinds whose columns lie between each other."""
+    observation = ColumnObservation(
+        [
+            ("size", GaussianObservation(**parameters), [4, 0]),
+            ("kind", CategoricalObservation(n_categories=[4, 3]), slice(1, 3)),
+            ("tally", "poisson", [3, 5]),
+        ]
+    )
+    size = gaussian(parameters.get("covariance_type", "full"), False, clouds, 2, affine="")
+
+    def twin(likelihood, prior):
+        of_size, of_kind, of_tally = prior
+        twins = [
+            size.twin(likelihood.blocks[0].likelihood, of_size),
+            DirichletCategories(*of_kind, [4, 3]),
+            GammaPoisson(*of_tally),
+        ]
+        return SideBySide(twins, [2, 7, 2])
+
+    return Family(name, observation, mixed, twin, adapts=adapts)
+
+
 class OfLaggedRows(AutoregressiveObservation):
     """For mixtures of rows that are lagged already, whose order says nothing more."""
 
@@ -263,6 +329,10 @@ FAMILIES = [
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
     poisson("poisson", adapts="b"),
     poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
+    categorical("categorical"),
+    categorical("categorical-prior", prior=np.linspace(0.3, 2.0, 8).tolist()),
+    columns("columns", "2.b"),
+    columns("columns-diag", "0.b", covariance_type="diag"),
     fixed_variance("shared-variance", clouds, affine="columns", adapts="variance"),
     fixed_variance("shared-variance-rounded", rounded_clouds, affine="columns", adapts="variance"),
     fixed_variance(

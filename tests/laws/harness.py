@@ -98,7 +98,13 @@ def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters)
 
 def features_of(likelihood, z):
     """s(x) of prepared rows, from the twin."""
-    return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+    blocks = getattr(likelihood, "blocks", None)
+    if blocks is None:
+        return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+    edges = np.cumsum([block.likelihood.n_features for block in blocks])[:-1]
+    parts = zip(blocks, np.split(z, edges, axis=1), strict=True)
+    own = [features_of(block.likelihood, x)[:, :-1] for block, x in parts]
+    return np.column_stack([*own, np.ones(len(z))])
 
 
 def totals_of(fitted):

@@ -8,6 +8,7 @@ from scipy.special import comb, gammaln, logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
 from tests.reference.autoregressive import MatrixNormalWishart
+from tests.reference.categories import DirichletCategories, SideBySide
 from tests.reference.families import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -37,6 +38,12 @@ def scipy_log_predictive(twin, q, z):
             out = out + stats.betabinom(left, a, others).logpmf(x) - np.log(comb(left, x))
             left = left - x
         return out
+    if isinstance(twin, DirichletCategories):
+        columns = zip(q, np.split(z, twin.edges, axis=1), strict=True)
+        return sum(stats.dirichlet_multinomial(lam, 1).logpmf(x.astype(int)) for lam, x in columns)
+    if isinstance(twin, SideBySide):
+        parts = zip(twin.parts(z), q, strict=True)
+        return sum(scipy_log_predictive(own, own_q, x) for (own, x), own_q in parts)
     if isinstance(twin, GammaPoisson):
         counts = stats.nbinom(q.a, q.b / (q.b + 1.0)).logpmf(z)
         return np.sum(counts + gammaln(z + 1.0), axis=1)
@@ -71,6 +78,8 @@ def ridge_cost(twin, q):
     if isinstance(twin, NormalGamma):
         ridge = twin.ridge.reshape(-1, twin.size).sum(axis=1)
         return np.sum((q.shape + 0.5 * twin.size) * 0.5 * ridge / q.rate)
+    if isinstance(twin, SideBySide):
+        return sum(ridge_cost(own, own_q) for own, own_q in zip(twin.twins, q, strict=True))
     if isinstance(twin, KnownVariance):
         return 0.5 * np.sum(twin.ridge / twin.variance)
     return 0.0

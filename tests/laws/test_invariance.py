@@ -8,7 +8,8 @@ from .families import ALLOCATIONS, FAMILIES
 from .harness import estimator, learner_for, quiet_fit, random_resp, totals_under
 
 FITTED = (
-    "weights_", "means_", "coef_", "intercept_", "covariances_", "precisions_", "lower_bounds_",
+    "weights_", "means_", "probabilities_", "coef_", "intercept_", "covariances_", "precisions_",
+    "lower_bounds_",
 )  # fmt: skip
 
 
@@ -54,7 +55,12 @@ def test_threads_change_no_bit(family, n_nonzero_resp):
 
 
 def component_means(fitted, row):
-    """Means of the components; of autoregressive ones after the lags of a lagged row."""
+    """Means of the components; of autoregressive ones after the lags of a lagged row.
+
+    Of categories, their probabilities.
+    """
+    if hasattr(fitted, "probabilities_"):
+        return fitted.probabilities_
     if not hasattr(fitted, "coef_"):
         return fitted.means_
     return fitted.intercept_ + fitted.coef_ @ row[-fitted.coef_.shape[2] :]

@@ -128,16 +128,17 @@ def test_empirical_bayes_ends_at_a_maximum(family):
     prior = likelihood.update_prior(likelihood.prior, g.s, 500)
     best = likelihood.evidence(prior, g.s).sum()
     assert best > likelihood.evidence(likelihood.prior, g.s).sum()
-    for column in range(likelihood.n_features):
+    place, _, field = family.adapts.rpartition(".")
+    own = prior[int(place)] if place else prior
+    b = getattr(own, field)
+    for column in range(len(b) if np.ndim(b) else 1):
         for factor in (0.8, 0.97, 1.03, 1.25):
-            scale = np.ones(likelihood.n_features)
+            scale = np.ones(len(b) if np.ndim(b) else 1)
             scale[column] = factor
-            b = getattr(prior, family.adapts)
-            if np.ndim(b) == 2:
-                b = np.diag(np.diagonal(b) * scale)
-            else:
-                b = b * (scale if np.ndim(b) else factor)
-            other = prior._replace(**{family.adapts: b})
+            scaled = np.diag(np.diagonal(b) * scale) if np.ndim(b) == 2 else b * scale
+            other = own._replace(**{field: scaled if np.ndim(b) else float(scaled[0])})
+            if place:
+                other = (*prior[: int(place)], other, *prior[int(place) + 1 :])
             assert likelihood.evidence(other, g.s).sum() < best
 
 

@@ -1,0 +1,197 @@
+"""Frames: columns that have names, and categories of any kind.
+
+Design note. Of a frame two things are read before it is data like any other: which columns an observation
+model means by their names, and the codes of categories that are not numbers. What was found in the fit is
+kept, and used for all frames after it. Nothing here depends on pandas or polars: their frames are known
+by what they can do. Arrays, sparse matrices and frames of numbers go through as they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._observations import resolve_observation
+
+
+class Reading(NamedTuple):
+    """How frames are read.
+
+    Attributes
+    ----------
+    names : list
+        Of all columns.
+    observation : ObservationModel
+        With columns by number.
+    unused : list of int
+        Columns that no block takes.
+    categories : dict
+        Column -> its categories (an ndarray), whose positions are the codes; those of numbers left out.
+    """
+
+    names: list
+    observation: object
+    unused: list
+    categories: dict
+
+
+class FrameColumns:
+    """What an observation model is told of frames that have the same columns; it says what it takes.
+
+    Attributes
+    ----------
+    data : pandas or polars frame
+        The first of them.
+    unused : set of int
+        Columns that were not asked for.
+    found : dict
+        Column -> its categories, where they are not numbers.
+    """
+
+    def __init__(self, frames):
+        self.data, self._frames = frames[0], frames
+        self.unused, self.found = set(range(frames[0].shape[1])), {}
+
+    def numbers(self, columns):
+        """Columns of numbers are taken."""
+        self.unused.difference_update(columns.tolist())
+
+    def categories(self, columns):
+        """How many categories each column has that is taken; None where they are numbers already."""
+        self.numbers(columns)
+        return [self._n_categories(d) for d in columns.tolist()]
+
+    def _n_categories(self, d):
+        parts = [_column(frame, d) for frame in self._frames]
+        if all(_is_numeric(part) for part in parts):
+            return None
+        self.found[d] = _categories_in(parts, self.data.columns[d])
+        return len(self.found[d])
+
+
+def read_frame(estimator, x, *, reset):
+    """X, in which codes stand for categories if it is a frame; see `read_frames`."""
+    return read_frames(estimator, [x], reset=reset)[0]
+
+
+def read_frames(estimator, parts, *, reset):
+    """Parts of the data, in which codes stand for categories where they are frames.
+
+    Sets ``categories_`` if ``reset``; what was known of other data is forgotten.
+    """
+    if reset:
+        vars(estimator).pop("_reading", None)
+        vars(estimator).pop("categories_", None)
+        if parts and all(is_frame(part) for part in parts):
+            _begin(estimator, parts)
+    reading = vars(estimator).get("_reading")
+    if reading is None:
+        return parts
+    return [_as_numbers(reading, part) if is_frame(part) else part for part in parts]
+
+
+def is_frame(x):
+    """Whether X is a pandas or polars frame, and not one that is computed later."""
+    of_pandas = hasattr(x, "iloc") and hasattr(x, "columns")
+    return hasattr(x, "shape") and (of_pandas or hasattr(x, "with_columns"))
+
+
+def _begin(estimator, frames):
+    """Find how these frames, of the same columns, are to be read."""
+    names, D = list(frames[0].columns), frames[0].shape[1]
+    if any(list(frame.columns) != names for frame in frames) or D == 0:
+        return  # what checks of data will say
+    frame = FrameColumns(frames)
+    given = resolve_observation(estimator.observation)
+    observation = given.for_frame(frame, np.arange(D))
+    if observation is given and not frame.found:
+        return
+    estimator._reading = Reading(names, observation, sorted(frame.unused), frame.found)
+    if frame.found:
+        estimator.categories_ = {names[d]: values for d, values in frame.found.items()}
+
+
+def _as_numbers(reading, frame):
+    """A frame of numbers; columns that are not used are zero, whatever they hold."""
+    if list(frame.columns) != reading.names:
+        return frame  # what checks of data will say
+    new = {d: np.zeros(len(frame), dtype=np.float32) for d in reading.unused}
+    for d, values in reading.categories.items():
+        column = _column(frame, d)
+        if not _is_numeric(column):
+            new[d] = _codes(column, values, frame.columns[d])
+    return _with_columns(frame, new)
+
+
+# ---------------------------------------------------------------------- pandas and polars
+
+
+def _column(frame, d):
+    """Column d, a series."""
+    return frame.iloc[:, d] if hasattr(frame, "iloc") else frame[:, d]
+
+
+def _is_numeric(column):
+    """Whether a series holds numbers or booleans."""
+    if hasattr(column, "iloc"):
+        return column.dtype.kind in "fiub"
+    return column.dtype.is_numeric() or str(column.dtype) == "Boolean"
+
+
+def _values(column):
+    """Values (n,) of a series, and which of them are missing."""
+    missing = column.isna() if hasattr(column, "isna") else column.is_null()
+    return np.asarray(column, dtype=object), np.asarray(missing, dtype=bool)
+
+
+def _with_columns(frame, new):
+    """A frame with new values (n,) in some columns; the user's stays as it is."""
+    if hasattr(frame, "iloc"):
+        frame = frame.copy(deep=False)
+        for d, values in new.items():
+            frame.isetitem(d, values)
+        return frame
+    series = type(frame[:, 0])
+    return frame.with_columns([series(frame.columns[d], values) for d, values in new.items()])
+
+
+# ---------------------------------------------------------------------- categories
+
+
+def _categories_in(columns, name):
+    """Categories of series of one column: those that their dtype declares, or those that occur, sorted."""
+    declared = [getattr(column.dtype, "categories", None) for column in columns]
+    if all(np.ndim(values) == 1 for values in declared):
+        out = list(dict.fromkeys(v for values in declared for v in np.asarray(values).tolist()))
+    else:
+        seen = set()
+        for column in columns:
+            values, missing = _values(column)
+            seen.update(values[~missing].tolist())
+        # kinds of values, such as numbers and strings, cannot be compared
+        out = sorted(seen, key=lambda v: (type(v).__name__, v))
+    if not out:
+        raise ValueError(
+            f"Column {name!r} of X holds no category at all: all its entries are missing. Leave it out."
+        )
+    categories = np.empty(len(out), dtype=object)
+    categories[:] = out
+    return categories
+
+
+def _codes(column, categories, name):
+    """Codes (n,) of a series, NaN where it is missing; exact in single precision."""
+    values, missing = _values(column)
+    code_of = {value: code for code, value in enumerate(categories.tolist())}
+    codes = np.full(len(values), np.nan, dtype=np.float32)
+    for i in np.flatnonzero(~missing):
+        code = code_of.get(values[i])
+        if code is None:
+            raise ValueError(
+                f"Column {name!r} of X holds {values[i]!r}, a category that was not there in fit; it had "
+                f"{categories.tolist()}. Declare all categories in fit, by a dtype of them, or leave such "
+                "rows out."
+            )
+        codes[i] = code
+    return codes

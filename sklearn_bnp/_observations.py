@@ -1,0 +1,23 @@
+"""The observation model that a user means."""
+
+from __future__ import annotations
+
+from .observation import OBSERVATIONS, ObservationModel
+
+
+def resolve_observation(observation):
+    """An `ObservationModel` from a name or a model."""
+    if isinstance(observation, ObservationModel):
+        return observation
+    if isinstance(observation, str) and observation in OBSERVATIONS:
+        return OBSERVATIONS[observation]()
+    raise ValueError(
+        f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an "
+        "instance of one of the observation models."
+    )
+
+
+def observation_of(estimator):
+    """The `ObservationModel` of an estimator, with columns by number if its data came with names."""
+    reading = vars(estimator).get("_reading")
+    return resolve_observation(estimator.observation) if reading is None else reading.observation

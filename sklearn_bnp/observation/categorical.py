@@ -1,0 +1,239 @@
+"""Columns of categories with Dirichlet priors.
+
+Design note
+-----------
+(a) A prepared row is the one-hot code of all its columns side by side, and ``s(x) = [one-hot, 1]``: both
+    steps are the matrix products of the other count families.
+(b) How many rows a column was seen in is the sum of its own block of counts, and not the last statistic.
+    An entry that is missing (NaN) is a block of zeros, and thus integrated out exactly.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from .base import Likelihood, ObservationModel
+
+# Codes that are found in the data go up to here: beyond, the column hardly holds categories.
+_LARGEST_CODE = 2**16
+
+
+class CategoryPrior(NamedTuple):
+    """Pseudo-counts ``lam`` of the categories of all columns, one column after another, (V,)."""
+
+    lam: np.ndarray
+
+
+class CategoricalObservation(ObservationModel):
+    """Independent columns of categories, each component with a distribution over those of each column.
+
+    An entry is the code of its category, a whole number from 0. Missing entries may be NaN. Columns
+    of a pandas or polars frame may hold categories of any kind, such as strings, which are given codes
+    in sorted order, or in that of their dtype; the estimator has them as ``categories_``. A mixture
+    of this is known as latent class analysis.
+
+    Parameters
+    ----------
+    prior : float or list of array-likes, default=1.0
+        Pseudo-count > 0 of each category in the Dirichlet priors; or one for each column, or for
+        each column an array with one for each of its categories.
+    n_categories : int or list of (int or None), default=None
+        How many categories each column has, for all columns or for each. If None, as many as the data
+        of `fit` (the first batch of `partial_fit`) show: one more than the greatest code.
+
+    References
+    ----------
+    Hughes (2016), Sec. 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import DPMixtureVB
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.binomial(3, p, size=(100, 5)) for p in (0.1, 0.9)])
+    >>> model = DPMixtureVB(observation="categorical", random_state=0).fit(X)
+    >>> model.n_components_, model.probabilities_.shape
+    (2, (2, 5, 4))
+    """
+
+    _parameter_constraints = {
+        "prior": [Real, "array-like"],
+        "n_categories": [Integral, "array-like", None],
+    }
+
+    def __init__(self, prior=1.0, *, n_categories=None):
+        self.prior = prior
+        self.n_categories = n_categories
+
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
+
+    @property
+    def needs_covariance(self):
+        """Whether the covariances of the columns are wanted, or their variances alone."""
+        return False
+
+    def for_frame(self, frame, columns):
+        """The model with numbers of categories; see `ObservationModel.for_frame`."""
+        found, given = frame.categories(columns), self.n_categories
+        if given is None:
+            return CategoricalObservation(self.prior, n_categories=found)
+        return self
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        self._validate_params()
+        sizes = self._sizes(moments)
+        return CategoricalLikelihood(CategoryPrior(self._pseudo_counts(sizes)), sizes)
+
+    def _sizes(self, moments):
+        """Number of categories of each column (D,)."""
+        D, given = len(moments.mean), self.n_categories
+        given = [given] * D if given is None or np.ndim(given) == 0 else list(given)
+        if len(given) != D or not all(
+            v is None or (isinstance(v, Integral) and v >= 1) for v in given
+        ):
+            raise ValueError(
+                f"n_categories={self.n_categories!r} must be a whole number, 1 or more, or a list of "
+                f"{D} of them, one a column, in which None stands for what the data show."
+            )
+        nothing = (moments.mean == 0) & (moments.variance == 0)  # where a magnitude is 1 too
+        largest = np.where(nothing, 0.0, moments.magnitude)
+        found = [v is None for v in given]
+        if np.any(largest[found] > _LARGEST_CODE):
+            d = int(np.flatnonzero((largest > _LARGEST_CODE) & found)[0])
+            raise ValueError(
+                f"Column {d} of X holds values up to {largest[d]:g}, but observation='categorical' takes "
+                "codes of categories from 0; recode it, as sklearn.preprocessing.OrdinalEncoder does, or "
+                "set n_categories."
+            )
+        return np.array(
+            [int(x) + 1 if v is None else int(v) for x, v in zip(largest, given, strict=True)]
+        )
+
+    def _pseudo_counts(self, sizes):
+        """Pseudo-counts (V,) of the categories of all columns."""
+        given = self.prior
+        each = [given] * len(sizes) if isinstance(given, Real) else list(given)
+        try:
+            lam = np.concatenate(
+                [
+                    np.broadcast_to(np.asarray(v, dtype=float), size)
+                    for v, size in zip(each, sizes, strict=True)
+                ]
+            )
+        except (TypeError, ValueError):
+            lam = np.array([np.nan])
+        if not (np.all(lam > 0) and np.all(np.isfinite(lam))):
+            raise ValueError(
+                f"prior={given!r} must be a positive number, or a list with one for each of "
+                f"{len(sizes)} columns, or in their place arrays of {sizes.tolist()} numbers, one a category."
+            )
+        return lam
+
+
+class CategoricalLikelihood(Likelihood):
+    """``s(x) = [one-hot, 1]``; see the module's note.
+
+    Parameters
+    ----------
+    prior : CategoryPrior
+    sizes : ndarray of int, shape (D,)
+        Number of categories of each column.
+    """
+
+    holes = True  # a block of zeros
+
+    def __init__(self, prior, sizes):
+        self.prior, self.sizes = prior, sizes
+        self.starts = np.cumsum(sizes) - sizes  # of the columns' blocks
+        self.n_features = len(prior.lam)
+
+    def prepare(self, x):
+        """One-hot rows (n, V), a block of zeros for what is missing."""
+        with np.errstate(invalid="ignore"):  # of NaN
+            codes = x.astype(np.intp)
+        plain = (codes == x) & (codes >= 0) & (codes < self.sizes)
+        dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
+        z = np.zeros((len(x), self.n_features), dtype=dtype)
+        places = np.arange(len(x))[:, np.newaxis] * self.n_features + self.starts + codes
+        if not plain.all():
+            self._check_codes(x)
+            places = places[plain]
+        z.reshape(-1)[places] = 1.0
+        return z
+
+    def _check_codes(self, x):
+        """Raise unless rows (n, D) hold codes that the columns have, or NaN."""
+        wrong = (x < 0) | (x >= self.sizes)
+        if x.dtype.kind == "f":
+            wrong |= (x != np.rint(x)) & (x == x)
+        if not wrong.any():
+            return
+        row, d = np.argwhere(wrong)[0]
+        value, last = x[row, d], self.sizes[d] - 1
+        if value != np.rint(value) or value < 0:
+            raise ValueError(
+                f"Column {d} of X holds {value:g}, but observation='categorical' takes codes of "
+                "categories, which are whole numbers from 0; recode it, as "
+                "sklearn.preprocessing.OrdinalEncoder does."
+            )
+        raise ValueError(
+            f"Column {d} of X holds category {value:g}, but its categories were found or set to go from "
+            f"0 to {last}; set n_categories to allow for those that are seen later."
+        )
+
+    def _sums(self, values):
+        """Sums over each column's block of values (..., V), for each of its categories; (..., V)."""
+        return np.repeat(np.add.reduceat(values, self.starts, axis=-1), self.sizes, axis=-1)
+
+    def evidence(self, prior, s):
+        """``sum_d lnB(lam_d + s_d) - lnB(lam_d)`` with the multivariate Beta function."""
+        lam, counts = prior.lam, s[..., :-1]
+        totals, own = (np.add.reduceat(v, self.starts, axis=-1) for v in (lam, counts))
+        out = np.sum(gammaln(lam + counts) - gammaln(lam), axis=-1)
+        return out - np.sum(gammaln(totals + own) - gammaln(totals), axis=-1)
+
+    def coefficients(self, prior, s):
+        """``E[log phi_kdv] = psi(lam_dv + S_kdv) - psi(sum_v lam_dv + S_kdv)``, and 0 for the last one."""
+        a = prior.lam + s[:, :-1]
+        out = np.zeros(s.shape)
+        out[:, :-1] = digamma(a) - digamma(self._sums(a))
+        return out
+
+    def _means(self, prior, s):
+        """Expected probabilities (..., V)."""
+        a = prior.lam + s[..., :-1]
+        return a / self._sums(a)
+
+    def log_predictive(self, prior, s, z):
+        return z @ np.log(self._means(prior, s)).T
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """Pearson's residuals, in which what is missing is as expected; or the one-hot rows themselves.
+
+        Squared distances of the first are those of chi-square, for which rare categories count for more.
+        """
+        if not whiten:
+            return z
+        p = self._means(prior, s)
+        present = self._sums(z)
+        return np.ascontiguousarray((z - present * p) / np.sqrt(p), dtype=z.dtype)
+
+    def attributes(self, prior, s):
+        """Probabilities (K, D, V), 0 beyond the categories that a column has."""
+        out = np.zeros((len(s), len(self.sizes), self.sizes.max()))
+        out[:, np.arange(self.sizes.max()) < self.sizes[:, np.newaxis]] = self._means(prior, s)
+        return {"probabilities_": out}
+
+    def sample(self, attributes, labels, rng):
+        """Codes, by inverting the distribution functions."""
+        reached = np.cumsum(attributes["probabilities_"], axis=2)[labels]
+        u = rng.random((*reached.shape[:2], 1)) * reached[..., -1:]
+        return np.sum(reached[..., :-1] <= u, axis=2).astype(float)

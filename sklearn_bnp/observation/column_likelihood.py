@@ -1,0 +1,226 @@
+"""The likelihood of rows whose columns come in blocks.
+
+Design note
+-----------
+(a) Given the component, blocks are independent: evidence, expected log likelihoods and predictive
+    densities are sums over them, and s(x) is their statistics side by side, but for the last of each,
+    the count, which they share: ``s(x) = [s_1(x), s_2(x), ..., 1]``. A block is handed its own
+    statistics with the count after them, and so knows nothing of the others.
+(b) Prepared rows are those of the blocks side by side too: an array that the engine cuts and joins as
+    any other.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from .base import Likelihood
+from .tables import TableLikelihood
+
+
+@contextmanager
+def says_which_block(name, columns):
+    """Errors say of which block they are: its model knows its own columns alone."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(
+            f"In block {name!r}, whose X is X[:, {columns.tolist()}]: {error}"
+        ) from error
+
+
+class Block(NamedTuple):
+    """A block of columns.
+
+    Attributes
+    ----------
+    name : str
+    likelihood : Likelihood
+    columns : ndarray of int, shape (D_b,)
+        Of the data.
+    z, s : slice
+        Its place in prepared rows, and in statistics but for the count.
+    """
+
+    name: str
+    likelihood: Likelihood
+    columns: np.ndarray
+    z: slice
+    s: slice
+
+    def rows(self, z):
+        """Its part of prepared rows."""
+        return np.ascontiguousarray(z[:, self.z])
+
+    def statistics(self, s):
+        """Its statistics (..., P_b) with the count, of those of all blocks (..., P)."""
+        return np.concatenate([s[..., self.s], s[..., -1:]], axis=-1)
+
+    def coefficients(self, coef):
+        """Its coefficients (K, P_b), of those of all blocks, without what is common to all."""
+        out = np.zeros((len(coef), self.s.stop - self.s.start + 1))
+        out[:, :-1] = coef[:, self.s]
+        return out
+
+
+class ColumnLikelihood(TableLikelihood):
+    """``s(x) = [s_1(x), ..., s_B(x), 1]``; a prior is the tuple of the blocks' priors.
+
+    Parameters
+    ----------
+    blocks : list of tuple (name, Likelihood, columns)
+    n_columns : int
+        Of the data.
+    complete : list of Block, or None
+        Those for complete rows that these were made of.
+    """
+
+    def __init__(self, blocks, n_columns, *, complete=None):
+        self.blocks, self.n_columns, self._complete = [], n_columns, complete
+        z = s = 0
+        for name, likelihood, columns in blocks:
+            z_end, s_end = z + likelihood.n_features, s + likelihood.n_statistics - 1
+            block = Block(name, likelihood, columns, slice(z, z_end), slice(s, s_end))
+            self.blocks.append(block)
+            z, s = z_end, s_end
+        self.n_features, self._n_statistics = z, s + 1
+        self.prior = tuple(b.likelihood.prior for b in self.blocks)
+        self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
+
+    @property
+    def n_statistics(self):
+        """Length P of s(x)."""
+        return self._n_statistics
+
+    # ------------------------------------------------------------------ what is missing
+
+    @property
+    def holes(self):
+        """Whether prepared rows may have NaN, for what was not observed."""
+        return all(b.likelihood.holes for b in self.blocks)
+
+    @property
+    def completes(self):
+        """Whether statistics are of rows whose holes were filled in; see `Likelihood`."""
+        return any(b.likelihood.completes for b in self.blocks)
+
+    def with_holes(self):
+        """The same blocks for rows in which entries are missing; see `Likelihood.with_holes`."""
+        blocks = []
+        for b in self.blocks:
+            with says_which_block(b.name, b.columns):
+                own = b.likelihood if b.likelihood.holes else b.likelihood.with_holes()
+            blocks.append((b.name, own, b.columns))
+        return ColumnLikelihood(blocks, self.n_columns, complete=self.blocks)
+
+    def from_complete(self, s):
+        """Statistics (K, P) of the likelihood that this one was made of as its own."""
+        out = np.zeros((len(s), self.n_statistics))
+        for b, before in zip(self.blocks, self._complete, strict=True):
+            own = before.statistics(s)
+            if b.likelihood is not before.likelihood:
+                own = b.likelihood.from_complete(own)
+            out[:, b.s], out[:, -1] = own[:, :-1], own[:, -1]
+        return out
+
+    def imputed(self, prior, s, z):
+        """Rows whose holes are as expected of a component; see `Likelihood.imputed`."""
+        return np.hstack(
+            [b.likelihood.imputed(p, own, b.rows(z)) for b, p, own in self._each(prior, s)]
+        )
+
+    # ------------------------------------------------------------------ rows
+
+    def _each(self, prior, s):
+        """Blocks with their priors and statistics."""
+        return [(b, p, b.statistics(s)) for b, p in zip(self.blocks, prior, strict=True)]
+
+    def prepare(self, x):
+        parts = []
+        for b in self.blocks:
+            with says_which_block(b.name, b.columns):
+                parts.append(b.likelihood.prepare(x[:, b.columns]))
+        return np.hstack(parts)
+
+    def prepare_means(self, means):
+        return np.hstack([b.likelihood.prepare_means(means[:, b.columns]) for b in self.blocks])
+
+    def features(self, z):
+        out = np.ones((len(z), self.n_statistics), dtype=z.dtype)
+        for b in self.blocks:
+            out[:, b.s] = b.likelihood.features(b.rows(z))[:, :-1]
+        return out
+
+    def log_table(self, coef, z):
+        out = np.tile(coef[:, -1].astype(z.dtype), (len(z), 1))
+        for b in self.blocks:
+            out += b.likelihood.log_table(b.coefficients(coef), b.rows(z))
+        return out
+
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        """Fill ``s`` (J, P) with the statistics of rows under given shares; see `Likelihood`."""
+        for b in self.blocks:
+            own = np.empty((len(s), b.likelihood.n_statistics))
+            own_coef = None if coef is None else b.coefficients(coef)
+            b.likelihood.summarise(b.rows(z), shares, own, coef=own_coef, sparse=sparse)
+            s[:, b.s], s[:, -1] = own[:, :-1], own[:, -1]
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """The blocks' points side by side: their divergences add."""
+        return np.hstack(
+            [
+                b.likelihood.seeding_points(p, own, b.rows(z), whiten=whiten)
+                for b, p, own in self._each(prior, s)
+            ]
+        )
+
+    def log_predictive(self, prior, s, z):
+        return sum(
+            b.likelihood.log_predictive(p, own, b.rows(z)) for b, p, own in self._each(prior, s)
+        )
+
+    def log_base(self, x):
+        return sum(b.likelihood.log_base(x[:, b.columns]) for b in self.blocks)
+
+    # ------------------------------------------------------------------ components
+
+    def evidence(self, prior, s):
+        return sum(b.likelihood.evidence(p, own) for b, p, own in self._each(prior, s))
+
+    def coefficients(self, prior, s):
+        out = np.zeros(s.shape)
+        for b, p, own in self._each(prior, s):
+            coef = b.likelihood.coefficients(p, own)
+            out[:, b.s] = coef[:, :-1]
+            out[:, -1] += coef[:, -1]
+        return out
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior:
+            return prior
+        return tuple(
+            b.likelihood.update_prior(p, own, n_iter) for b, p, own in self._each(prior, s)
+        )
+
+    def prior_distance(self, old, new):
+        return max(
+            b.likelihood.prior_distance(o, n) for b, o, n in zip(self.blocks, old, new, strict=True)
+        )
+
+    def attributes(self, prior, s):
+        """Those of each block by its name, and the means of all columns, NaN where there are none."""
+        blocks, means = {}, np.full((len(s), self.n_columns), np.nan)
+        for b, p, own in self._each(prior, s):
+            blocks[b.name] = b.likelihood.attributes(p, own)
+            if "means_" in blocks[b.name]:
+                means[:, b.columns] = blocks[b.name]["means_"]
+        return {"means_": means, "blocks_": blocks}
+
+    def sample(self, attributes, labels, rng):
+        out = np.full((len(labels), self.n_columns), np.nan)
+        for b in self.blocks:
+            out[:, b.columns] = b.likelihood.sample(attributes["blocks_"][b.name], labels, rng)
+        return out

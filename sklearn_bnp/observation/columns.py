@@ -1,0 +1,231 @@
+"""Blocks of columns, each with a likelihood of its own.
+
+Design note
+-----------
+(a) What columns are called is known only where there is a frame: there `for_frame` turns names and
+    callables into numbers, which are all that `bind` takes.
+(b) Each block's model is bound to the moments of its own columns, so that it has the units and the
+    prior that it would have alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.metaestimators import _BaseComposition
+
+from .base import ObservationModel
+from .column_likelihood import ColumnLikelihood, says_which_block
+from .column_numbers import column_numbers
+
+
+class ColumnObservation(ObservationModel, _BaseComposition):
+    """Columns of several kinds: blocks of them, each with an observation model of its own.
+
+    Given the component, blocks are independent of each other; within a block columns are as its model
+    has them. It is to observation models what `sklearn.compose.ColumnTransformer` is to transformers.
+
+    Parameters
+    ----------
+    blocks : list of tuple (name, observation, columns)
+        Of each block:
+
+        name : str
+            Its parameters are set by this name: ``set_params(name__covariance_type="diag")``.
+        observation : str or ObservationModel
+            A name such as ``"gaussian"``, or a model; not for rows explained by those before them.
+        columns : int, str, slice, list of int, of str or of bool, or callable
+            As in `ColumnTransformer`: numbers, or names if X is a pandas or polars frame, for which
+            a callable such as `sklearn.compose.make_column_selector` picks them too. No column may
+            be in two blocks. Columns in none are not modelled, as if they were not there.
+
+    See Also
+    --------
+    sklearn.compose.ColumnTransformer : The same for transformers.
+
+    Notes
+    -----
+    Fitted estimators have ``blocks_``, a dict of each block's attributes (``means_``,
+    ``probabilities_``, ...) by its name, and ``means_`` of shape (n_components, n_features), which is
+    NaN for columns whose models have no means. `sample` draws rows with columns in their places, and
+    NaN for those in no block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import ColumnObservation, DPMixtureVB
+    >>> rng = np.random.default_rng(0)
+    >>> labels = np.repeat([0, 1, 2], 100)
+    >>> X = np.column_stack([rng.normal(4 * labels), rng.binomial(2, labels / 2)])
+    >>> columns = ColumnObservation([("size", "gaussian", [0]), ("kind", "categorical", [1])])
+    >>> model = DPMixtureVB(observation=columns, random_state=0).fit(X)
+    >>> model.n_components_, sorted(model.blocks_["kind"])
+    (3, ['probabilities_'])
+    """
+
+    def __init__(self, blocks):
+        self.blocks = blocks
+
+    # ------------------------------------------------------------------ parameters
+
+    @property
+    def _named(self):
+        """Pairs of names and models, as `_BaseComposition` wants them."""
+        return [(name, observation) for name, observation, _ in self.blocks]
+
+    @_named.setter
+    def _named(self, pairs):
+        self.blocks = [
+            (name, observation, columns)
+            for (name, observation), (_, _, columns) in zip(pairs, self.blocks, strict=True)
+        ]
+
+    def get_params(self, deep=True):
+        """Parameters, and those of the blocks.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether the blocks' models and their parameters are among them.
+
+        Returns
+        -------
+        params : dict
+            Values by name.
+        """
+        if not deep or not _are_triples(self.blocks):
+            return super().get_params(deep=False)
+        return self._get_params("_named", deep=True)
+
+    def set_params(self, **params):
+        """Set parameters, those of blocks even if their models are names.
+
+        Parameters
+        ----------
+        **params : dict
+            ``blocks``, a block's model by its name, or a parameter of it as ``name__parameter``.
+
+        Returns
+        -------
+        self : ColumnObservation
+            The model.
+        """
+        if "blocks" in params:
+            self.blocks = params.pop("blocks")
+        nested = {key.partition("__")[0] for key in params if "__" in key}
+        if nested and _are_triples(self.blocks):
+            self._named = [(name, _model(o) if name in nested else o) for name, o in self._named]
+        self._set_params("_named", **params)
+        return self
+
+    # ------------------------------------------------------------------ what blocks want
+
+    def _checked(self):
+        """Triples of names, models and columns, of which nothing but the columns can be wrong."""
+        if not _are_triples(self.blocks) or not self.blocks:
+            raise ValueError(
+                f"blocks={self.blocks!r} must be a list of (name, observation, columns), such as "
+                '("size", "gaussian", [0, 1]).'
+            )
+        self._validate_names([name for name, _, _ in self.blocks])
+        out = [(name, _model(o, name), columns) for name, o, columns in self.blocks]
+        for name, model, _ in out:
+            if hasattr(model, "_parameter_constraints"):
+                model._validate_params()
+            if model.lags:
+                raise ValueError(
+                    f"Block {name!r} has the model {model!r}, which explains each row by those before it; "
+                    "use it alone, or take another model of rows."
+                )
+        return out
+
+    @property
+    def needs_covariance(self):
+        """Whether the covariances of the columns are wanted, or their variances alone."""
+        return any(model.needs_covariance for _, model, _ in self._checked())
+
+    @property
+    def needs_step(self):
+        """Whether the steps are wanted to which columns were recorded."""
+        return any(model.needs_step for _, model, _ in self._checked())
+
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        try:
+            return all(model.allows_missing for _, model, _ in self._checked())
+        except ValueError:  # which is said where rows are fitted
+            return False
+
+    def for_sequences(self):
+        """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
+        return ColumnObservation([(n, model.for_sequences(), c) for n, model, c in self._checked()])
+
+    # ------------------------------------------------------------------ columns
+
+    def for_frame(self, frame, columns):
+        """The model with columns by number; see `ObservationModel.for_frame`."""
+        blocks = []
+        for name, model, own in self._numbers(len(columns), frame.data):
+            with says_which_block(name, own):
+                blocks.append((name, model.for_frame(frame, columns[own]), own))
+        return ColumnObservation(blocks)
+
+    def _numbers(self, n_features, frame=None):
+        """Triples of names, models and columns (D_b,) of data with so many columns."""
+        blocks = [(n, o, column_numbers(c, n_features, frame)) for n, o, c in self._checked()]
+        taken = {}
+        for (name, _, columns), (_, _, given) in zip(blocks, self.blocks, strict=True):
+            if len(columns) == 0:
+                raise ValueError(
+                    f"Block {name!r} has no columns: columns={given!r} of n_features={n_features}; leave "
+                    "it out, or give it columns."
+                )
+            for d in columns.tolist():
+                if d in taken:
+                    column = d if frame is None else frame.columns[d]
+                    raise ValueError(
+                        f"Column {column!r} is in block {taken[d]!r} and in block {name!r}; each column can "
+                        "be in one block, once."
+                    )
+                taken[d] = name
+        return blocks
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for data with these moments; see `ObservationModel.bind`."""
+        n_features, blocks = len(moments.mean), []
+        for name, model, columns in self._numbers(n_features):
+            with says_which_block(name, columns):
+                likelihood = model.bind(_of_columns(moments, columns, model), streaming=streaming)
+            blocks.append((name, likelihood, columns))
+        return ColumnLikelihood(blocks, n_features)
+
+
+def _are_triples(blocks):
+    try:
+        return all(len(block) == 3 and isinstance(block[0], str) for block in blocks)
+    except TypeError:
+        return False
+
+
+def _model(observation, name=""):
+    """An `ObservationModel` from a name or a model, of the block ``name``."""
+    from . import OBSERVATIONS  # which has this file's model among its own
+
+    if isinstance(observation, ObservationModel):
+        return observation
+    if isinstance(observation, str) and observation in OBSERVATIONS:
+        return OBSERVATIONS[observation]()
+    raise ValueError(
+        f"Block {name!r} has observation={observation!r}, which is not known; use one of "
+        f"{sorted(OBSERVATIONS)} or an instance of one of the observation models."
+    )
+
+
+def _of_columns(moments, columns, model):
+    """`Moments` of some columns, as a model wants them."""
+    each = {name: v[columns] for name, v in moments._asdict().items() if np.ndim(v) == 1}
+    if not model.needs_covariance:
+        covariance = moments.variance[columns]
+    else:
+        covariance = moments.covariance[np.ix_(columns, columns)]
+    return moments._replace(**{**each, "covariance": covariance})

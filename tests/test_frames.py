@@ -1,0 +1,261 @@
+"""Frames of pandas and polars: names of columns, and categories that are not numbers."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import make_column_selector
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_bnp import HDPHMMVB, ColumnObservation, DPMixtureVB, HDPTopicVB
+
+LABELS = np.random.default_rng(9).permutation(np.repeat([0, 1, 2], [150, 100, 50]))
+CENTERS = np.array([[0.0, 3.0], [4.0, 0.0], [-4.0, -3.0]])
+KINDS = np.array(["red", "green", "blue"])
+
+
+def table(labels=LABELS, seed=0):
+    """Columns by name: a note on each row, numbers, and a category."""
+    rng = np.random.default_rng(seed)
+    x = CENTERS[labels] + rng.standard_normal((len(labels), 2))
+    kind = np.where(rng.random(len(labels)) < 0.8, labels, rng.integers(3, size=len(labels)))
+    return {
+        "note": [f"row {i}" for i in range(len(labels))],
+        "width": x[:, 0],
+        "kind": KINDS[kind].tolist(),
+        "height": x[:, 1],
+        "broken": kind == 1,
+    }
+
+
+def numbers(labels=LABELS, seed=0):
+    """The same as an array; codes are in sorted order."""
+    columns = table(labels, seed)
+    codes = np.searchsorted(np.sort(KINDS), columns["kind"])
+    zeros = np.zeros(len(labels))
+    return np.column_stack([zeros, columns["width"], codes, columns["height"], columns["broken"]])
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def frames(request):
+    """pandas or polars."""
+    return pytest.importorskip(request.param)
+
+
+def as_categories(frames, frame, name, categories):
+    """The frame with a dtype of categories in a column."""
+    if frames.__name__ == "pandas":
+        return frame.assign(**{name: frames.Categorical(frame[name], categories=categories)})
+    return frame.with_columns(frames.col(name).cast(frames.Enum(categories)))
+
+
+def with_kind(frames, frame, kind):
+    """The frame with this kind in all rows."""
+    if frames.__name__ == "pandas":
+        return frame.assign(kind=kind)
+    return frame.with_columns(frames.lit(kind).alias("kind"))
+
+
+BY_NAME = [("size", "gaussian", ["width", "height"]), ("kind", "categorical", "kind")]
+BY_NUMBER = [("size", "gaussian", [1, 3]), ("kind", "categorical", [2])]
+
+
+def mixture(blocks=BY_NAME):
+    return DPMixtureVB(observation=ColumnObservation(blocks), random_state=0)
+
+
+# ---------------------------------------------------------------------- columns
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        BY_NAME,
+        BY_NUMBER,
+        [("size", "gaussian", ("width", "height")), ("kind", "categorical", slice("kind", "kind"))],
+        [
+            ("size", "gaussian", lambda X: [X.columns[1], X.columns[3]]),
+            ("kind", "categorical", [False, False, True, False, False]),
+        ],
+    ],
+)
+def test_frames_are_arrays_with_names(frames, blocks):
+    """Other columns may hold anything."""
+    frame, X = frames.DataFrame(table()), numbers()
+    expected = mixture(BY_NUMBER).fit(X)
+    model = mixture(blocks).fit(frame)
+    assert model.lower_bound_ == expected.lower_bound_
+    assert_array_equal(model.predict(frame), expected.predict(X))
+    # arrays whose columns lie otherwise in memory may be summed in another order
+    assert_allclose(model.score_samples(frame), expected.score_samples(X), rtol=1e-12)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+    assert model.categories_.keys() == {"kind"}
+    assert model.categories_["kind"].tolist() == sorted(KINDS)
+    assert not hasattr(expected, "categories_")
+    assert frame["kind"][0] in KINDS  # what the user has stays as it was
+
+
+def test_column_selectors():
+    pandas = pytest.importorskip("pandas")
+    numeric = make_column_selector(dtype_include="float")
+    blocks = [("size", "gaussian", numeric), ("kind", "categorical", make_column_selector("kind"))]
+    model = mixture(blocks).fit(pandas.DataFrame(table()))
+    assert model.lower_bound_ == mixture(BY_NUMBER).fit(numbers()).lower_bound_
+    assert clone(model).fit(pandas.DataFrame(table())).n_components_ == 3
+
+
+def test_whole_frames_of_categories(frames):
+    columns = table()
+    frame = frames.DataFrame({name: columns[name] for name in ("kind", "broken")})
+    model = DPMixtureVB(observation="categorical", random_state=0).fit(frame)
+    assert model.probabilities_.shape == (model.n_components_, 2, 3)
+    assert model.categories_.keys() == {"kind"}  # booleans are codes already
+
+
+def test_frames_of_numbers_are_left_alone(frames):
+    columns = table()
+    frame = frames.DataFrame({name: columns[name] for name in ("width", "height")})
+    model = DPMixtureVB(random_state=0).fit(frame)
+    X = numbers()[:, [1, 3]]
+    assert model.lower_bound_ == DPMixtureVB(random_state=0).fit(X).lower_bound_
+    assert not hasattr(model, "_reading")
+
+
+# ---------------------------------------------------------------------- categories
+
+
+def test_codes_are_those_of_fit(frames):
+    """A frame with fewer categories, or with a dtype of them in another order, means the same."""
+    model = mixture().fit(frames.DataFrame(table()))
+    frame = frames.DataFrame(table(LABELS[LABELS > 0], seed=1))
+    X = numbers(LABELS[LABELS > 0], seed=1)
+    expected = mixture(BY_NUMBER).fit(numbers()).predict(X)
+    assert_array_equal(model.predict(frame), expected)
+    other = as_categories(frames, frame, "kind", ["red", "blue", "green"])
+    assert_array_equal(model.predict(other), expected)
+    assert model.predict(with_kind(frames, frame, "red")).shape == (150,)
+
+
+def test_declared_categories_may_come_later(frames):
+    names = ["red", "green", "blue", "black"]
+    frame = as_categories(frames, frames.DataFrame(table()), "kind", names)
+    model = mixture().partial_fit(frame[:200])
+    assert model.categories_["kind"].tolist() == names
+    assert model.blocks_["kind"]["probabilities_"].shape == (model.n_components_, 1, 4)
+    black = as_categories(frames, with_kind(frames, frame[200:], "black"), "kind", names)
+    model.partial_fit(black)
+    assert model.blocks_["kind"]["probabilities_"][:, 0, 3].max() > 0.05
+
+
+def test_categories_never_seen(frames):
+    frame = frames.DataFrame(table())
+    model = mixture().fit(frame)
+    before = model.lower_bound_
+    pattern = re.escape("Column 'kind' of X holds 'black', a category that was not there in fit")
+    for method in (model.predict, model.score_samples, model.partial_fit):
+        with pytest.raises(ValueError, match=pattern):
+            method(with_kind(frames, frame, "black"))
+    assert model.lower_bound_ == before
+
+
+def test_another_fit_forgets_categories(frames):
+    model = mixture().fit(frames.DataFrame(table()))
+    model.set_params(observation=ColumnObservation(BY_NUMBER)).fit(numbers())
+    assert not hasattr(model, "categories_")
+    assert model.predict(numbers()).shape == LABELS.shape
+
+
+def test_a_failed_fit_keeps_what_was_known(frames):
+    frame = frames.DataFrame(table())
+    model = mixture().fit(frame)
+    with pytest.raises(ValueError, match=r"could not convert|dtype object"):
+        model.set_params(observation="gaussian").fit(frame)
+    model.set_params(observation=ColumnObservation(BY_NAME))
+    assert model.categories_["kind"].tolist() == sorted(KINDS)
+    assert model.predict(frame).shape == LABELS.shape
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+def test_unknown_names(frames):
+    frame = frames.DataFrame(table())
+    for columns in ("depth", ["width", "depth"], slice("width", "depth")):
+        with pytest.raises(
+            ValueError, match=r"Column 'depth' is not in X; its columns are \['note'"
+        ):
+            mixture([("size", "gaussian", columns)]).fit(frame)
+    with pytest.raises(ValueError, match="Column 'width' is in block 'a' and in block 'b'"):
+        mixture([("a", "gaussian", "width"), ("b", "poisson", [1])]).fit(frame)
+    with pytest.raises(ValueError, match="Block 'none' has no columns"):
+        mixture([("none", "gaussian", lambda X: [])]).fit(frame)
+
+
+def test_columns_in_another_order(frames):
+    frame = frames.DataFrame(table())
+    model = mixture().fit(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[list(frame.columns)[::-1]])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["width", "kind"]])
+
+
+def test_columns_without_a_category(frames):
+    frame = with_kind(frames, frames.DataFrame(table()), None)
+    with pytest.raises(ValueError, match="Column 'kind' of X holds no category at all"):
+        mixture().fit(frame)
+
+
+def test_names_that_stand_twice():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(numbers()[:, [1, 3]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="Column 'a' is in X more than once"):
+        mixture([("size", "gaussian", "a")]).fit(frame)
+
+
+# ---------------------------------------------------------------------- with others
+
+
+def test_sequences(frames):
+    """Lists of frames: categories are those of all of them."""
+    states = np.repeat(np.tile([0, 1, 2, 1], 6), 15)
+    parts = [
+        frames.DataFrame(table(states[rows], seed))
+        for seed, rows in enumerate(np.split(np.arange(360), 3))
+    ]
+    model = HDPHMMVB(observation=ColumnObservation(BY_NAME), random_state=0).fit(parts)
+    assert model.n_components_ == 3
+    assert adjusted_rand_score(states, np.concatenate(model.predict(parts))) >= 0.99
+    assert model.categories_["kind"].tolist() == sorted(KINDS)
+    one = with_kind(frames, parts[0], "red")
+    again = HDPHMMVB(observation=ColumnObservation(BY_NAME), random_state=0).fit([one, *parts])
+    assert again.categories_["kind"].tolist() == sorted(KINDS)
+    whole = HDPHMMVB(observation=ColumnObservation(BY_NAME), random_state=0)
+    whole.fit(frames.DataFrame(table(states)), lengths=[120] * 3)
+    assert whole.n_components_ == 3
+
+
+def test_documents_of_rows(frames):
+    groups = np.arange(len(LABELS)) % 20
+    model = HDPTopicVB(observation=ColumnObservation(BY_NAME), random_state=0)
+    model.fit(frames.DataFrame(table()), groups=groups)
+    assert model.n_components_ == 3
+    found = model.predict(frames.DataFrame(table()), groups=groups)
+    assert adjusted_rand_score(LABELS, found) >= 0.99
+
+
+def test_pipeline_and_grid_search(frames):
+    pipe = make_pipeline(FunctionTransformer(), mixture())
+    search = GridSearchCV(
+        pipe,
+        {"dpmixturevb__observation__size__covariance_type": ["spherical", "full"]},
+        cv=KFold(2, shuffle=True, random_state=0),
+        error_score="raise",
+    ).fit(frames.DataFrame(table()))
+    assert search.best_estimator_[-1].categories_["kind"].tolist() == sorted(KINDS)
+    assert adjusted_rand_score(LABELS, search.predict(frames.DataFrame(table()))) >= 0.99

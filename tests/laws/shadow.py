@@ -11,6 +11,8 @@ import numpy as np
 from sklearn_bnp.core.stats import StatBag
 from tests.reference import mixtures
 
+from .harness import features_of
+
 # Rows with less of a split component than this may go to one successor unsplit, as `SplitTrial` says.
 LEAST_MASS = 1e-6
 
@@ -60,7 +62,7 @@ class Shadow:
         learner, name = self.learner, batch.batch_id
         likelihood = learner.model.likelihood
         z = likelihood.prepare(np.asarray(batch.x))
-        features = mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+        features = features_of(likelihood, z)
         resp = batch.resp
         if resp is None:
             resp, _ = mixtures.responsibilities(features @ learner.coef.T, learner.n_nonzero)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp.core.stochastic import fit_stochastic, stochastic_step
 from tests.reference import mixtures
 
-from .harness import estimator, learner_for, random_resp, totals_of
+from .harness import estimator, features_of, learner_for, random_resp, totals_of
 from .shadow import Shadow
 
 
@@ -76,10 +76,7 @@ def test_steps_average_what_batches_say(family):
     rng = np.random.default_rng(4)
     X, _ = family.rows(rng, 120)
     learner, source = learner_for(family, X, resp=random_resp(rng, 120, 3), n_batches=4)
-    features = mixtures.statistics(
-        learner.model.likelihood.prepare(X), learner.model.likelihood.quadratic.name,
-        learner.model.likelihood.linear,
-    )  # fmt: skip
+    features = features_of(learner.model.likelihood, learner.model.likelihood.prepare(X))
     decay, offset, total = 0.6, 2.0, 120.0
     expected = None
     for step, rows in enumerate(np.split(np.arange(120), 4), start=1):

@@ -260,9 +260,7 @@ def holes(family, n_features):
         single = BetaBernoulli if "bernoulli" in family.name else GammaPoisson
         return ByColumn([single([a], [b]) for a, b in zip(*prior, strict=True)])
 
-    return family._replace(
-        name=f"{family.name}-holes", rows=with_holes(family.rows), twin=twin
-    )
+    return family._replace(name=f"{family.name}-holes", rows=with_holes(family.rows), twin=twin)
 
 
 class OfLaggedRows(AutoregressiveObservation):

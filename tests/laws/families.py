@@ -162,14 +162,14 @@ def swings(order):
 
 
 def with_holes(rows):
-    """The same rows, of which a fifth of the entries are missing, and one row altogether.
+    """The same rows, of which 15 % of the entries are missing, and one row altogether.
 
     Three rows show each column at the least.
     """
 
     def some(rng, n, spread=1.0):
         x, labels = rows(rng, n, spread)
-        hole = rng.random(x.shape) < 0.2
+        hole = rng.random(x.shape) < 0.15
         hole[:, np.sum(~hole, axis=0) < 3] = False
         x[hole] = np.nan
         if n > 20:

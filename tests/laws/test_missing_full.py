@@ -299,7 +299,7 @@ def test_evidence_has_the_coefficients_as_its_gradient(full):
 
 def test_densities_are_of_what_is_seen(full):
     """By quadrature over what is missing of the density of complete rows."""
-    model, X, z, coef = engine(full, 11)
+    model, _, z, coef = engine(full, 11)
     likelihood, prior = model.likelihood, model.prior
     s = np.empty((3, likelihood.n_statistics))
     likelihood.local_step(coef, z, None, None, s, np.empty(3))

@@ -44,10 +44,9 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        words = takes_words(self.observation)
-        tags.input_tags.positive_only = tags.input_tags.sparse = words
+        tags.input_tags.positive_only = tags.input_tags.sparse = takes_words(self.observation)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = not words and allows_missing(self.observation)
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         return tags
 
     # ------------------------------------------------------------------ inference

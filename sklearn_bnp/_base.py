@@ -33,6 +33,7 @@ from .core.collector import Collector
 from .core.initialize import seeded_statistics
 from .core.learner import Learner
 from .core.model import Model
+from .core.observed_moments import has_missing
 from .core.progress import Progress
 from .core.resolution import SAMPLE_ROWS, recording_steps
 from .core.stochastic import fit_stochastic
@@ -181,6 +182,14 @@ def fit_learner(estimator, learner, source):
             )  # fmt: skip
         else:
             learner.fit(source, estimator.max_iter, estimator.tol, progress.show)
+
+
+def open_to_holes(learner, x):
+    """Let the learner go on with the likelihood for rows with holes, if rows ``x`` have the first."""
+    complete = learner.model.likelihood
+    if not complete.holes and has_missing(x):
+        holed = complete.with_holes()
+        learner.go_on_with(holed, holed.from_complete)
 
 
 def show_laps(estimator, learner, n_before):

@@ -263,7 +263,8 @@ class HDPHMMVB(SequencePredictor):
         X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
                 (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
-            ``groups`` say otherwise.
+            ``groups`` say otherwise. NaN stands for what was not observed, where the likelihood allows it;
+            rows of nothing else are gaps.
         y : None
             Ignored.
         lengths : array-like of int, default=None
@@ -372,6 +373,7 @@ class HDPHMMVB(SequencePredictor):
     def _present_learner(self, X, sequences):
         """The learner as it is, and the batch in a precision that suits its units."""
         learner = self._learner_
+        _base.open_to_holes(learner, sequences.batch.x)
         batch = _hmm_setup.in_units(learner.model.likelihood, sequences.batch)
         learner = _base.with_settings(learner, self)
         learner.model = _hmm_setup.present_model(self, learner.model)

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
 from ._kernels import _forward_backward as kernel
-from ._predictor import in_range
+from ._observations import allows_missing
+from ._predictor import in_range, suited
 from ._sequences import check_sequences, modelled, with_given_rows
 from ._validation import check_rows
 from .core.chain_step import (
@@ -56,6 +57,15 @@ class Message(NamedTuple):
 class SequencePredictor(DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = allows_missing(self.observation)
+        return tags
+
+    def _suited(self, x):
+        """What is `suited` to rows."""
+        return suited(self._model, self._statistics, self._params.coef, x)
+
     def _sequences(self, X, lengths, groups):
         check_is_fitted(self)
         return check_sequences(self, X, lengths, groups, self._observation, reset=False)
@@ -77,13 +87,14 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
     def _fill(self, out, batch, of_resp):
         """``out``, filled by ``of_resp`` of the responsibilities (n, K) of modelled rows."""
-        likelihood, n_threads = self._model.likelihood, threads(self.n_jobs)
+        fitted, n_threads = self._suited(batch.x), threads(self.n_jobs)
+        likelihood, params = fitted.likelihood, self._params._replace(coef=fitted.coef)
         prepare, begin = partial(in_range, likelihood.prepare), 0
         for some in self._blocks(batch):
             with blas_on_one_thread():
                 rows = PreparedRows(some, prepare, keep=not self.low_memory)
                 for block in chain_blocks(
-                    rows, likelihood, self._params, low_memory=self.low_memory, n_threads=n_threads
+                    rows, likelihood, params, low_memory=self.low_memory, n_threads=n_threads
                 ):
                     part = block.part
                     out[begin + part.begin : begin + part.end] = of_resp(block.resp)
@@ -189,7 +200,7 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         check_is_fitted(self)
         X = np.asarray(X)
         X = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
-        lags, likelihood, params = self._observation.lags, self._model.likelihood, self._params
+        lags, params, fitted = self._observation.lags, self._params, self._suited(X)
         message = Message(None, X[:0]) if message is None else self._checked(message)
         rows = np.concatenate([message.rows, X])
         new = Message(message.proba, rows[max(0, len(rows) - lags) :])
@@ -199,8 +210,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         weights = np.exp(params.log_rows)
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():
-            z = in_range(likelihood.prepare, x)
-            table = emission_table(likelihood, params.coef, z)
+            z = in_range(fitted.likelihood.prepare, x)
+            table = emission_table(fitted.likelihood, fitted.coef, z)
             kernel.forward(table, indptr, first, weights[1:], np.empty(len(table)), 1)
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
@@ -221,10 +232,10 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
     def _densities(self, batch):
         """Log predictive densities (T, K) of rows in each state, and where sequences begin."""
-        likelihood, prior = self._model.likelihood, self._model.prior
         x, indptr = modelled(batch)
+        likelihood, s, _ = self._suited(x)
         z = in_range(likelihood.prepare, x)
-        each = likelihood.log_predictive(prior, self._statistics, z)
+        each = likelihood.log_predictive(self._model.prior, s, z)
         each += likelihood.log_base(x)[:, np.newaxis]
         return each, indptr
 

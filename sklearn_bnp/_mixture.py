@@ -248,7 +248,8 @@ class DPMixtureVB(MixturePredictor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of data; a memory map is read batch by batch and never copied whole.
+            Rows of data; a memory map is read batch by batch and never copied whole. NaN stands for
+            what was not observed, where the likelihood allows it.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -294,6 +295,7 @@ class DPMixtureVB(MixturePredictor):
     def _warm_model(self, source):
         """The model of the previous fit: its units and the prior as it was adapted."""
         _validation.check_same_observation(self, "warm_start=True")
+        _base.open_to_holes(self._learner_, source.x)
         model = self._learner_.model
         for batch in source.batches():
             _validation.check_units(model.likelihood, batch)
@@ -357,5 +359,6 @@ class DPMixtureVB(MixturePredictor):
     def _present_learner(self, batch):
         """The learner as it is, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
+        _base.open_to_holes(self._learner_, batch.x)
         batch = _validation.check_units(self._learner_.model.likelihood, batch)
         return _base.with_settings(self._learner_, self), batch

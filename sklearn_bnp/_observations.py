@@ -17,6 +17,12 @@ def resolve_observation(observation):
     )
 
 
+def allows_missing(observation):
+    """Whether rows may have NaN for an observation model or its name, for what was not observed."""
+    known = isinstance(observation, ObservationModel) or observation in list(OBSERVATIONS)
+    return known and resolve_observation(observation).allows_missing
+
+
 def observation_of(estimator):
     """The `ObservationModel` of an estimator, with columns by number if its data came with names."""
     reading = vars(estimator).get("_reading")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,8 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
+from ._observations import allows_missing
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
+from .core.observed_moments import has_missing, largest_of
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
@@ -33,24 +36,26 @@ class MixturePredictor(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         return tags
 
     def _blocks(self, X, n_rows):
-        """Pairs of rows as they came and as the likelihood wants them."""
+        """Rows as they came and as the likelihood wants them, and what is `suited` to all of them."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        prepare = self._model.likelihood.prepare
+        fitted = suited(self._model, self._statistics, self._coef, X)
+        prepare = fitted.likelihood.prepare
         blocks = (X[start : start + n_rows] for start in range(0, len(X), n_rows))
-        return ((x, in_range(prepare, x)) for x in blocks)
+        return ((x, in_range(prepare, x), fitted) for x in blocks)
 
     def _responsibilities(self, X):
         """Responsibilities, block by block."""
         blocks = self._blocks(X, _PREDICT_ROWS)
-        local_step, n_threads = self._model.likelihood.local_step, threads(self.n_jobs)
-        for _, z in blocks:
+        n_threads = threads(self.n_jobs)
+        for _, z, fitted in blocks:
             with blas_on_one_thread():
-                yield local_step(
-                    self._coef, z, None, None, None, None,
+                yield fitted.likelihood.local_step(
+                    fitted.coef, z, None, None, None, None,
                     n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
                 )  # fmt: skip
 
@@ -135,11 +140,10 @@ class MixturePredictor(
             Log densities, in the units of the data.
         """
         blocks = self._blocks(X, _SCORE_ROWS)
-        likelihood, prior = self._model.likelihood, self._model.prior
         log_weights, parts = np.log(self.weights_), []
-        for x, z in blocks:
-            each = likelihood.log_predictive(prior, self._statistics, z) + log_weights
-            parts.append(logsumexp(each, axis=1) + likelihood.log_base(x))
+        for x, z, fitted in blocks:
+            each = fitted.likelihood.log_predictive(self._model.prior, fitted.s, z) + log_weights
+            parts.append(logsumexp(each, axis=1) + fitted.likelihood.log_base(x))
         return np.concatenate(parts)
 
     def score(self, X, y=None):
@@ -195,6 +199,27 @@ def in_range(prepare, x):
     """Prepared rows, in double precision if their squares would overflow in single."""
     with np.errstate(over="ignore"):
         z = prepare(x)
-        if z.dtype == np.float32 and not max(z.max(), -z.min()) < _LARGEST_SINGLE:
+        if z.dtype == np.float32 and not largest_of(z) < _LARGEST_SINGLE:
             z = prepare(x.astype(np.float64))
     return z
+
+
+class Fitted(NamedTuple):
+    """What rows are explained by: a likelihood, statistics (K, P) and coefficients (K, P)."""
+
+    likelihood: object
+    s: np.ndarray
+    coef: np.ndarray
+
+
+def suited(model, s, coef, x):
+    """`Fitted`, in terms of rows with holes if rows ``x`` have some; they are None for words."""
+    complete, prior = model.likelihood, model.prior
+    if complete.holes or x is None or not has_missing(x):
+        return Fitted(complete, s, coef)
+    holed = complete.with_holes()
+    log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
+    s = holed.from_complete(s)
+    coef = holed.coefficients(prior, s)
+    coef[:, -1] += log_weights
+    return Fitted(holed, s, coef)

@@ -179,7 +179,7 @@ def _of_list(estimator, x, lengths, groups, reset):
     for i, item in enumerate(x):  # numbers and names of columns
         whole = item if hasattr(item, "columns") else parts[i]
         validate_data(estimator, whole, reset=reset and i == 0, skip_check_array=True)
-    rows = real_numbers(np.concatenate(parts), check_small=reset)
+    rows = real_numbers(np.concatenate(parts), estimator.observation, check_small=reset)
     indptr = _edges([len(part) for part in parts])
     return Sequences(SequenceBatch("all", rows, indptr), listed=True)
 
@@ -196,8 +196,9 @@ def _check_sequence(estimator, item, i):
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         return check_array(
-            item, dtype="numeric", order=None, input_name=f"X[{i}]", estimator=estimator
-        )
+            item, dtype="numeric", order=None, input_name=f"X[{i}]", estimator=estimator,
+            ensure_all_finite="allow-nan",
+        )  # fmt: skip
 
 
 def _shape(item):

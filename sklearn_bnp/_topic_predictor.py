@@ -22,6 +22,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
 from ._corpus import check_corpus, check_same_kind, takes_words
+from ._observations import allows_missing
+from ._predictor import suited
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
 
@@ -41,9 +43,9 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        words = takes_words(self.observation)
-        tags.input_tags.positive_only = tags.input_tags.sparse = words
+        tags.input_tags.positive_only = tags.input_tags.sparse = takes_words(self.observation)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         return tags
 
     # ------------------------------------------------------------------ inference
@@ -55,17 +57,17 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _steps(self, documents, *, want_resp=False):
         """`Documents` and their `DocumentStep`, block by block."""
-        likelihood, n_threads = self._model.likelihood, threads(self.n_jobs)
+        likelihood, _, theta = suited(self._model, self._statistics, self._theta, documents.x)
         settings = Settings(
             warm=False, cold=True, max_iter=self.max_doc_update_iter, tol=self.doc_tol,
-            n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
+            n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=threads(self.n_jobs),
         )  # fmt: skip
         size = _BLOCK_NUMBERS // self.n_components_ if want_resp else _BLOCK_ENTRIES
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, likelihood.prepare)
                 step = likelihood.document_step(
-                    self._theta, docs, self._doc_prior, settings, want_resp=want_resp
+                    theta, docs, self._doc_prior, settings, want_resp=want_resp
                 )
             yield docs, step
 
@@ -202,11 +204,11 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _log_prob(self, part, rows, shares):
         """Log probability of entries whose documents have these shares of topics."""
-        likelihood = self._model.likelihood
-        if likelihood.words:
+        if self._model.likelihood.words:
             return np.log(np.einsum("nk,kn->n", shares, self.means_[:, part.indices[rows]]))
         x = part.x[rows]
-        each = likelihood.log_predictive(self._model.prior, self._statistics, likelihood.prepare(x))
+        likelihood, s, _ = suited(self._model, self._statistics, self._theta, x)
+        each = likelihood.log_predictive(self._model.prior, s, likelihood.prepare(x))
         return logsumexp(each + np.log(shares), axis=1) + likelihood.log_base(x)
 
     def _scored(self, X, groups):

@@ -272,7 +272,8 @@ class HDPTopicVB(TopicPredictor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            How often each word occurs in each document; or with ``groups``, rows of data.
+            How often each word occurs in each document; or with ``groups``, rows of data, in which NaN
+            stands for what was not observed, where the likelihood allows it.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -377,6 +378,7 @@ class HDPTopicVB(TopicPredictor):
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         _topic_setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
+            _base.open_to_holes(learner, batch.x)
             batch = _validation.check_units(learner.model.likelihood, batch)
         learner.model = learner.model._replace(local=_topic_setup.schedule(self))
         return _base.with_settings(learner, self), batch

@@ -15,7 +15,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._frames import read_frame
-from ._observations import resolve_observation
+from ._observations import allows_missing, resolve_observation
+from .core.observed_moments import largest_of
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -90,24 +91,38 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     x = read_frame(estimator, x, reset=reset)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         x = validate_data(
-            estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows
-        )
-    return real_numbers(x, check_small=reset)
+            estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows,
+            ensure_all_finite="allow-nan",
+        )  # fmt: skip
+    return real_numbers(x, estimator.observation, check_small=reset)
 
 
-def real_numbers(x, *, check_small):
-    """Rows of numbers whose squares are finite, and not 0 if ``check_small``."""
+def real_numbers(x, observation, *, check_small):
+    """Rows of numbers whose squares are finite, and not 0 if ``check_small``.
+
+    They may be NaN if the observation model allows it.
+    """
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
     if x.dtype.kind == "f":
-        _check_magnitude(x, check_small=check_small)
+        _check_magnitude(x, observation, check_small=check_small)
         if x.dtype.itemsize > 8:  # long doubles, which no kernel takes
             x = x.astype(np.float64)
     return x
 
 
-def _check_magnitude(x, *, check_small):
+def _check_magnitude(x, observation, *, check_small):
     magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
+    holes = np.flatnonzero(np.isnan(magnitude))
+    if len(holes):
+        if not allows_missing(observation):
+            raise ValueError(
+                f"Input X contains NaN in column {holes[0]}, but observation={observation!r} takes no "
+                "missing values. Fill them in, leave these rows out, or use an observation that integrates "
+                "them out, as 'gaussian', 'bernoulli' and 'poisson' do."
+            )
+        both = np.fmax.reduce(x, axis=0), np.fmin.reduce(x, axis=0)
+        magnitude = np.nan_to_num(np.max(np.abs(both), axis=0).astype(np.float64))
     largest = magnitude.max()
     if largest > _LARGEST:
         raise ValueError(
@@ -131,7 +146,7 @@ def check_units(likelihood, batch):
     largest = 0.0
     for rows in batch.slices():
         z = likelihood.prepare(batch.x[rows])
-        largest = max(largest, z.max(), -z.min())
+        largest = max(largest, largest_of(z))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data that the model "

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 from ..observation.base import Moments
+from .observed_moments import observed_moments
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
@@ -207,6 +208,8 @@ def column_moments(batches, *, covariance):
                 )
             if x.dtype in (np.float32, np.float16):
                 precision = np.finfo(x.dtype).eps
+    if np.isnan(magnitude).any():
+        return observed_moments(batches, covariance=covariance)
     magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
     shift = None
     mass, first, second = 0.0, 0.0, 0.0

@@ -34,6 +34,8 @@ class DocumentBlock(NamedTuple):
     doc_counts : ndarray, shape (n_docs, K)
     uids : ndarray, shape (K,)
         Components that the columns stand for.
+    theta : ndarray, shape (K, P), or None
+        Coefficients under which entries that are rows were shared out.
     """
 
     docs: Documents
@@ -42,6 +44,7 @@ class DocumentBlock(NamedTuple):
     resp: np.ndarray
     doc_counts: np.ndarray
     uids: np.ndarray
+    theta: np.ndarray | None = None
 
 
 class DocumentBatch(NamedTuple):
@@ -184,7 +187,10 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
         parts.append(step.counts)
         lengths.append(docs.lengths)
         if observed:
-            block = DocumentBlock(docs, first, docs.entry_weight, step.resp, step.counts, uids)
+            theta = None if likelihood.words or batch.resp is not None else params.theta
+            block = DocumentBlock(
+                docs, first, docs.entry_weight, step.resp, step.counts, uids, theta
+            )
             for observer in observers:
                 observer.observe(block)
     part = Part.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)

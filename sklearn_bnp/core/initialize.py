@@ -33,7 +33,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
     if means is not None:
-        points, seeds = z, likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
+        points = likelihood.imputed(likelihood.prior, everything, z)
+        seeds = likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
     else:
         points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
         seeds = None

@@ -106,6 +106,19 @@ class Learner:
         self.coef = self.model.coefficients(StatBag(uids, s, np.zeros(len(s))))
         self.totals = StatBag.zeros(uids, s.shape[1])
 
+    def go_on_with(self, likelihood, change):
+        """Go on with another likelihood, whose statistics are ``change`` of the present one's.
+
+        A lap under way ends here: what it tried is in terms of the present one.
+        """
+        if self.lap_under_way or self._before is not None:
+            self.abandon_lap()
+        self.scheduler.drop_trials()
+        self.model = self.model._replace(likelihood=likelihood)
+        self.memo = self.memo.mapped(lambda bag: bag._replace(s=change(bag.s)))
+        self.totals = self.totals._replace(s=change(self.totals.s))
+        self.coef = self.model.coefficients(self.totals)
+
     # ------------------------------------------------------------------ one lap
 
     def begin_lap(self, expected_mass=None):

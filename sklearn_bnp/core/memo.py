@@ -35,6 +35,13 @@ class Memo:
         memo._edits, memo._forgotten = list(self._edits), self._forgotten
         return memo
 
+    def mapped(self, change):
+        """A memo that holds ``change`` of each bag, as it is today."""
+        memo = Memo()
+        for batch_id in self._bags:
+            memo.put(batch_id, change(self._current(batch_id)))
+        return memo
+
     def put(self, batch_id, bag):
         self._bags[batch_id] = bag
         self._versions[batch_id] = self._forgotten + len(self._edits)

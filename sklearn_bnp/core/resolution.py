@@ -33,7 +33,7 @@ def recording_steps(x, weight=None):
     Parameters
     ----------
     x : ndarray, shape (n, D)
-        A sample of rows.
+        A sample of rows; nan is nothing.
     weight : ndarray, shape (n,), or None
         Sample weights.
     """
@@ -42,23 +42,32 @@ def recording_steps(x, weight=None):
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=float)
     x = x[weight > 0].astype(np.float64, copy=False)
     largest = np.maximum(np.maximum(x.max(axis=0), -x.min(axis=0)), np.finfo(float).tiny)
+    total, whole = np.full(x.shape[1], weight.sum()), slice(None)
+    if np.isnan(largest).any():
+        largest = np.fmax(np.fmax.reduce(np.abs(x), axis=0), np.finfo(float).tiny)
+        seen, weight = ~np.isnan(x), weight[weight > 0]
+        total, whole = weight @ seen, seen.all(axis=1)
     x /= largest
-    total, steps, coarse, codes = weight.sum(), np.zeros(x.shape[1]), [], []
+    steps, coarse, codes = np.zeros(x.shape[1]), [], []
     for d in range(x.shape[1]):
         ordered = np.sort(x[:, d])
+        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # nan is sorted last
+        if len(ordered) == 0:
+            continue
         new = np.diff(ordered) > 8 * eps  # rounding makes no other value
         values = ordered[np.append(True, new)]
-        if len(values) == 1 or _RETURNS * len(values) > total:
+        if len(values) == 1 or _RETURNS * len(values) > total[d]:
             continue
         gap = np.diff(values)
         nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
         # the finer part of a scale that is not even: a step too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
         coarse.append(d)
-        codes.append(np.searchsorted(values[1:] - 4 * eps, x[:, d], side="right").astype(np.int32))
-    if coarse:
+        cells = np.searchsorted(values[1:] - 4 * eps, x[whole, d], side="right")
+        codes.append(cells.astype(np.int32))
+    if coarse and len(x[whole]):
         codes = np.ascontiguousarray(np.transpose(codes))
-        steps[coarse] = _with_cells(steps[coarse], x[:, coarse], codes, total)
+        steps[coarse] = _with_cells(steps[coarse], x[whole][:, coarse], codes, weight[whole].sum())
     return steps * largest
 
 

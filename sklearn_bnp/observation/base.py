@@ -51,6 +51,8 @@ class Moments(NamedTuple):
         Rounding unit of the data's type.
     step : ndarray, shape (D,), or 0.0
         Step to which each column was recorded; 0 where none can be told or the family does not ask.
+    observed : ndarray, shape (D,), or None
+        Share of the data's weight that shows each column; None if no entry is missing.
     """
 
     n_rows: int
@@ -59,6 +61,7 @@ class Moments(NamedTuple):
     covariance: np.ndarray
     precision: float
     step: np.ndarray | float = 0.0
+    observed: np.ndarray | None = None
 
     @property
     def variance(self):
@@ -76,6 +79,11 @@ class ObservationModel(BaseEstimator, ABC):
     @property
     def needs_step(self):
         """Whether `bind` wants the steps to which columns were recorded."""
+        return False
+
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
         return False
 
     @property
@@ -147,6 +155,11 @@ class Likelihood(ABC):
         lagged ones: each followed by these, the last one first.
     quadratic, linear : Quadratic, bool
         Layout of s(x), see `_kernels._responsibilities`.
+    holes : bool
+        Whether prepared rows may have NaN, for what was not observed.
+    completes : bool
+        Whether statistics are of rows whose holes were filled in under given coefficients. Those of a
+        row then depend on who explains it.
     n_features : int
         Columns of prepared rows.
     prior : object
@@ -159,6 +172,7 @@ class Likelihood(ABC):
     lags = 0
     quadratic = Quadratic.NONE
     linear = True
+    holes = completes = False
     n_features: int
     prior: object
     adapts_prior = False
@@ -166,7 +180,34 @@ class Likelihood(ABC):
     @property
     def n_statistics(self):
         """Length P of s(x)."""
-        return n_statistics(self.n_features, self.quadratic, self.linear)
+        return n_statistics(self.n_kernel_columns, self.quadratic, self.linear)
+
+    @property
+    def n_kernel_columns(self):
+        """Columns of `kernel_rows`."""
+        return self.n_features
+
+    def kernel_rows(self, z):
+        """Prepared rows as the kernels take them, in the layout of the family."""
+        return z
+
+    def with_holes(self):
+        """The same family for rows in which entries are missing.
+
+        Returns
+        -------
+        likelihood : Likelihood
+            With the same prior; its ``from_complete(s)`` gives statistics (K, P) of this one as its own.
+
+        Raises
+        ------
+        ValueError
+            If there is none in these units.
+        """
+        raise ValueError(
+            "X has missing values (NaN), but this model was fitted to complete data and cannot do "
+            "without any column. Fill them in, or leave these rows out."
+        )
 
     @abstractmethod
     def prepare(self, x):
@@ -207,6 +248,10 @@ class Likelihood(ABC):
         compared one by one: another geometry, which finds other seeds.
         """
 
+    def imputed(self, prior, s, z):
+        """Prepared rows whose holes are as expected of a component with statistics ``s`` (P,)."""
+        return z
+
     @abstractmethod
     def attributes(self, prior, s):
         """Fitted attributes in the data's units: a dict of arrays with K rows each."""
@@ -225,7 +270,7 @@ class Likelihood(ABC):
     def features(self, z):
         """Rows s(x) (n, P) of prepared rows, in their precision."""
         out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
-        statistics(z, self.quadratic, self.linear, out)
+        statistics(self.kernel_rows(z), self.quadratic, self.linear, out)
         return out
 
     def log_table(self, coef, z):
@@ -247,7 +292,7 @@ class Likelihood(ABC):
             Most shares are 0.
         """
         shares = np.ascontiguousarray(shares, dtype=z.dtype)
-        summarise(z, shares, self.quadratic, self.linear, s, sparse)
+        summarise(self.kernel_rows(z), shares, self.quadratic, self.linear, s, sparse)
 
     def local_step(
         self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
@@ -272,8 +317,9 @@ class Likelihood(ABC):
         """
         resp = np.empty((len(z), len(coef)), dtype=z.dtype)
         local_step(
-            z, np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic, self.linear, mass, weight,
-            resp, s, entropy, log_norm, len(coef) if n_nonzero is None else n_nonzero, n_threads,
+            self.kernel_rows(z), np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic,
+            self.linear, mass, weight, resp, s, entropy, log_norm,
+            len(coef) if n_nonzero is None else n_nonzero, n_threads,
         )  # fmt: skip
         return resp
 
@@ -290,8 +336,8 @@ class Likelihood(ABC):
             if own.dtype != z.dtype:
                 own = np.empty(own.shape, dtype=z.dtype)
             local_step(
-                z[rows], coef, self.quadratic, self.linear, None, None, own, None, None,
-                log_norm[rows], len(coef), n_threads, floor,
+                self.kernel_rows(z[rows]), coef, self.quadratic, self.linear, None, None, own, None,
+                None, log_norm[rows], len(coef), n_threads, floor,
             )  # fmt: skip
             np.maximum(own, floor, out=table[rows])
         return table, log_norm
@@ -304,9 +350,9 @@ class Likelihood(ABC):
         """Local step of documents, `DocumentStep`; see `observation.documents.step_of_rows`."""
         return step_of_rows(self, params, docs, doc_prior, settings, **given)
 
-    def document_summary(self, docs, resp):
-        """`DocumentStep` of documents under given responsibilities (n, K)."""
-        return summary_of_rows(self, docs, resp)
+    def document_summary(self, docs, resp, coef=None):
+        """`DocumentStep` of documents under given responsibilities (n, K); ``coef`` as in `summarise`."""
+        return summary_of_rows(self, docs, resp, coef)
 
     def update_prior(self, prior, s, n_iter):
         """The prior after ``n_iter`` steps of empirical Bayes on statistics ``s`` (K, P)."""

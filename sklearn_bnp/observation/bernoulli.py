@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import betaln, digamma
 
 from .base import Likelihood, ObservationModel
+from .holes import CompleteColumns, HoledColumns, columns_of
 
 
 class BetaPrior(NamedTuple):
@@ -24,6 +25,10 @@ class BernoulliObservation(ObservationModel):
     ----------
     prior : tuple of two floats or of two array-likes of shape (n_features,), default=None
         Pseudo-counts (a, b) > 0 of ones and zeros in the Beta prior; (1, 1) if None.
+
+    Notes
+    -----
+    Entries that are missing (NaN) are integrated out.
 
     References
     ----------
@@ -45,6 +50,11 @@ class BernoulliObservation(ObservationModel):
         """Whether the covariances of the columns are wanted, or their variances alone."""
         return False
 
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
+
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
@@ -58,18 +68,36 @@ class BernoulliObservation(ObservationModel):
                 f"prior={self.prior!r} must be two positive numbers (a, b), or two arrays of "
                 f"{len(moments.mean)} of them."
             )
-        return BernoulliLikelihood(BetaPrior(a.copy(), b.copy()))
+        return BernoulliLikelihood(BetaPrior(a.copy(), b.copy()), columns_of(moments))
 
 
 class BernoulliLikelihood(Likelihood):
     """``s(x) = [x, 1]``; the evidence of a column is a ratio of Beta functions."""
 
-    def __init__(self, prior):
+    def __init__(self, prior, columns=None):
         self.prior = prior
+        self.columns = CompleteColumns() if columns is None else columns
+        self.holes = self.columns.holes
         self.n_features = len(prior.a)
 
+    @property
+    def n_kernel_columns(self):
+        return self.columns.n_kernel_columns(self.n_features)
+
+    def kernel_rows(self, z):
+        return self.columns.kernel_rows(z)
+
+    def with_holes(self):
+        return BernoulliLikelihood(self.prior, HoledColumns(self.n_features))
+
+    def from_complete(self, s):
+        return self.columns.from_complete(s)
+
     def prepare(self, x):
-        if not np.all((x == 0) | (x == 1)):
+        valid = (x == 0) | (x == 1)
+        if self.holes:
+            valid |= np.isnan(x)
+        if not np.all(valid):
             raise ValueError(
                 "observation='bernoulli' needs columns of 0 and 1; binarise X first, for instance with "
                 "sklearn.preprocessing.Binarizer."
@@ -80,8 +108,8 @@ class BernoulliLikelihood(Likelihood):
         return np.ascontiguousarray(means, dtype=np.float64)
 
     def _counts(self, prior, s):
-        ones = s[..., :-1]
-        return prior.a + ones, prior.b + s[..., -1:] - ones
+        ones = self.columns.values(s)
+        return prior.a + ones, prior.b + self.columns.counts(s) - ones
 
     def evidence(self, prior, s):
         a, b = self._counts(prior, s)
@@ -89,20 +117,25 @@ class BernoulliLikelihood(Likelihood):
 
     def coefficients(self, prior, s):
         a, b = self._counts(prior, s)
-        out = np.empty_like(s, dtype=float)
-        out[:, :-1] = digamma(a) - digamma(b)
-        out[:, -1] = np.sum(digamma(b) - digamma(a + b), axis=1)
+        out = np.zeros_like(s, dtype=float)
+        self.columns.values(out)[...] = digamma(a) - digamma(b)
+        self.columns.put(out, digamma(b) - digamma(a + b))
         return out
 
     def log_predictive(self, prior, s, z):
         a, b = self._counts(prior, s)
         on, off = np.log(a / (a + b)), np.log(b / (a + b))
-        return z @ (on - off).T + off.sum(axis=1)
+        return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         a, b = self._counts(prior, s)
         p = a / (a + b)
+        z = self.columns.imputed(z, p)
         return np.ascontiguousarray((z - p) / np.sqrt(p * (1.0 - p)), dtype=z.dtype)
+
+    def imputed(self, prior, s, z):
+        a, b = self._counts(prior, s)
+        return self.columns.imputed(z, a / (a + b))
 
     def attributes(self, prior, s):
         a, b = self._counts(prior, s)

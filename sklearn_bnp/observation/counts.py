@@ -9,6 +9,8 @@ from scipy.special import gammaln
 def checked_counts(x, name, instead):
     """Rows of counts in float32 or float64; ``instead`` says what to give for what are none."""
     least = x.min(initial=0)
+    if not least <= 0:  # nan, of rows with holes
+        least = np.fmin.reduce(x, axis=None, initial=0)
     if least < 0:
         raise ValueError(
             f"X holds {least:g}, but observation={name!r} takes counts, which are never negative; "
@@ -16,6 +18,7 @@ def checked_counts(x, name, instead):
         )
     if x.dtype.kind == "f":
         fractions = x[x != np.rint(x)]
+        fractions = fractions[~np.isnan(fractions)]
         if len(fractions):
             raise ValueError(
                 f"X holds {fractions[0]:g}, but observation={name!r} takes whole numbers: {instead}, "

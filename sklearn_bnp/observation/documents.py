@@ -53,10 +53,10 @@ def _sums_of_rows(likelihood, docs, resp, coef=None):
     return s
 
 
-def summary_of_rows(likelihood, docs, resp):
+def summary_of_rows(likelihood, docs, resp, coef=None):
     """`DocumentStep` of documents of rows under given responsibilities (n, K)."""
     resp = np.ascontiguousarray(resp, dtype=docs.z.dtype)
-    return DocumentStep(_sums_of_rows(likelihood, docs, resp), *_given(docs, resp), resp)
+    return DocumentStep(_sums_of_rows(likelihood, docs, resp, coef), *_given(docs, resp), resp)
 
 
 def summary_of_words(n_types, docs, resp):

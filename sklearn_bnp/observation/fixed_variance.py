@@ -23,6 +23,7 @@ import numpy as np
 
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood, ObservationModel
+from .holes import entry_constants, log_base_of_seen, masked, with_counts
 from .units import Units, find_units
 
 # Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.
@@ -57,6 +58,10 @@ class FixedVarianceGaussianObservation(ObservationModel):
     mean_variance_prior : float or array-like of shape (n_features,), default=None
         Variance of the means about ``mean_prior``, in squared units of the data. If None it is that of
         the data, or ``variance`` where this is greater.
+
+    Notes
+    -----
+    Entries that are missing (NaN) are integrated out.
 
     References
     ----------
@@ -94,6 +99,11 @@ class FixedVarianceGaussianObservation(ObservationModel):
         """Whether the steps are wanted to which columns were recorded."""
         return self.variance is None
 
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
+
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         D = len(moments.mean)
@@ -115,7 +125,8 @@ class FixedVarianceGaussianObservation(ObservationModel):
             )
             variance, least = np.ones(1), 1.0
         prior = NormalPrior(self._prior_mean(units), self._spread(moments, units, least), variance)
-        return FixedVarianceLikelihood(units, prior, adapts_prior=self.variance is None)
+        complete = FixedVarianceLikelihood(units, prior, adapts_prior=self.variance is None)
+        return complete if moments.observed is None else complete.with_holes(moments.observed)
 
     def _prior_mean(self, units):
         """Prior mean (D',) in internal units."""
@@ -172,6 +183,16 @@ class FixedVarianceLikelihood(Likelihood):
             - 0.5 * self.n_features * np.log(2 * np.pi)
         )
 
+    def with_holes(self, observed=None):
+        """The family for rows in which entries are missing; see `Likelihood.with_holes`.
+
+        ``observed`` (D,) is the share of the data's rows that shows each column; all if None.
+        """
+        observed = np.ones(len(self.units.shift)) if observed is None else observed
+        return HoledFixedVarianceLikelihood(
+            self.units, self.prior, observed, adapts_prior=self.adapts_prior
+        )
+
     def prepare(self, x):
         return self.units.apply(x)
 
@@ -193,10 +214,14 @@ class FixedVarianceLikelihood(Likelihood):
         log_det = np.sum(np.log(prior.variance))  # 0 for variances that are given
         return self.row_constant - 0.5 * log_det - 0.5 * np.sum(self.ridge / prior.variance)
 
+    def _constants(self, prior, s):
+        """The same of all rows of components with statistics ``s`` (..., P)."""
+        return s[..., -1] * self._constant(prior)
+
     def evidence(self, prior, s):
-        squares, _, n = self._split(s)
+        squares, _, _ = self._split(s)
         precision, mean = self._posterior(prior, s)
-        out = n[..., 0] * self._constant(prior) - 0.5 * np.sum(squares / prior.variance, axis=-1)
+        out = self._constants(prior, s) - 0.5 * np.sum(squares / prior.variance, axis=-1)
         out = out + 0.5 * np.sum(precision * mean**2 - prior.m**2 / prior.spread, axis=-1)
         return out - 0.5 * np.sum(np.log(precision * prior.spread), axis=-1)
 
@@ -214,8 +239,8 @@ class FixedVarianceLikelihood(Likelihood):
     def update_prior(self, prior, s, n_iter):
         """``v_d <- sum_k E[scatter_kd] / N``: the objective's maximum for fixed posteriors."""
         squares, total, n = self._split(s)
-        n_rows = n.sum()
-        if not self.adapts_prior or not n_rows > 0:
+        n_rows = self._total_seen(n)
+        if not self.adapts_prior or not np.any(n_rows > 0):
             return prior
         for _ in range(n_iter):
             precision, mean = self._posterior(prior, s)
@@ -223,6 +248,10 @@ class FixedVarianceLikelihood(Likelihood):
             variance = np.maximum(scatter.sum(axis=0) / n_rows, 0.0) + self.ridge
             prior = prior._replace(variance=variance)
         return prior
+
+    def _total_seen(self, n):
+        """How many entries the variance of each column is of, given counts (K, 1) or (K, D)."""
+        return n.sum()
 
     def prior_distance(self, old, new):
         return abs(np.mean(np.log(new.variance / old.variance)))
@@ -258,3 +287,86 @@ class FixedVarianceLikelihood(Likelihood):
     def sample(self, attributes, labels, rng):
         noise = rng.standard_normal((len(labels), len(self.units.shift)))
         return attributes["means_"][labels] + noise * np.sqrt(attributes["covariances_"])[labels]
+
+
+class HoledFixedVarianceLikelihood(FixedVarianceLikelihood):
+    """``s(x)`` with a count for each column before the last; see `observation.holes`.
+
+    Parameters
+    ----------
+    units, prior, adapts_prior
+        As of the family for complete rows.
+    observed : ndarray, shape (D,)
+        Share of the data's rows that shows each column.
+    """
+
+    holes = True
+
+    def __init__(self, units, prior, observed, *, adapts_prior):
+        super().__init__(units, prior, adapts_prior=adapts_prior)
+        self.n_squares = self.n_features if adapts_prior else 1
+        self.quadratic = Quadratic.NONE
+        self.constants = entry_constants(units, observed)
+
+    @property
+    def n_kernel_columns(self):
+        return self.n_squares + 2 * self.n_features
+
+    def kernel_rows(self, z):
+        return masked(z, self._squares)
+
+    def _squares(self, x):
+        square = x * x
+        return square if self.adapts_prior else square.sum(axis=1, keepdims=True)
+
+    def from_complete(self, s):
+        """Statistics of complete rows as those of rows with holes."""
+        return with_counts(s, self.n_features)
+
+    def log_base(self, x):
+        return log_base_of_seen(self.units, self.constants, x)
+
+    def _split(self, s):
+        """Sums of squares, of entries and of how many are seen, of statistics (..., P)."""
+        sums = self.n_squares + self.n_features
+        return s[..., : self.n_squares], s[..., self.n_squares : sums], s[..., sums:-1]
+
+    def _each(self, prior):
+        """What each entry (D,) that is seen has as its log density whatever its value."""
+        log_norm = np.log(2 * np.pi * prior.variance) + self.ridge / prior.variance
+        return self.constants.each - 0.5 * log_norm
+
+    def _constants(self, prior, s):
+        return self._split(s)[2] @ self._each(prior) + s[..., -1] * self.constants.row
+
+    def coefficients(self, prior, s):
+        """Minus half an inverse variance on squares, mean times it on z, the rest on what is seen."""
+        precision, mean = self._posterior(prior, s)
+        out = np.empty(s.shape)
+        squares, linear, seen = self._split(out)
+        squares[...] = -0.5 / prior.variance
+        linear[...] = mean / prior.variance
+        seen[...] = self._each(prior) - 0.5 * (mean**2 + 1.0 / precision) / prior.variance
+        out[:, -1] = self.constants.row
+        return out
+
+    def _total_seen(self, n):
+        return np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+
+    def log_predictive(self, prior, s, z):
+        """Normal density of what is seen, whose variance is that of rows and of the mean."""
+        precision, mean = self._posterior(prior, s)
+        variance = prior.variance + 1.0 / precision
+        each = self.constants.each - 0.5 * np.log(2 * np.pi * variance)
+        hole = np.isnan(z)
+        out = ~hole @ each.T
+        for k, (m, v) in enumerate(zip(mean, variance, strict=True)):
+            out[:, k] -= 0.5 * np.where(hole, 0.0, z - m) ** 2 @ (1.0 / v)
+        return out
+
+    def imputed(self, prior, s, z):
+        return np.where(np.isnan(z), self._posterior(prior, s)[1].astype(z.dtype), z)
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """As of complete rows, with what is missing as expected."""
+        return super().seeding_points(prior, s, self.imputed(prior, s, z), whiten=whiten)

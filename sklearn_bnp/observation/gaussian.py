@@ -27,7 +27,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import Likelihood, ObservationModel
-from .covariance_shapes import SHAPES
+from .covariance_shapes import SHAPES, FullShape
+from .gaussian_holes import holed
 from .units import find_units
 
 _DEFAULT_KAPPA = 0.01
@@ -75,6 +76,11 @@ class GaussianObservation(ObservationModel):
         none: every observation is blurred by the variance ``resolution ** 2 / 12`` too, so
         that no component is narrower than what was recorded. ``"auto"`` finds it from values and rows
         that occur again and again, and is 0 for continuous data; None is 0.
+
+    Notes
+    -----
+    Entries that are missing (NaN) are integrated out: exactly for diagonal and spherical covariances, and
+    under a Gaussian given what is seen of the row, for each component, for full ones.
 
     References
     ----------
@@ -138,6 +144,11 @@ class GaussianObservation(ObservationModel):
         """Whether the covariances of the columns are wanted, or their variances alone."""
         return self.covariance_type == "full"
 
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
+
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
@@ -151,13 +162,14 @@ class GaussianObservation(ObservationModel):
             streaming=streaming,
         )
         shape = SHAPES[self.covariance_type](units.n_features)
-        return GaussianLikelihood(
+        complete = GaussianLikelihood(
             units,
             shape,
             not self.zero_mean,
             self._prior(units, shape),
             self.covariance_prior is None,
         )
+        return complete if moments.observed is None else holed(complete, moments)
 
     def _step(self, moments):
         if self.resolution is None:
@@ -229,6 +241,9 @@ class GaussianLikelihood(Likelihood):
             - 0.5 * self.n_features * np.log(2 * np.pi)
         )
 
+    def with_holes(self):
+        return holed(self)
+
     def prepare(self, x):
         return self.units.apply(x)
 
@@ -284,11 +299,14 @@ class GaussianLikelihood(Likelihood):
         if not self.adapts_prior or len(s) == 0:
             return prior
         for _ in range(n_iter):
-            precision = self.shape.diagonal(self._precision(prior, s)[0])
-            b = len(s) * prior.nu / precision.sum(axis=0)
-            least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
-            prior = prior._replace(b=self.shape.constant(np.clip(b, least, most)))
+            prior = self.next_prior(prior, self.shape.diagonal(self._precision(prior, s)[0]))
         return prior
+
+    def next_prior(self, prior, precision):
+        """The prior after a step of empirical Bayes, given ``E[Lambda]`` (its diagonals)."""
+        b = len(precision) * prior.nu / precision.sum(axis=0)
+        least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
+        return prior._replace(b=self.shape.constant(np.clip(b, least, most)))
 
     def prior_distance(self, old, new):
         a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))
@@ -296,8 +314,12 @@ class GaussianLikelihood(Likelihood):
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         precision, mean, _, _ = self._precision(prior, s[np.newaxis])
-        centred = z if mean is None else z - mean[0].astype(z.dtype)
-        y = self.shape.whiten(centred, precision[0], whole=whiten)
+        return self.points_under(z, precision[0], None if mean is None else mean[0], whiten)
+
+    def points_under(self, z, precision, mean, whiten):
+        """`seeding_points` given ``E[Lambda]`` and posterior mean (D,), or None for the origin."""
+        centred = z if mean is None else z - mean.astype(z.dtype)
+        y = self.shape.whiten(centred, precision, whole=whiten)
         return y if self.linear else _directions(y)
 
     def log_predictive(self, prior, s, z):
@@ -308,11 +330,26 @@ class GaussianLikelihood(Likelihood):
         z = z.astype(np.float64, copy=False)
         return self.shape.log_student(z, b, mean, shrink, nu) + self.units.log_density_constant
 
+    def log_predictive_of(self, prior, s, z, columns):
+        """The same of some ``columns`` of rows, given as (n, o), but for constants of units."""
+        b, mean = self._scatter(prior, s)
+        b = np.triu(b) + np.triu(b, 1).transpose(0, 2, 1)
+        kappa, dof = prior.kappa + s[:, -1], prior.nu + s[:, -1] - self.n_features + 1.0
+        shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
+        part = np.ascontiguousarray(b[np.ix_(range(len(b)), columns, columns)])
+        nu = dof + len(columns) - 1.0  # a Wishart matrix's block has fewer degrees of freedom
+        mean = None if mean is None else np.ascontiguousarray(mean[:, columns])
+        return FullShape(len(columns)).log_student(z, part, mean, shrink, nu)
+
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)
+        return self.attributes_of(precision, mean)
+
+    def attributes_of(self, precision, mean):
+        """Attributes given ``E[Lambda]`` and posterior means (K, D), or None for the origin."""
         covariances, precisions, cholesky = self.shape.attributes(precision, self.units)
         means = (
-            np.zeros((len(s), len(self.units.shift)))
+            np.zeros((len(precision), len(self.units.shift)))
             if mean is None
             else self.units.points_back(mean)
         )

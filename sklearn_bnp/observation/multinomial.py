@@ -155,7 +155,7 @@ class MultinomialLikelihood(Likelihood):
         """Local step of documents of words; their entries' types share responsibilities (5.3.5)."""
         return step_of_words(params, docs, doc_prior, settings, **given)
 
-    def document_summary(self, docs, resp):
+    def document_summary(self, docs, resp, coef=None):
         """`DocumentStep` of documents of words under given responsibilities (n, K)."""
         return summary_of_words(self.n_features, docs, resp)
 

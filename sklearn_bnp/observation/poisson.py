@@ -22,6 +22,7 @@ from scipy.special import digamma, gammaln
 from .._kernels._counts import log_gamma_sums
 from .base import Likelihood, ObservationModel
 from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
+from .holes import CompleteColumns, HoledColumns, columns_of
 
 _DEFAULT_SHAPE = 1.0
 # Of inverse scales, in rows: a column of zeros would drive b to infinity.
@@ -50,7 +51,8 @@ class PoissonObservation(ObservationModel):
     Notes
     -----
     The objective (``lower_bound_``) is of the events; `score_samples` is of their numbers, and thus
-    includes ``-log x!``, which depends on no parameter.
+    includes ``-log x!``, which depends on no parameter. Entries that are missing (NaN) are integrated
+    out.
 
     References
     ----------
@@ -76,6 +78,11 @@ class PoissonObservation(ObservationModel):
         """Whether the covariances of the columns are wanted, or their variances alone."""
         return False
 
+    @property
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, for what was not observed."""
+        return True
+
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
@@ -83,7 +90,7 @@ class PoissonObservation(ObservationModel):
         if self.prior is None:  # a start: rates like the column's mean
             a = np.full(mean.shape, _DEFAULT_SHAPE)
             b = a / np.maximum(mean, 1.0 / moments.n_rows)
-            return PoissonLikelihood(GammaPrior(a, b), adapts_prior=True)
+            return PoissonLikelihood(GammaPrior(a, b), columns_of(moments), adapts_prior=True)
         try:
             a, b = (np.broadcast_to(np.asarray(v, dtype=float), mean.shape) for v in self.prior)
         except (TypeError, ValueError):
@@ -93,15 +100,32 @@ class PoissonObservation(ObservationModel):
                 f"prior={self.prior!r} must be two positive numbers (a, b), or two arrays of "
                 f"{len(mean)} of them."
             )
-        return PoissonLikelihood(GammaPrior(a.copy(), b.copy()), adapts_prior=False)
+        prior = GammaPrior(a.copy(), b.copy())
+        return PoissonLikelihood(prior, columns_of(moments), adapts_prior=False)
 
 
 class PoissonLikelihood(Likelihood):
     """``s(x) = [x, 1]``; see the module's note."""
 
-    def __init__(self, prior, *, adapts_prior):
+    def __init__(self, prior, columns=None, *, adapts_prior):
         self.prior, self.adapts_prior = prior, adapts_prior
+        self.columns = CompleteColumns() if columns is None else columns
+        self.holes = self.columns.holes
         self.n_features = len(prior.a)
+
+    @property
+    def n_kernel_columns(self):
+        return self.columns.n_kernel_columns(self.n_features)
+
+    def kernel_rows(self, z):
+        return self.columns.kernel_rows(z)
+
+    def with_holes(self):
+        columns = HoledColumns(self.n_features)
+        return PoissonLikelihood(self.prior, columns, adapts_prior=self.adapts_prior)
+
+    def from_complete(self, s):
+        return self.columns.from_complete(s)
 
     def prepare(self, x):
         return checked_counts(x, "poisson", "give raw counts (not rates or frequencies)")
@@ -113,7 +137,7 @@ class PoissonLikelihood(Likelihood):
 
     def _posterior(self, prior, s):
         """Shapes and inverse scales given statistics (K, P); both (K, D)."""
-        return prior.a + s[:, :-1], prior.b + s[:, -1:]
+        return prior.a + self.columns.values(s), prior.b + self.columns.counts(s)
 
     def evidence(self, prior, s):
         """``sum_d c(a + s_d, b + n) - c(a, b)``, with ``c(a, b) = lnGamma(a) - a log b``."""
@@ -121,16 +145,17 @@ class PoissonLikelihood(Likelihood):
         rises = np.empty(len(rows))
         log_gamma_sums(rows, prior.a, rises, 1)
         # a log b - (a + s) log(b + n), with no cancellation where b is large
-        rises -= np.log1p(rows[:, -1:] / prior.b) @ prior.a
-        rises -= np.einsum("kd,kd->k", rows[:, :-1], np.log(prior.b + rows[:, -1:]))
+        values, n = self.columns.values(rows), self.columns.counts(rows)
+        rises -= np.log1p(n / prior.b) @ prior.a
+        rises -= np.einsum("kd,kd->k", values, np.log(prior.b + n))
         return rises.reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        """``E[log lambda_kd]``, and ``-sum_d E[lambda_kd]`` for the last column."""
+        """``E[log lambda_kd]``, and ``-E[lambda_kd]`` of each entry, seen or not, of 0."""
         a, b = self._posterior(prior, s)
-        out = np.empty(s.shape)
-        out[:, :-1] = digamma(a) - np.log(b)
-        out[:, -1] = -np.sum(a / b, axis=1)
+        out = np.zeros(s.shape)
+        self.columns.values(out)[...] = digamma(a) - np.log(b)
+        self.columns.put(out, -(a / b))
         return out
 
     def update_prior(self, prior, s, n_iter):
@@ -147,15 +172,16 @@ class PoissonLikelihood(Likelihood):
 
     def log_predictive(self, prior, s, z):
         """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""
-        row, column, x = nonzeros(z)
+        row, column, x = nonzeros(self.columns.filled(z))
         out = np.empty((len(z), len(s)))
         for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
             gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
-            out[:, k] = np.bincount(row, gains, minlength=len(z)) - a @ np.log1p(1.0 / b)
+            out[:, k] = np.bincount(row, gains, minlength=len(z))
+            out[:, k] -= self.columns.dot(a, np.log1p(1.0 / b), z)
         return out
 
     def log_base(self, x):
-        return -sum_log_factorials(np.asarray(x))
+        return -sum_log_factorials(self.columns.filled(np.asarray(x)))
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Twice the square roots, whose variance is about 1 at any rate; or Pearson's residuals.
@@ -163,10 +189,15 @@ class PoissonLikelihood(Likelihood):
         The divergence of rates, ``x log(x / y) - x + y``, is near ``2 (sqrt(x) - sqrt(y))^2``. With
         ``whiten`` false columns that are rare in the target count for more.
         """
+        a, b = self._posterior(prior, s[np.newaxis])
+        z = self.columns.imputed(z, a / b)
         if whiten:
             return np.ascontiguousarray(2.0 * np.sqrt(z + 0.375), dtype=z.dtype)
-        a, b = self._posterior(prior, s[np.newaxis])
         return np.ascontiguousarray((z - a / b) / np.sqrt(a / b), dtype=z.dtype)
+
+    def imputed(self, prior, s, z):
+        a, b = self._posterior(prior, s[np.newaxis])
+        return self.columns.imputed(z, a / b)
 
     def attributes(self, prior, s):
         a, b = self._posterior(prior, s)

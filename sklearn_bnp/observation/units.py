@@ -30,6 +30,8 @@ class Units(NamedTuple):
         What the data's variance in these directions adds up to.
     ridge : ndarray, shape (D',)
         Variance by which each prepared row is blurred.
+    kept : ndarray of int, shape (D',), or None
+        The columns that the basis selects, if it does no more than that.
     """
 
     shift: np.ndarray
@@ -38,6 +40,7 @@ class Units(NamedTuple):
     floor: float
     left_out: float
     ridge: np.ndarray
+    kept: np.ndarray | None = None
 
     @property
     def n_features(self):
@@ -62,7 +65,9 @@ class Units(NamedTuple):
 
     def apply(self, x):
         z = self.standardise(x)
-        if self.basis is not None:
+        if self.kept is not None:
+            z = z[:, self.kept]
+        elif self.basis is not None:
             z = z @ self.basis.astype(z.dtype)
         return np.ascontiguousarray(z)
 
@@ -130,17 +135,21 @@ def find_units(moments, *, step, zero_mean, common_scale, rotate, floor, streami
     blurred = 1.0 + floor + (cell.mean() if common_scale else cell)
     scale, ridge = sd * np.sqrt(blurred), (floor + cell) / blurred
     units = Units(mean * magnitude, scale, None, floor, 0.0, ridge)
+    if (
+        moments.observed is not None
+    ):  # rows with holes have no place along other axes than their own
+        rotate = False
     if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
         rotate, constant = False, np.zeros_like(constant)
-    basis, left_out = None, 0.0
+    basis, left_out, kept = None, 0.0, None
     if rotate:
         basis, left_out = _informative_basis(moments, units, constant, zero_mean)
     if basis is None and np.any(constant):
-        keep = ~constant if np.any(~constant) else np.arange(len(constant)) == 0
-        basis = np.eye(len(constant))[:, keep]
+        kept = np.flatnonzero(~constant) if np.any(~constant) else np.array([0])
+        basis = np.eye(len(constant))[:, kept]
     if basis is not None:
         ridge = np.einsum("dj,d->j", basis**2, ridge)  # variances along the new axes
-    return units._replace(basis=basis, left_out=left_out, ridge=ridge)
+    return units._replace(basis=basis, left_out=left_out, ridge=ridge, kept=kept)
 
 
 def _informative_basis(moments, units, constant, zero_mean):

@@ -165,11 +165,13 @@ class SplitTrial(Trial):
         """One block's share: restricted local step on the rows that the removed ones explain."""
         columns = np.isin(block.uids, self.removed)
         mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
-        rows = np.flatnonzero(mass > _LEAST_MASS)
-        small = mass[mass <= _LEAST_MASS]
+        # what completed rows left with the target is not what they leave with its successors
+        least = 0.0 if self.likelihood.completes else _LEAST_MASS
+        rows = np.flatnonzero(mass > least)
+        small = mass[mass <= least]
         weight = None if block.weight is None else block.weight[rows]
         if len(small) and small.any():
-            w = 1.0 if block.weight is None else block.weight[mass <= _LEAST_MASS]
+            w = 1.0 if block.weight is None else block.weight[mass <= least]
             self._rest -= np.sum(w * small * np.log(np.where(small > 0, small, 1.0)))
         if len(rows) == 0:
             return
@@ -187,13 +189,18 @@ class SplitTrial(Trial):
 
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``: what the small masses left goes to the largest."""
-        largest = int(np.argmax(self._s[:, -1]))
-        self._s[largest] += bag.s[np.isin(bag.uids, self.removed)].sum(axis=0) - self._s.sum(axis=0)
-        self._entropy[largest] += self._rest
+        if not self.likelihood.completes:
+            self._give_rest(bag)
         self.rows[batch_id] = StatBag(
             np.asarray(self.created, dtype=np.int64), self._s, self._entropy
         )
         self._start()
+
+    def _give_rest(self, bag):
+        """Let the largest successor have what small masses left with the removed ones."""
+        largest = int(np.argmax(self._s[:, -1]))
+        self._s[largest] += bag.s[np.isin(bag.uids, self.removed)].sum(axis=0) - self._s.sum(axis=0)
+        self._entropy[largest] += self._rest
 
     @property
     def seen(self):

@@ -90,8 +90,12 @@ class _Nested:
                 groups.append([i[pair], j[pair]])
         return groups + [[k] for k in np.flatnonzero(~used)]
 
-    def pruned(self, sample, step):
-        """The step without small topics whose documents do better with the others."""
+    def pruned(self, sample, step, start):
+        """The step without small topics whose documents do better with the others.
+
+        ``start`` are the statistics whose parameters the step was made with.
+        """
+        theta = self.model.likelihood.document_parameters(self.model.prior, start)
         keep, scale = list(range(len(step.s))), self.sample.total / sample.total
         s, counts, resp = step.s, step.counts, step.resp
         entropy = step.entropy
@@ -103,7 +107,7 @@ class _Nested:
                 break
             docs, entries = sample.docs.chosen(using)
             some = sample._replace(docs=docs, mass=sample.mass[entries])
-            before = self.model.likelihood.document_summary(docs, resp[entries])
+            before = self.model.likelihood.document_summary(docs, resp[entries], theta)
             after = self.step(some, s[others], _ITERATIONS)
             new_s, new_counts, new_entropy = s.copy(), counts.copy(), entropy.copy()
             new_s[others] += after.s - before.s[others]
@@ -154,7 +158,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
             return None
         n, step = len(s), nested.step(some, s, _ITERATIONS, start)
         if settled:
-            step = nested.pruned(some, step)
+            step = nested.pruned(some, step, s)
         groups = nested.groups(some, step)
         kept = [g for g in groups if step.s[g, -1].sum() * sample.total / some.total >= least]
         s = np.array([step.s[g].sum(axis=0) for g in kept]) * (sample.total / some.total)

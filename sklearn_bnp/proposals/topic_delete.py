@@ -50,7 +50,8 @@ class DeleteTrial(Trial):
         if not using.any():
             return
         docs, entries = block.docs.chosen(using)
-        before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both])
+        theta = None if block.theta is None else block.theta[both]
+        before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both], theta)
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
         after = self._model.likelihood.document_step(
             self._theta, docs, self._prior, self._settings, mass=np.minimum(mass, 1.0),

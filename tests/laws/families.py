@@ -29,6 +29,7 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
+from tests.reference.holes import ByColumn, SharedPrecision
 from tests.reference.known_noise import GammaPoisson, KnownVariance
 
 
@@ -196,6 +197,24 @@ def swings(order):
     return rows
 
 
+def with_holes(rows):
+    """The same rows, of which 15 % of the entries are missing, and one row altogether.
+
+    Three rows show each column at the least.
+    """
+
+    def some(rng, n, spread=1.0):
+        x, labels = rows(rng, n, spread)
+        hole = rng.random(x.shape) < 0.15
+        hole[:, np.sum(~hole, axis=0) < 3] = False
+        x[hole] = np.nan
+        if n > 20:
+            x[17] = np.nan
+        return x, labels
+
+    return some
+
+
 # ---------------------------------------------------------------------- twins
 
 
@@ -280,6 +299,36 @@ def columns(name, adapts, **parameters):
     return Family(name, observation, mixed, twin, adapts=adapts)
 
 
+def volumes(likelihood, n_features):
+    """Log of dz / dx of each column of `prepare`."""
+    corners = likelihood.prepare(np.vstack([np.zeros(n_features), np.eye(n_features)]))
+    return np.log(np.diagonal(corners[1:] - corners[0]))
+
+
+def holes(family, n_features):
+    """A family of independent columns, whose rows have holes; twins are of columns, one by one."""
+    observation, spherical = family.observation, "spherical" in family.name
+
+    def twin(likelihood, prior):
+        volume = volumes(likelihood, n_features)
+        if spherical:
+            return SharedPrecision(*prior, likelihood.ridge, volume)
+        if isinstance(observation, GaussianObservation):
+            m = [None] * n_features if prior.m is None else prior.m[:, np.newaxis]
+            columns = zip(m, prior.b, likelihood.ridge, volume, strict=True)
+            return ByColumn(
+                [NormalGamma(m, prior.kappa, prior.nu, b, r, 1, 1, v) for m, b, r, v in columns]
+            )
+        if isinstance(observation, FixedVarianceGaussianObservation):
+            fields = [np.broadcast_to(v, n_features) for v in (*prior, likelihood.ridge)]
+            columns = zip(*fields, volume, strict=True)
+            return ByColumn([KnownVariance([m], [s], [v], [r], u) for m, s, v, r, u in columns])
+        single = BetaBernoulli if "bernoulli" in family.name else GammaPoisson
+        return ByColumn([single([a], [b]) for a, b in zip(*prior, strict=True)])
+
+    return family._replace(name=f"{family.name}-holes", rows=with_holes(family.rows), twin=twin)
+
+
 class OfLaggedRows(AutoregressiveObservation):
     """For mixtures of rows that are lagged already, whose order says nothing more."""
 
@@ -343,6 +392,11 @@ FAMILIES = [
         mean_variance_prior=[4.0, 3e4, 0.02],
     ),
 ]
+_HOLED = {
+    "diag-rounded": 3, "diag-zero-mean": 3, "spherical": 3, "spherical-zero-mean": 8,
+    "bernoulli-prior": 12, "poisson": 6, "shared-variance": 3, "fixed-variance": 3,
+}  # fmt: skip
+FAMILIES += [holes(family, _HOLED[family.name]) for family in FAMILIES if family.name in _HOLED]
 
 
 # ---------------------------------------------------------------------- allocations

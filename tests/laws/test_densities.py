@@ -15,6 +15,7 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
+from tests.reference.holes import ByColumn, SharedPrecision
 from tests.reference.known_noise import GammaPoisson, KnownVariance
 
 from .families import FAMILIES
@@ -44,6 +45,19 @@ def scipy_log_predictive(twin, q, z):
     if isinstance(twin, SideBySide):
         parts = zip(twin.parts(z), q, strict=True)
         return sum(scipy_log_predictive(own, own_q, x) for (own, x), own_q in parts)
+    if isinstance(twin, ByColumn):
+        out = np.zeros(len(z))
+        for (own, shown, x), own_q in zip(twin.seen(z), q, strict=True):
+            out[shown] += scipy_log_predictive(own, own_q, x)
+        return out
+    if isinstance(twin, SharedPrecision):
+        out = np.zeros(len(z))
+        for i, row in enumerate(z):
+            seen, dof, location, shape = twin.student(q, row)
+            if seen.any():
+                out[i] = _multivariate_t(dof, location, shape).logpdf(row[seen])
+            out[i] += twin.log_volumes[seen].sum()
+        return out
     if isinstance(twin, GammaPoisson):
         counts = stats.nbinom(q.a, q.b / (q.b + 1.0)).logpmf(z)
         return np.sum(counts + gammaln(z + 1.0), axis=1)
@@ -78,8 +92,10 @@ def ridge_cost(twin, q):
     if isinstance(twin, NormalGamma):
         ridge = twin.ridge.reshape(-1, twin.size).sum(axis=1)
         return np.sum((q.shape + 0.5 * twin.size) * 0.5 * ridge / q.rate)
-    if isinstance(twin, SideBySide):
+    if isinstance(twin, (ByColumn, SideBySide)):
         return sum(ridge_cost(own, own_q) for own, own_q in zip(twin.twins, q, strict=True))
+    if isinstance(twin, SharedPrecision):
+        return (q.shape + 0.5 * twin.D) * 0.5 * twin.ridge.sum() / q.rate
     if isinstance(twin, KnownVariance):
         return 0.5 * np.sum(twin.ridge / twin.variance)
     return 0.0

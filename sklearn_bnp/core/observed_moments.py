@@ -1,0 +1,77 @@
+"""Moments of columns of which entries are missing: each from the rows that show it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..observation.base import Moments
+
+
+def largest_of(z):
+    """Largest absolute value of an array, nan left aside; 0 if there is none."""
+    largest = max(z.max(initial=0), -z.min(initial=0))
+    if np.isnan(largest):
+        largest = max(np.fmax.reduce(z, axis=None), -np.fmin.reduce(z, axis=None))
+    return 0.0 if np.isnan(largest) else largest
+
+
+def has_missing(x):
+    """Whether entries of an array are nan."""
+    return x.dtype.kind == "f" and bool(np.isnan(x.min(initial=np.inf)))
+
+
+def observed_moments(batches, *, covariance):
+    """`Moments` of rows with nan; covariances are of the rows that show both columns.
+
+    Parameters are as in `core.batches.column_moments`.
+    """
+    n_rows, magnitude, precision = 0, -np.inf, np.finfo(np.float64).eps
+    for x, _ in _parts(batches):
+        n_rows += len(x)
+        if len(x):
+            magnitude = np.fmax(magnitude, np.fmax.reduce(np.abs(x), axis=0))
+        if x.dtype in (np.float32, np.float16):
+            precision = np.finfo(x.dtype).eps
+    magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
+    mass, first = 0.0, 0.0
+    for x, w in _parts(batches):
+        z, seen = _zeros_for_holes(x / magnitude)
+        mass = mass + w @ seen
+        first = first + w @ z
+    _check_seen(mass)
+    mean, total = first / mass, sum(w.sum() for _, w in _parts(batches))
+    second, pairs = 0.0, 0.0
+    for x, w in _parts(batches):
+        z, seen = _zeros_for_holes(x / magnitude - mean)
+        weighted = z * w[:, np.newaxis]
+        if covariance:
+            second = second + weighted.T @ z
+            pairs = pairs + (seen * w[:, np.newaxis]).T @ seen
+        else:
+            second = second + np.einsum("nd,nd->d", weighted, z)
+    second = second / np.maximum(pairs, np.finfo(float).tiny) if covariance else second / mass
+    return Moments(n_rows, magnitude, mean, second, precision, observed=mass / total)
+
+
+def _parts(batches):
+    """Rows and their weights, block by block."""
+    for batch in batches:
+        for rows in batch.slices():
+            x = np.asarray(batch.x[rows])
+            yield x, np.ones(len(x)) if batch.weight is None else batch.weight[rows]
+
+
+def _zeros_for_holes(z):
+    """Rows with 0 for nan, and 1.0 for what is seen."""
+    hole = np.isnan(z)
+    z[hole] = 0.0
+    return z, 1.0 - hole
+
+
+def _check_seen(mass):
+    unseen = np.flatnonzero(~(mass > 0))
+    if len(unseen):
+        raise ValueError(
+            f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
+            "weight). Leave the column out, or give rows that show it."
+        )

@@ -1,0 +1,196 @@
+"""Gaussians for rows of which entries are missing: which likelihood is theirs, and independent columns.
+
+Columns that are independent given the component keep an exact evidence: counts, degrees of freedom and
+precisions of means are those of the entries that are seen, column by column (`holes.py`). Full
+covariances are in `full_gaussian_holes.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from .._kernels._responsibilities import Quadratic
+from .base import Likelihood
+from .full_gaussian_holes import HoledFullGaussian
+from .holes import check_axes, entry_constants, log_base_of_seen, masked, with_counts
+
+_LOG_2, _LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
+# Least share of the average variance that the Gaussian of all the data has in any direction: covariances
+# of columns that are seldom seen together need not make a positive definite matrix.
+_LEAST_SHARE = 1e-2
+
+
+def holed(complete, moments=None):
+    """The likelihood for rows with holes that has the units and the prior of a `GaussianLikelihood`.
+
+    Parameters
+    ----------
+    complete : GaussianLikelihood
+    moments : Moments or None
+        Of the data with holes; None if the data so far were complete.
+    """
+    check_axes(complete.units)
+    D = len(complete.units.shift)
+    observed = np.ones(D) if moments is None else moments.observed
+    if complete.quadratic != Quadratic.FULL:
+        return HoledColumnsGaussian(complete, observed)
+    covariance = np.eye(complete.n_features)
+    if moments is not None:
+        covariance = _whole_covariance(complete, moments)
+    return HoledFullGaussian(complete, observed, covariance)
+
+
+def _whole_covariance(complete, moments):
+    """Positive definite covariance (D', D') of all the data in internal units."""
+    units, second = complete.units, moments.covariance
+    if not complete.linear:
+        second = second + np.multiply.outer(moments.mean, moments.mean)
+    ratio = moments.magnitude / units.scale
+    second = second * np.multiply.outer(ratio, ratio)
+    if units.kept is not None:
+        second = second[np.ix_(units.kept, units.kept)]
+    values, vectors = np.linalg.eigh(second)
+    least = _LEAST_SHARE * max(values.mean(), 1.0)
+    return (vectors * np.maximum(values, least)) @ vectors.T
+
+
+class HoledColumnsGaussian(Likelihood):
+    """Diagonal and spherical covariances: ``s(x) = [x^2 or |x|^2, x, seen, 1]``.
+
+    Parameters
+    ----------
+    complete : GaussianLikelihood
+    observed : ndarray, shape (D,)
+        Share of the data's rows that shows each column.
+    """
+
+    holes = True
+
+    def __init__(self, complete, observed):
+        self.complete, self.units, self.shape = complete, complete.units, complete.shape
+        self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
+        self.n_features, self.ridge = complete.n_features, complete.ridge
+        self.has_mean = complete.linear
+        self.pools = self.shape.rows_a_point > 1
+        self.n_squares = 1 if self.pools else self.n_features
+        self.constants = entry_constants(self.units, observed)
+
+    @property
+    def n_kernel_columns(self):
+        return self.n_squares + (2 if self.has_mean else 1) * self.n_features
+
+    def kernel_rows(self, z):
+        rows = masked(z, lambda x: self._pool(x * x))
+        if self.has_mean:
+            return rows
+        D = self.n_features
+        return np.concatenate([rows[:, : self.n_squares], rows[:, -D:]], axis=1)
+
+    def from_complete(self, s):
+        """Statistics of complete rows as those of rows with holes."""
+        return with_counts(s, self.n_features)
+
+    def _pool(self, columns):
+        """Sums over those columns (..., D) that share a precision."""
+        return columns.sum(axis=-1, keepdims=True) if self.pools else columns
+
+    def prepare(self, x):
+        return self.complete.prepare(x)
+
+    def log_base(self, x):
+        return log_base_of_seen(self.units, self.constants, x)
+
+    def _split(self, s):
+        """Sums of squares, of entries (None without means) and of how many are seen, of (..., P)."""
+        seen = s[..., -1 - self.n_features : -1]
+        sums = s[..., self.n_squares : -1 - self.n_features] if self.has_mean else None
+        return s[..., : self.n_squares], sums, seen
+
+    def _posterior(self, prior, s):
+        """Inverse scales b and degrees of freedom (..., G), means and their pseudo-counts (..., D)."""
+        squares, sums, seen = self._split(s)
+        b = prior.b + squares + self._pool(seen * self.ridge)
+        nu = prior.nu + self._pool(seen)
+        if not self.has_mean:
+            return b, nu, None, None
+        kappa = prior.kappa + seen
+        mean = (prior.kappa * prior.m + sums) / kappa
+        b = b + self._pool(prior.kappa * prior.m**2 - kappa * mean**2)
+        return b, nu, mean, kappa
+
+    def _log_norm(self, b, nu, kappa):
+        out = np.sum(gammaln(0.5 * nu) + 0.5 * nu * (_LOG_2 - np.log(b)), axis=-1)
+        return out if kappa is None else out - 0.5 * np.sum(np.log(kappa), axis=-1)
+
+    def evidence(self, prior, s):
+        s = np.asarray(s)
+        b, nu, _, kappa = self._posterior(prior, s)
+        b0, nu0, _, kappa0 = self._posterior(prior, np.zeros(s.shape[-1]))
+        out = self._log_norm(b, nu, kappa) - self._log_norm(b0, nu0, kappa0)
+        each = self.constants.each - 0.5 * _LOG_2PI
+        return out + self._split(s)[2] @ each + s[..., -1] * self.constants.row
+
+    def coefficients(self, prior, s):
+        b, nu, mean, kappa = self._posterior(prior, s)
+        precision = nu / b
+        out = np.empty(s.shape)
+        squares, linear, seen = self._split(out)
+        squares[...] = -0.5 * precision
+        log_precision = digamma(0.5 * nu) + _LOG_2 - np.log(b)
+        seen[...] = self.constants.each + 0.5 * (log_precision - _LOG_2PI - precision * self.ridge)
+        if self.has_mean:
+            linear[...] = precision * mean
+            seen[...] -= 0.5 * (1.0 / kappa + precision * mean**2)
+        out[:, -1] = self.constants.row
+        return out
+
+    def _precision(self, prior, s):
+        """``E[Lambda]`` as the shape has it, and posterior means."""
+        b, nu, mean, _ = self._posterior(prior, s)
+        precision = nu / b
+        return precision[:, 0] if self.pools else precision, mean
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior or len(s) == 0:
+            return prior
+        for _ in range(n_iter):
+            prior = self.complete.next_prior(prior, self._precision(prior, s)[0])
+        return prior
+
+    def prior_distance(self, old, new):
+        return self.complete.prior_distance(old, new)
+
+    def imputed(self, prior, s, z):
+        mean = self._posterior(prior, s)[2] if self.has_mean else np.zeros(self.n_features)
+        return np.where(np.isnan(z), mean.astype(z.dtype), z)
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """As of complete rows, with what is missing as expected."""
+        precision, mean = self._precision(prior, s[np.newaxis])
+        z = self.imputed(prior, s, z)
+        return self.complete.points_under(
+            z, precision[0], None if mean is None else mean[0], whiten
+        )
+
+    def log_predictive(self, prior, s, z):
+        """Student densities of what is seen, of each column or of all that share a precision."""
+        b, nu, mean, kappa = self._posterior(prior, s)
+        hole = np.isnan(z)
+        seen = 1.0 - hole
+        n = self._pool(seen)
+        out = np.empty((len(z), len(s)))
+        for k in range(len(s)):
+            shrink = kappa[k] / (kappa[k] + 1.0) if self.has_mean else np.ones(self.n_features)
+            square = np.where(hole, 0.0, z - mean[k] if self.has_mean else z) ** 2
+            ends = gammaln(0.5 * (nu[k] + n)) - gammaln(0.5 * nu[k])
+            ends -= 0.5 * n * np.log(np.pi * b[k])
+            ends -= 0.5 * (nu[k] + n) * np.log1p(self._pool(shrink * square) / b[k])
+            out[:, k] = ends.sum(axis=1) + seen @ (self.constants.each + 0.5 * np.log(shrink))
+        return out
+
+    def attributes(self, prior, s):
+        return self.complete.attributes_of(*self._precision(prior, s))
+
+    def sample(self, attributes, labels, rng):
+        return self.complete.sample(attributes, labels, rng)

@@ -7,6 +7,7 @@ engine is touched; the engine trusts. Every message names the parameter, its val
 from __future__ import annotations
 
 from numbers import Real
+from pickle import PicklingError
 
 import joblib
 import numpy as np
@@ -278,12 +279,19 @@ def numbers(value, name):
         raise ValueError(f"{name} must hold finite numbers: {error}") from error
 
 
+def _identity(observation):
+    """What two observation models have in common if their parameters are the same."""
+    params = observation.get_params()
+    try:
+        return joblib.hash(params)
+    except (AttributeError, PicklingError):  # a function without a name, to choose columns
+        return repr(params)
+
+
 def check_same_observation(estimator, call):
     """Raise if ``observation`` is not what the fit that goes on was begun with."""
     observation, before = resolve_observation(estimator.observation), estimator._observation
-    if type(observation) is not type(before) or (
-        joblib.hash(observation.get_params()) != joblib.hash(before.get_params())
-    ):
+    if type(observation) is not type(before) or _identity(observation) != _identity(before):
         raise ValueError(
             f"observation={observation!r} differs from that of the fit which {call} continues, "
             f"{before!r}; set it back, or begin anew with fit."

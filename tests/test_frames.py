@@ -109,6 +109,15 @@ def test_column_selectors():
     assert clone(model).fit(pandas.DataFrame(table())).n_components_ == 3
 
 
+def test_functions_without_a_name_go_on(frames):
+    model = mixture([("size", "gaussian", lambda X: ["width", "height"])])
+    frame = frames.DataFrame(table())
+    model.partial_fit(frame).partial_fit(frame)
+    model.set_params(observation__size__covariance_type="diag")
+    with pytest.raises(ValueError, match="differs from that of the fit"):
+        model.partial_fit(frame)
+
+
 def test_whole_frames_of_categories(frames):
     columns = table()
     frame = frames.DataFrame({name: columns[name] for name in ("kind", "broken")})

@@ -16,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from .._kernels._counts import log_gamma_sums
 from .base import Likelihood, ObservationModel
+from .counts import statistics_as_rows
 
 # Codes that are found in the data go up to here: beyond, the column hardly holds categories.
 _LARGEST_CODE = 2**16
@@ -195,10 +197,17 @@ class CategoricalLikelihood(Likelihood):
 
     def evidence(self, prior, s):
         """``sum_d lnB(lam_d + s_d) - lnB(lam_d)`` with the multivariate Beta function."""
-        lam, counts = prior.lam, s[..., :-1]
-        totals, own = (np.add.reduceat(v, self.starts, axis=-1) for v in (lam, counts))
-        out = np.sum(gammaln(lam + counts) - gammaln(lam), axis=-1)
-        return out - np.sum(gammaln(totals + own) - gammaln(totals), axis=-1)
+        rows = statistics_as_rows(s)
+        rises = np.empty(len(rows))
+        log_gamma_sums(rows, prior.lam, rises, 1)
+        return (rises - self._rises_of_totals(prior, rows)).reshape(s.shape[:-1])
+
+    def _rises_of_totals(self, prior, rows):
+        """What lnGamma of the columns' totals rises by, (n,), for statistics (n, P)."""
+        before, counts = (
+            np.add.reduceat(v, self.starts, axis=-1) for v in (prior.lam, rows[:, :-1])
+        )
+        return np.sum(gammaln(before + counts) - gammaln(before), axis=-1)
 
     def coefficients(self, prior, s):
         """``E[log phi_kdv] = psi(lam_dv + S_kdv) - psi(sum_v lam_dv + S_kdv)``, and 0 for the last one."""

@@ -26,7 +26,8 @@ cdef struct Work:
 
 
 cdef Work* _make(Py_ssize_t D) noexcept nogil:
-    cdef Work* w = <Work*>malloc(sizeof(Work) + 2 * D * sizeof(Py_ssize_t) + (2 * D * D + 2 * D) * sizeof(double))
+    cdef size_t numbers = (2 * D * D + 2 * D) * sizeof(double)
+    cdef Work* w = <Work*>malloc(sizeof(Work) + 2 * D * sizeof(Py_ssize_t) + numbers)
     if w == NULL:
         return NULL
     w.D = D
@@ -176,7 +177,7 @@ def hole_sums(
     bint linear,                        # IN  whether statistics have a linear part
     double[:, ::1] s,                   # OUT (K, P): is added to
 ):
-    """Add completed statistics ``[packed xx', x, shown, entropy, count]`` of rows, ``observation.gaussian_holes``.
+    """Add statistics ``[packed xx', x, shown, entropy, count]`` of completed rows.
 
     Equivalent to adding ``shares[n, k]`` times, with x the completed row::
 

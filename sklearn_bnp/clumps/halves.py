@@ -51,6 +51,11 @@ class Rules(NamedTuple):
     cost: float
     scale: Scale = Scale()
 
+    @property
+    def documents_a_point(self):
+        """Weight of documents in (21): the value is that of (30) only if they count as often as rows."""
+        return self.scale.documents / self.scale.points
+
     def values(self, s, counts, entropy, alpha):
         return topic_values(
             self.likelihood, self.prior, s, counts, entropy, alpha, self.sizes, self.shape,
@@ -204,7 +209,7 @@ def refine(part, rules, first, alpha, trace=None):
         if trace is not None:
             trace.append(float(rules.values(s, counts, _entropies(part, first), alpha).sum()))
         coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
-        psi = digamma(counts / rules.sizes + alpha[:, np.newaxis])
+        psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))
         change = part.n @ np.abs(moved - first)
         first = moved

@@ -9,9 +9,9 @@ Design note
     and bounded from below by its tangent: given the slope, the ``price`` of alpha, each topic has a
     value of its own. (22) and (25) maximise these values; splits are judged by them, and what was found
     for one topic stays valid when another changes.
-(c) Minka's bound, from which (22) and (25) come, needs counts of 1 or more, and here there are fractions of
-    rows. The value is concave in alpha_k, so that a step which does not pass its top raises it; one
-    that does is checked.
+(c) Minka's bound, from which (22) and (25) come, needs counts of 1 or more. With fractions of rows his
+    step passes the top of the value, and goes to and fro about it: by a factor that is at most
+    the one by which it was missed, so that the geometric mean of both is between.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from scipy.special import digamma, gammaln, xlogy
 
 # Topics whose rows are all gone would have alpha 0 for a = 1.
 LEAST_ALPHA = 1e-10
-# How often a step of alpha that falls short is halved, on a log scale, before there is none.
-_HALVINGS = 4
 
 
 class Scale(NamedTuple):
@@ -83,28 +81,13 @@ def _draws(counts, alpha, sizes):
 def raised_alpha(counts, alpha, sizes, shape, cost, n_documents=1.0):
     """One step of (22) or (25) for topics with the given ``cost`` of alpha; see note (c)."""
 
-    def step(counts, alpha):
-        """The paper's step, and whether it goes up."""
+    def step(alpha):
         raised = (shape - 1.0 + n_documents * alpha * _draws(counts, alpha, sizes)) / cost
-        return np.maximum(raised, LEAST_ALPHA), raised > alpha
+        return np.maximum(raised, LEAST_ALPHA)
 
-    def value(counts, alpha):
-        rises = n_documents * document_rises(counts, alpha, sizes)
-        return rises + xlogy(shape - 1.0, alpha) - cost * alpha
-
-    raised, up = step(counts, alpha)
-    for _ in range(_HALVINGS):
-        passed = np.flatnonzero(step(counts, raised)[1] != up)
-        if not len(passed):
-            break
-        own, now, then = counts[passed], alpha[passed], raised[passed]
-        worse = passed[value(own, then) < value(own, now)]
-        if not len(worse):
-            break
-        raised[worse] = np.sqrt(raised[worse] * alpha[worse])
-    else:
-        raised[worse] = alpha[worse]
-    return raised
+    raised = step(alpha)
+    passed = (step(raised) > raised) != (raised > alpha)
+    return np.where(passed, np.sqrt(raised * alpha), raised)
 
 
 def update_alpha(settings, topics, lengths, sizes, n_iter):

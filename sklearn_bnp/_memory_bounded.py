@@ -280,6 +280,7 @@ class MemoryBoundedTopicVB(BoundedPredictor):
         if first:
             self._begin(documents, streaming=True)
         else:
+            self._validate_params()  # `_fit_context` leaves that to the first call
             _validation.check_same_observation(self, "partial_fit")
             documents = _validation.check_units(self._likelihood, documents)
         self._epoch(documents)

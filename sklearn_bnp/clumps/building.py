@@ -7,6 +7,8 @@ Design note
     bound rose: no accepted change lowers it.
 (b) A candidate that was looked at is not looked at again while its topics have the rows they had, so that
     every topic gets its turn among the ten that a round may try.
+(c) Where there are more topics than may be (each needs a clump of its own, and clumps become fewer as
+    document groups become more), those that lose least are joined first, whatever they lose.
 """
 
 from __future__ import annotations
@@ -15,7 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .moves import Survey, pairs_to_merge, rules_of_splits, split, split_order, unions
+from .moves import (
+    Split,
+    Survey,
+    Swap,
+    Union,
+    disjoint,
+    join_pairs,
+    likely_pairs,
+    pairs_to_merge,
+    rules_of_splits,
+    split,
+    split_order,
+    swaps,
+    unions,
+)
 from .state import Topics
 from .updates import alive, converge, finished, threshold, update
 
@@ -63,14 +79,18 @@ class _Memory:
         now = n[list(members)]
         return candidate if np.all(np.abs(now - rows) <= _MOVED * rows) else None
 
+    def failed(self, n, candidate):
+        found = self.known(n, *candidate.members)
+        return found is not None and found.gain == -np.inf
+
     def keep(self, n, candidate):
         members = candidate.members
         self._seen[self.key(*members)] = (n[list(members)].copy(), candidate)
 
     def change(self, move, lasting):
         """New names for topics after a move, of which those with ``lasting`` (boolean) are left."""
-        fresh = [self._next, self._next + 1]
-        self._next += 2
+        fresh = [self._next, self._next + 1, self._next + 2]
+        self._next += 3
         self.uids = move.names(self.uids, fresh)[lasting]
 
 
@@ -83,7 +103,11 @@ def build(settings, topics, items, trace=None):
         Bounds of all accepted states are appended to it.
     """
     topics = _settled(settings, topics, items, trace)
-    memory, accepted = _Memory(len(topics.s)), {"Split": 0, "Union": 0}
+    while len(topics.s) > settings.max_topics:
+        surplus = len(topics.s) - settings.max_topics
+        topics = join_pairs(topics, disjoint(likely_pairs(settings, topics, items.sizes), surplus))
+        topics = _settled(settings, topics, items, None)
+    memory, accepted = _Memory(len(topics.s)), dict.fromkeys((Split, Union, Swap), 0)
     while True:
         survey = Survey(len(items.n), len(topics.s))
         before, topics = topics, update(settings, topics, items, survey)
@@ -92,8 +116,9 @@ def build(settings, topics, items, trace=None):
         merges = _merges(settings, before, topics, items, survey, memory)
         move = _taken(settings, topics, items, survey, memory, merges, trace)
         if move is None:
-            return Built(topics, survey.labels, accepted["Split"], accepted["Union"])
-        accepted[type(move[0]).__name__] += 1
+            splits, merges = (accepted[kind] + accepted[Swap] for kind in (Split, Union))
+            return Built(topics, survey.labels, splits, merges)
+        accepted[type(move[0])] += 1
         topics = move[1]
 
 
@@ -113,18 +138,18 @@ def _merges(settings, before, topics, items, survey, memory):
         return candidate is not None and candidate.gain <= 0
 
     pairs = pairs_to_merge(settings, topics, items.sizes, survey.overlap, CANDIDATES, known)
+    if len(n) >= settings.max_topics:  # for swaps, which may lose by the union
+        likely = likely_pairs(settings, topics, items.sizes)[: 2 * CANDIDATES]
+        pairs = np.unique(np.concatenate([pairs, likely]), axis=0)
     found = unions(settings, before, topics, items, pairs) if len(pairs) else []
     for union in found:
         memory.keep(n, union)
-    return [union for union in found if union.gain > 0]
+    return found
 
 
 def _splits(settings, topics, items, survey, memory):
     """Candidates for splits: those known, and at most ten new ones more each time."""
     n = topics.s[:, -1]
-    if len(n) >= settings.max_topics:
-        yield []
-        return
     rules = rules_of_splits(settings, topics, items)
     order = [int(k) for k in split_order(settings, topics)]
     fresh = [k for k in order if memory.known(n, k) is None]
@@ -141,10 +166,14 @@ def _splits(settings, topics, items, survey, memory):
 def _taken(settings, topics, items, survey, memory, merges, trace):
     """The best candidate that raises the bound, and the topics after it; None if none does."""
     least, n = threshold(settings, topics, items), topics.s[:, -1]
+    full = len(n) >= settings.max_topics
     for splits in _splits(settings, topics, items, survey, memory):
-        for move in sorted([*splits, *merges], key=lambda move: -move.gain):
+        moves = [*(swaps(splits, merges) if full else splits), *merges]
+        for move in sorted(moves, key=lambda move: -move.gain):
             if move.gain <= least:
                 break
+            if memory.failed(n, move):
+                continue
             changed = converge(settings, move.apply(topics), items)
             if changed.bound > topics.bound + least:
                 lasting = alive(changed)
@@ -155,5 +184,4 @@ def _taken(settings, topics, items, survey, memory, merges, trace):
                     trace.append(changed.bound)
                 return move, changed
             memory.keep(n, move._replace(gain=-np.inf))
-        merges = [move for move in merges if memory.known(n, *move.members).gain > 0]
     return None

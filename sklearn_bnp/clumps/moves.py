@@ -16,6 +16,8 @@ from .updates import update
 
 # Pairs whose gain is bounded, for each one that is evaluated.
 _PAIRS_LOOKED_AT = 10
+# Numbers that gains of all pairs are worked out on at a time.
+_BLOCK_NUMBERS = 4_000_000
 
 
 class Survey:
@@ -77,7 +79,7 @@ class Split(NamedTuple):
 
     def names(self, uids, fresh):
         """The topics' names afterwards, two of them ``fresh``."""
-        return _replaced(uids, self.k, np.array(fresh))
+        return _replaced(uids, self.k, np.array(fresh[:2]))
 
 
 class Union(NamedTuple):
@@ -106,6 +108,41 @@ class Union(NamedTuple):
         uids = uids.copy()
         uids[self.k] = fresh[0]
         return np.delete(uids, self.l)
+
+
+class Swap(NamedTuple):
+    """A split and a union of two other topics at once, where there may not be more topics."""
+
+    split: Split
+    union: Union
+    gain: float
+
+    @property
+    def members(self):
+        return (self.split.k, self.union.k, self.union.l)
+
+    def _later(self):
+        """The split, once the union is made."""
+        return self.split._replace(k=self.split.k - (self.split.k > self.union.l))
+
+    def apply(self, topics):
+        """Topics after both."""
+        return self._later().apply(self.union.apply(topics))
+
+    def names(self, uids, fresh):
+        """The topics' names afterwards."""
+        return self._later().names(self.union.names(uids, fresh[2:]), fresh[:2])
+
+
+def swaps(splits, merges):
+    """`Swap` of each split with the union of others that loses least."""
+    merges = sorted(merges, key=lambda union: -union.gain)
+    out = []
+    for split in splits:
+        union = next((u for u in merges if split.k not in u.members), None)
+        if union is not None:
+            out.append(Swap(split, union, split.gain + union.gain))
+    return out
 
 
 def _replaced(values, k, new):
@@ -178,6 +215,41 @@ def pairs_to_merge(settings, topics, sizes, overlap, n_pairs, known):
         most = topics.entropy[pairs].sum(axis=1)  # of a union, (4.1.2) of Hughes (2016)
         pairs = pairs[_gains(settings, topics, sizes, pairs, most) > 0]
     return pairs[:n_pairs]
+
+
+def likely_pairs(settings, topics, sizes):
+    """All pairs (n, 2), those first that seem to lose least when joined.
+
+    Their unions are taken to have the members' entropies: gains are bounded, not known.
+    """
+    pairs = np.column_stack(np.triu_indices(len(topics.s), 1))
+    parts = np.array_split(pairs, 1 + pairs.size * len(sizes) // _BLOCK_NUMBERS)
+    most = [
+        _gains(settings, topics, sizes, some, topics.entropy[some].sum(axis=1)) for some in parts
+    ]
+    return pairs[np.argsort(-np.concatenate(most), kind="stable")]
+
+
+def disjoint(pairs, n_pairs):
+    """The first ``n_pairs`` pairs (n, 2), at the most, of which none shares a topic with one before."""
+    taken, chosen = set(), []
+    for k, l in pairs.tolist():
+        if len(chosen) < n_pairs and not taken & {k, l}:
+            taken |= {k, l}
+            chosen.append((k, l))
+    return np.array(chosen)
+
+
+def join_pairs(topics, pairs):
+    """Topics of which disjoint pairs (n, 2) are one each."""
+    into = np.arange(len(topics.s))
+    into[pairs[:, 1]] = pairs[:, 0]
+    sums = np.eye(len(into))[into].T  # (K, K): what each topic takes over
+    sums = sums[np.unique(into)]
+    return topics._replace(
+        s=sums @ topics.s, counts=sums @ topics.counts, entropy=sums @ topics.entropy,
+        alpha=sums @ topics.alpha,
+    )  # fmt: skip
 
 
 def unions(settings, before, topics, items, pairs):

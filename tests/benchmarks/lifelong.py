@@ -1,14 +1,14 @@
 """Hundreds of images in epochs of ten: memory that stays flat (Gomes et al., Sec. 4.1; SKLEARN_BNP_DATA).
 
-435 images of 32 x 32 pixels: CIFAR-10 in gray, rows (x, y, gray, its differences to the right and down); or
-with --crops random crops of scikit-learn's two photographs in colour. After each epoch: topics, what is kept as
-the bound counts it, bytes of all arrays that are kept, and what the process has in memory.
-The batch would keep an assignment of each pixel to each topic, 8 N K bytes, besides the rows themselves.
+435 images of 32 x 32 pixels: CIFAR-10 in gray, rows (x, y, gray, its differences to the right and
+down); or with --crops random crops of scikit-learn's two photographs in colour. After each epoch: topics,
+what is kept as the bound counts it, bytes of all arrays that are kept, and what the process has in
+memory. The batch would keep an assignment of each pixel to each topic, 8 N K bytes, besides the rows.
 
 --plot PATH draws topics, memory and seconds by epoch.
 
-Targets: kept bytes grow by less than 5 % over the last three quarters of the epochs and never exceed the bound;
-at least 38 times less than the batch's assignments (the paper's figure).
+Targets: kept bytes grow by less than 5 % over the last three quarters of the epochs and never exceed the
+bound; at least 38 times less than the batch's assignments (the paper's figure).
 
     python -m tests.benchmarks.lifelong --plot lifelong.png
 """
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--per-epoch", type=int, default=10)
     parser.add_argument("--memory-bound", type=int, default=60_000)
     parser.add_argument("--groups", type=int, help="most document groups")
-    parser.add_argument("--tol", type=float, default=1e-4)
+    parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--crops", action="store_true")
     parser.add_argument("--plot")
     args = parser.parse_args()

@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--memory-bound", type=int, default=60_000)
     parser.add_argument("--groups", type=int, help="most document groups")
     parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--max-components", type=int, default=80)
     parser.add_argument("--crops", action="store_true")
     parser.add_argument("--plot")
     args = parser.parse_args()
@@ -75,8 +76,8 @@ def main() -> None:
     n_rows = args.images * pictures[0].shape[0] * pictures[0].shape[1]
     model = MemoryBoundedTopicVB(
         args.memory_bound, target_points=n_rows, target_documents=args.images,
-        max_document_groups=args.groups, observation=GaussianObservation(resolution=None), tol=args.tol,
-        n_jobs=args.threads,
+        max_document_groups=args.groups, observation=GaussianObservation(resolution=None),
+        max_components=args.max_components, tol=args.tol, n_jobs=args.threads,
     )  # fmt: skip
     rows, assignments, held = [], [], []
     for first in range(0, args.images, args.per_epoch):

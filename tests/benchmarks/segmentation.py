@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--subsets", type=int, default=1)
     parser.add_argument("--step", type=int, default=2, help="take every step-th pixel")
     parser.add_argument("--tol", type=float, default=1e-4)
-    parser.add_argument("--max-components", type=int, default=60)
+    parser.add_argument("--max-components", type=int, default=100)
     parser.add_argument("--plot")
     args = parser.parse_args()
     limits = report.start("segmentation", args.threads)

@@ -144,6 +144,25 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares.astype(dtype, copy=False)
 
+    def fit_transform(self, X, y=None, groups=None):
+        """Fit to X and return the topic distribution of its documents.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X; for `fit` all rows are one if None, for `transform` each.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
+            As from `transform`.
+        """
+        return self.fit(X, groups=groups).transform(X, groups=groups)
+
     def score(self, X, y=None, groups=None):
         """Mean log predictive density of rows, in nats; higher is better.
 

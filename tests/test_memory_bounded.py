@@ -190,6 +190,11 @@ def test_shares_of_documents(fitted):
         np.testing.assert_allclose(shares[own][0][label_of], true, atol=0.1)
 
 
+def test_fit_and_transform_at_once(fitted):
+    shares = MemoryBoundedTopicVB(BOUND).fit_transform(ROWS, groups=GROUPS)
+    np.testing.assert_array_equal(shares, fitted.transform(ROWS, groups=GROUPS))
+
+
 def test_rows_without_groups_stand_alone(fitted):
     resp = fitted.predict_proba(ROWS)
     np.testing.assert_allclose(resp.sum(axis=1), 1.0, rtol=1e-9)

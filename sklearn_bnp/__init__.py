@@ -1,6 +1,7 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
 from ._hmm import HDPHMMVB
+from ._memory_bounded import MemoryBoundedTopicVB
 from ._mixture import DPMixtureVB
 from ._topics import HDPTopicVB
 from .observation import (
@@ -38,6 +39,7 @@ __all__ = [
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "HDPTopicVB",
+    "MemoryBoundedTopicVB",
     "Merge",
     "MultinomialObservation",
     "PoissonObservation",

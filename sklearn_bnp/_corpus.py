@@ -176,7 +176,11 @@ def moments_of_words(documents, n_features):
 
 
 def _corpus_of_rows(estimator, x, groups, reset):
-    x = check_rows(estimator, x, reset=reset)
+    return corpus_of_rows(check_rows(estimator, x, reset=reset), groups)
+
+
+def corpus_of_rows(x, groups):
+    """`Corpus` of rows that were checked, and of the ids of their documents."""
     ids, _, document_of_row = check_groups(groups, len(x), "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "sklearn_bnp"
 
 # Height of each part; what is in none of these folders is the public face, at the top.
-HEIGHTS = {"_kernels": 0, "observation": 1, "allocation": 1, "proposals": 1, "core": 2}
+HEIGHTS = {"_kernels": 0, "observation": 1, "allocation": 1, "proposals": 1, "core": 2, "clumps": 2}
 PUBLIC = 3
 SEPARATE = {"observation", "allocation", "proposals"}
 LEAVES = {

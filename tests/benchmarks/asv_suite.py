@@ -14,7 +14,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+)
 from sklearn_bnp._kernels import _entropies, _forward_backward, _gaussian
 from sklearn_bnp._kernels import _responsibilities as kernel
 from sklearn_bnp._kernels._chain_entropies import coarse_entropies
@@ -216,6 +222,30 @@ class MemoryMap:
 
     def peakmem_fit(self, times_the_rows):
         fit(self.model, self.X)
+
+
+class BoundedMemory:
+    """A stream of documents in epochs, kept in bounded memory."""
+
+    params = ([5_000, 50_000],)
+    param_names = ("memory_bound",)
+    timeout = 300
+    n_rows = 10_000
+
+    def setup(self, memory_bound):
+        rng = np.random.default_rng(0)
+        means = 4.0 * rng.standard_normal((10, 5))
+        labels = rng.integers(10, size=self.n_rows)
+        self.X = means[labels] + rng.standard_normal((self.n_rows, 5))
+        self.groups = np.sort(rng.integers(20, size=self.n_rows))
+        self.model = MemoryBoundedTopicVB(memory_bound)
+
+    def time_fit(self, memory_bound):
+        for first in range(4):
+            self.model.partial_fit(self.X[first::4], groups=self.groups[first::4])
+
+    def peakmem_fit(self, memory_bound):
+        self.time_fit(memory_bound)
 
 
 class Predict:

@@ -1,0 +1,241 @@
+"""What a model in bounded memory says of new rows and documents.
+
+Design note. With ``groups``, a document's shares of the topics are inferred from its rows, as for
+`HDPTopicVB`. Without, nothing is known of a row's document: topics weigh as in all that was seen, and each
+row stands alone.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import threads
+from ._completion import hidden_entries, keys_of_content, mean_of_tokens
+from ._corpus import corpus_of_rows, subset
+from ._predictor import in_range
+from ._validation import check_rows
+from .clumps.retrieval import retrieval_scores
+from .core.corpus import Settings
+from .core.local import blas_on_one_thread
+
+# Numbers of responsibilities at a time.
+_BLOCK_NUMBERS = 4_000_000
+# Share of a document's rows that `score` predicts from the others.
+_HELDOUT = 0.2
+_SETTINGS = Settings(
+    warm=False, cold=True, max_iter=100, tol=0.05, n_restarts=5, n_nonzero=None, n_threads=1
+)
+
+
+class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Inference under fitted topics; the estimator derives from it and brings `fit`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _checked(self, X, groups, alone):
+        """`Corpus`; without groups all rows are one document, or each its own if ``alone``."""
+        check_is_fitted(self)
+        x = check_rows(self, X, reset=False)
+        if groups is None:
+            groups = np.arange(len(x)) if alone else np.zeros(len(x), dtype=int)
+        return corpus_of_rows(x, groups)
+
+    def _steps(self, documents):
+        """`DocumentStep` of documents, block by block."""
+        settings = _SETTINGS._replace(n_threads=threads(self.n_jobs))
+        size = max(1, _BLOCK_NUMBERS // self.n_components_)
+        for first, last in pairwise(documents.cuts(size)):
+            with blas_on_one_thread():
+                docs = documents.documents(first, last, self._prepared)
+                yield self._likelihood.document_step(
+                    self._coef, docs, self.doc_topic_prior_, settings, want_resp=True
+                )
+
+    def _prepared(self, x):
+        return in_range(self._likelihood.prepare, x)
+
+    def _alone(self, x):
+        """Responsibilities of rows of no known document, block by block."""
+        coef = self._coef.copy()
+        coef[:, -1] += np.log(self.topic_probs_)
+        for lo in range(0, len(x), 4096):
+            with blas_on_one_thread():
+                yield self._likelihood.local_step(
+                    coef, self._prepared(x[lo : lo + 4096]), None, None, None, None,
+                    n_threads=threads(self.n_jobs),
+                )  # fmt: skip
+
+    def predict_proba(self, X, groups=None):
+        """Responsibility of each topic for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X. If None, topics weigh ``topic_probs_`` for every row.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_samples, n_topics)
+            Rows sum to 1.
+        """
+        corpus = self._checked(X, groups, alone=True)
+        if groups is None:
+            return np.concatenate(list(self._alone(corpus.documents.x)))
+        resp = [step.resp for step in self._steps(corpus.documents)]
+        return corpus.in_order_of_rows(np.concatenate(resp))
+
+    def predict(self, X, groups=None):
+        """Topic with the greatest responsibility for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X. If None, topics weigh ``topic_probs_`` for every row.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            From 0, the heaviest topic, to ``n_components_ - 1``.
+        """
+        corpus = self._checked(X, groups, alone=True)
+        if groups is None:
+            return np.concatenate([r.argmax(axis=1) for r in self._alone(corpus.documents.x)])
+        labels = [step.resp.argmax(axis=1) for step in self._steps(corpus.documents)]
+        return corpus.in_order_of_rows(np.concatenate(labels))
+
+    def _shares(self, documents):
+        counts = np.concatenate([step.counts for step in self._steps(documents)])
+        shares = counts + self.doc_topic_prior_
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def transform(self, X, groups=None):
+        """Topic distribution of documents.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X. If None, each row is a document of its own.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
+            Expected shares of the topics in the document of each row of X; they sum to 1.
+        """
+        corpus = self._checked(X, groups, alone=True)
+        if groups is None:
+            shares = np.concatenate(list(self._alone(corpus.documents.x))) + self.doc_topic_prior_
+            shares /= shares.sum(axis=1, keepdims=True)
+        else:
+            shares = self._shares(corpus.documents)[corpus.document_of_row]
+        dtype = np.float32 if corpus.dtype == np.float32 else np.float64
+        return shares.astype(dtype, copy=False)
+
+    def fit_transform(self, X, y=None, groups=None):
+        """Fit to X and return the topic distribution of its documents.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X; for `fit` all rows are one if None, for `transform` each.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_topics)
+            As from `transform`.
+        """
+        return self.fit(X, groups=groups).transform(X, groups=groups)
+
+    def score(self, X, y=None, groups=None):
+        """Mean log predictive density of rows, in nats; higher is better.
+
+        With ``groups``, a fifth of each document's rows is predicted, given the others; which they are
+        depends on the document alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X. If None, every row is predicted from ``topic_probs_``.
+
+        Returns
+        -------
+        score : float
+            Mean over the rows that are predicted.
+        """
+        documents = self._checked(X, groups, alone=True).documents
+        if groups is None:
+            weights = np.broadcast_to(self.topic_probs_, (documents.n_entries, self.n_components_))
+            return float(np.mean(self._log_density(documents.x, weights)))
+        hidden = hidden_entries(documents, keys_of_content(documents), _HELDOUT)
+        shares = self._shares(subset(documents, ~hidden))
+        part = subset(documents, hidden)
+        owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
+        return mean_of_tokens(self._log_density(part.x, shares[owner]), np.ones(len(part.x)))
+
+    def _log_density(self, x, weights):
+        """Log predictive density (n,) of rows whose topics have these weights (n, K)."""
+        out, likelihood = np.empty(len(x)), self._likelihood
+        size = max(1, _BLOCK_NUMBERS // self.n_components_)
+        for lo in range(0, len(x), size):
+            rows = slice(lo, lo + size)
+            z = likelihood.prepare(x[rows])
+            each = likelihood.log_predictive(self._topics.prior, self._statistics, z)
+            out[rows] = logsumexp(each + np.log(weights[rows]), axis=1)
+            out[rows] += likelihood.log_base(x[rows])
+        return out
+
+    def similarity(self, X, groups=None):
+        """How well each document that was learned from explains new ones: the retrieval score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of new documents.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X; all rows are one document if None.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_documents, n_training_documents)
+            A row for each new document, in the order of the sorted ids in ``groups``; a column for each
+            document learned from, in the order in which epochs brought them, and in an epoch
+            in the order of their sorted ids. In nats; greater is more similar. Documents that
+            were joined in a group share its score.
+
+        References
+        ----------
+        Gomes, Welling and Perona (2008), (28).
+        """
+        documents = self._checked(X, groups, alone=False).documents
+        zeta = self._topics.counts / self._kept.sizes + self._topics.alpha[:, np.newaxis]
+        coef = self._likelihood.coefficients(self._topics.prior, self._topics.s)
+        scores = [
+            retrieval_scores(self._likelihood, coef, zeta, self._prepared(documents.x[lo:hi]))
+            for lo, hi in pairwise(documents.indptr)
+        ]
+        return np.array(scores)[:, self._kept.group_of_document]
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_

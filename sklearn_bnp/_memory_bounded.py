@@ -1,0 +1,380 @@
+"""Topic models that learn for as long as data come, in memory that is bounded."""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval
+
+from . import _base, _validation
+from ._bounded_predictor import BoundedPredictor
+from ._corpus import CountRows, corpus_of_rows
+from .clumps.epochs import BoundTooSmall, Limits, run_epoch
+from .clumps.state import Settings, nothing
+from .core.batches import ArraySource
+from .core.local import blas_on_one_thread
+
+_COUNT = Interval(Integral, 1, None, closed="left")
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+# Beyond any number of topics that a model could have.
+_NO_LIMIT = sys.maxsize
+
+
+class EpochRecord(NamedTuple):
+    """What an epoch did; an entry of ``history_``.
+
+    Attributes
+    ----------
+    epoch : int
+        From 1.
+    n_components : int
+        Topics after it.
+    free_energy : float
+        Bound after model building, before rows were joined.
+    kept_free_energy : float
+        Bound of what is left once they are.
+    n_clumps, n_singlets, n_document_groups : int
+        What is kept.
+    memory : int
+        Numbers kept, as the memory bound counts them.
+    memory_bytes : int
+        Bytes of the arrays that are kept.
+    n_splits, n_merges : int
+        Accepted.
+    seconds : float
+        Wall time.
+    """
+
+    epoch: int
+    n_components: int
+    free_energy: float
+    kept_free_energy: float
+    n_clumps: int
+    n_singlets: int
+    n_document_groups: int
+    memory: int
+    memory_bytes: int
+    n_splits: int
+    n_merges: int
+    seconds: float
+
+
+class MemoryBoundedTopicVB(BoundedPredictor):
+    """Topic model that learns from documents for ever in bounded memory.
+
+    Documents (images, recordings, sites) are groups of rows, and mix topics. They come in epochs. In
+    each, the model is built: variational updates, and splits and merges of topics. Then what is known
+    of the data is compressed: rows that topics will hardly tell apart become a *clump*, of which
+    only the summed statistics are kept, and the rows themselves are forgotten.
+
+    Parameters
+    ----------
+    memory_bound : int or None, default=100_000
+        Most numbers that may be kept between epochs: for each clump its statistics and its count of rows in
+        each document group, and for each row that is kept as it is its columns. A clump in d
+        columns has ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with diagonal ones and
+        ``d`` for counts. None keeps all rows: the batch algorithm.
+    target_points : float, default=None
+        How many rows the model is expected to see in its life. What is compressed is chosen as if there
+        were so many, all like those that were seen; ten times those seen if None.
+    target_documents : float, default=None
+        The same of documents.
+    max_document_groups : int, default=None
+        Most groups of documents with topic weights of their own; those most alike are joined. All
+        documents have their own if None: memory for counts then grows with them, and clumps get fewer.
+    observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "poisson"} or \
+            ObservationModel, default="gaussian"
+        The likelihood of rows.
+    doc_topic_prior_shape : float, default=1.0
+        Shape a >= 1 of the gamma prior of each topic's weight alpha_k, the parameter of the documents'
+        Dirichlet prior.
+    doc_topic_prior_rate : float, default=0.5
+        Rate b of the same.
+    max_components : int, default=None
+        Splits do not lead beyond this number of topics. A memory bound limits it too: each topic has a
+        clump at least.
+    documents_per_epoch : int, default=None
+        Documents that `fit` takes at a time, in the order of their sorted ids; all if None.
+        `partial_fit` always takes what it is given.
+    max_iter : int, default=100
+        Most updates in a row, until they are taken for converged.
+    tol : float, default=1e-5
+        Updates end, and splits and merges have to bring more, at this change of the bound relative to
+        its value (or to the number of rows, if that is greater).
+    n_jobs : int, default=None
+        Threads for the kernels. The result does not depend on it.
+    verbose : int, default=0
+        If 1, print a line an epoch on standard error.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of topics, which are sorted by decreasing weight.
+    topic_probs_ : ndarray of shape (`n_components_`,)
+        Mean of the documents' expected shares of the topics.
+    doc_topic_prior_ : ndarray of shape (`n_components_`,)
+        The learned weights alpha_k.
+    means_, covariances_, precisions_, precisions_cholesky_ : ndarray
+        As in `DPMixtureVB`; of other likelihoods, their own.
+    free_energy_ : float
+        The variational bound of all data seen, in nats, after the model building of the last epoch: a
+        lower bound of the log evidence given the learned weights alpha_k; higher is better.
+    n_clumps_, n_singlets_ : int
+        Clumps of several rows, and rows that are kept as they are.
+    n_document_groups_ : int
+        Groups of documents.
+    n_documents_ : int
+        Documents seen.
+    n_rows_ : int
+        Rows seen.
+    memory_ : int
+        Numbers kept, as ``memory_bound`` counts them.
+    memory_bytes_ : int
+        Bytes of all arrays that are kept of the data and of the topics.
+    history_ : list of EpochRecord
+        What each epoch did.
+    n_iter_ : int
+        Epochs.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of features seen during fit, if they were all strings.
+
+    References
+    ----------
+    R. Gomes, M. Welling and P. Perona, Memory bounded inference in topic models, ICML 2008.
+
+    N. Ueda, R. Nakano, Z. Ghahramani and G. Hinton, SMEM algorithm for mixture models, Neural
+    Computation 12, 2000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import MemoryBoundedTopicVB
+    >>> rng = np.random.default_rng(0)
+    >>> model = MemoryBoundedTopicVB(memory_bound=500)
+    >>> for _ in range(5):  # epochs of four documents with 100 rows each
+    ...     X = rng.normal(size=(400, 2)) + rng.choice([-9.0, 0.0, 9.0], size=(400, 1))
+    ...     model = model.partial_fit(X, groups=np.repeat(np.arange(4), 100))
+    >>> model.n_components_, model.n_rows_, model.memory_ <= 500
+    (3, 2000, True)
+    """
+
+    _parameter_constraints = {
+        "memory_bound": [_COUNT, None],
+        "target_points": [_POSITIVE, None],
+        "target_documents": [_POSITIVE, None],
+        "max_document_groups": [_COUNT, None],
+        "observation": "no_validation",  # our own message says more
+        "doc_topic_prior_shape": [Interval(Real, 1, None, closed="left")],
+        "doc_topic_prior_rate": [_POSITIVE],
+        "max_components": [_COUNT, None],
+        "documents_per_epoch": [_COUNT, None],
+        "max_iter": [_COUNT],
+        "tol": [_POSITIVE],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        memory_bound=100_000,
+        *,
+        target_points=None,
+        target_documents=None,
+        max_document_groups=None,
+        observation="gaussian",
+        doc_topic_prior_shape=1.0,
+        doc_topic_prior_rate=0.5,
+        max_components=None,
+        documents_per_epoch=None,
+        max_iter=100,
+        tol=1e-5,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.memory_bound = memory_bound
+        self.target_points = target_points
+        self.target_documents = target_documents
+        self.max_document_groups = max_document_groups
+        self.observation = observation
+        self.doc_topic_prior_shape = doc_topic_prior_shape
+        self.doc_topic_prior_rate = doc_topic_prior_rate
+        self.max_components = max_components
+        self.documents_per_epoch = documents_per_epoch
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` even if that is a name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : MemoryBoundedTopicVB
+            The estimator.
+        """
+        return super().set_params(**_base.set_observation(self, params))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def fit(self, X, y=None, *, groups=None):
+        """Learn topics and their number, and forget what was learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X; all rows are one document if None.
+
+        Returns
+        -------
+        self : MemoryBoundedTopicVB
+            The fitted estimator.
+        """
+        documents = self._documents(X, groups, reset=True)
+        self._begin(documents, streaming=False)
+        n = len(documents.indptr) - 1
+        step = n if self.documents_per_epoch is None else self.documents_per_epoch
+        for first, last in pairwise([*range(0, n, step), n]):
+            self._epoch(documents.part(None, first, last))
+        return self._publish()
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @_base.leaves_model_on_error
+    def partial_fit(self, X, y=None, *, groups=None):
+        """Learn from an epoch of new documents.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data. The first epoch gives the units and the default priors.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row of X; all rows are one document if None. Ids mean nothing beyond the
+            epoch, which holds whole documents: those of earlier epochs are others.
+
+        Returns
+        -------
+        self : MemoryBoundedTopicVB
+            The fitted estimator.
+        """
+        first = not hasattr(self, "_kept")
+        documents = self._documents(X, groups, reset=first)
+        if first:
+            self._begin(documents, streaming=True)
+        else:
+            self._validate_params()  # `_fit_context` leaves that to the first call
+            _validation.check_same_observation(self, "partial_fit")
+            documents = _validation.check_units(self._likelihood, documents)
+        self._epoch(documents)
+        return self._publish()
+
+    def _documents(self, X, groups, *, reset):
+        """`DocumentBatch` of checked rows."""
+        observation = _validation.checked(_validation.resolve_observation(self.observation))
+        _validation.check_explains_rows(observation)
+        x = _validation.check_rows(self, X, reset=reset)
+        groups = np.zeros(len(x), dtype=int) if groups is None else groups
+        return corpus_of_rows(x, groups).documents
+
+    def _begin(self, documents, *, streaming):
+        """An empty model in the units of these documents."""
+        observation = clone(_validation.resolve_observation(self.observation))
+        source = ArraySource(documents.x, None)
+        likelihood = _base.bind_likelihood(observation, source, streaming=streaming)
+        if likelihood.words:
+            likelihood = CountRows(likelihood.prior, likelihood.n_tokens)
+        self._observation, self._likelihood = observation, likelihood
+        dtype = likelihood.prepare(documents.x[:1]).dtype
+        self._kept, self._topics, self.history_ = nothing(likelihood, dtype), None, []
+
+    def _epoch(self, documents):
+        """Learn from an epoch, and note what it did."""
+        start = time.perf_counter()
+        most = _NO_LIMIT if self.max_components is None else self.max_components
+        settings = Settings(
+            self._likelihood, self.doc_topic_prior_shape, self.doc_topic_prior_rate, self.tol,
+            self.max_iter, most, _base.threads(self.n_jobs),
+        )  # fmt: skip
+        limits = Limits(
+            self.memory_bound, self.target_points, self.target_documents, self.max_document_groups
+        )
+        z = self._likelihood.prepare(np.asarray(documents.x))
+        try:
+            with blas_on_one_thread():
+                epoch = run_epoch(settings, limits, self._kept, self._topics, z, documents.indptr)
+        except BoundTooSmall as error:
+            raise ValueError(self._least_bound(error)) from error
+        self._kept, self._topics = epoch.kept, epoch.topics
+        kept, topics = epoch.kept, epoch.topics
+        held = (topics.s, topics.counts, topics.entropy, topics.alpha)
+        record = EpochRecord(
+            len(self.history_) + 1, len(topics.s), topics.bound, epoch.kept_bound, len(kept.s),
+            len(kept.z), len(kept.sizes), kept.n_numbers,
+            kept.n_bytes + sum(array.nbytes for array in held), epoch.n_splits, epoch.n_merges,
+            time.perf_counter() - start,
+        )  # fmt: skip
+        self.history_ = [*self.history_, record]
+        if self.verbose:
+            print(
+                f"MemoryBoundedTopicVB: epoch {record.epoch} K={record.n_components} bound "
+                f"{record.free_energy:.1f} clumps {record.n_clumps} memory {record.memory} "
+                f"{record.seconds:.1f} s",
+                file=sys.stderr,
+            )
+
+    def _least_bound(self, error):
+        topics = "1 topic" if error.n_topics == 1 else f"{error.n_topics} topics"
+        groups = "1 group" if error.n_groups == 1 else f"{error.n_groups} groups"
+        return (
+            f"memory_bound={self.memory_bound} is too small for this epoch: {topics} with a clump each, "
+            f"which has statistics and a count for {groups} of documents, need "
+            f"memory_bound={error.least} at least. Raise it, or have fewer groups by "
+            "max_document_groups."
+        )
+
+    def _publish(self):
+        """Set the fitted attributes."""
+        kept, topics, likelihood = self._kept, self._topics, self._likelihood
+        zeta = topics.counts / kept.sizes + topics.alpha[:, np.newaxis]
+        weights = (zeta / zeta.sum(axis=0)) @ kept.sizes / kept.sizes.sum()
+        order = np.lexsort((-topics.s[:, -1], -weights))
+        s, record = topics.s[order], self.history_[-1]
+        attributes = {
+            **likelihood.attributes(topics.prior, s),
+            "_statistics": s,
+            "_coef": likelihood.coefficients(topics.prior, s),
+            "topic_probs_": weights[order],
+            "doc_topic_prior_": topics.alpha[order],
+            "n_components_": len(s),
+            "free_energy_": topics.bound,
+            "n_clumps_": record.n_clumps,
+            "n_singlets_": record.n_singlets,
+            "n_document_groups_": record.n_document_groups,
+            "n_documents_": len(kept.group_of_document),
+            "n_rows_": round(float(s[:, -1].sum())),
+            "memory_": record.memory,
+            "memory_bytes_": record.memory_bytes,
+            "n_iter_": record.epoch,
+        }
+        for name in set(getattr(self, "_published", ())).difference(attributes):
+            delattr(self, name)
+        vars(self).update(attributes, _published=tuple(attributes))
+        return self

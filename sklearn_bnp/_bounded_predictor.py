@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens
-from ._corpus import corpus_of_rows, subset
+from ._corpus import corpus_of_rows
 from ._predictor import in_range
 from ._validation import check_rows
 from .clumps.retrieval import retrieval_scores
@@ -188,8 +188,8 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             weights = np.broadcast_to(self.topic_probs_, (documents.n_entries, self.n_components_))
             return float(np.mean(self._log_density(documents.x, weights)))
         hidden = hidden_entries(documents, keys_of_content(documents), _HELDOUT)
-        shares = self._shares(subset(documents, ~hidden))
-        part = subset(documents, hidden)
+        shares = self._shares(documents.restricted(~hidden))
+        part = documents.restricted(hidden)
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         return mean_of_tokens(self._log_density(part.x, shares[owner]), np.ones(len(part.x)))
 

@@ -98,9 +98,9 @@ def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters)
 
 def features_of(likelihood, z):
     """s(x) of prepared rows, from the twin."""
-    if likelihood.holes:  # of the rows that test_missing.py checks
-        return mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
     blocks = getattr(likelihood, "blocks", None)
+    if blocks is None and likelihood.holes:  # of the rows that test_missing.py checks
+        return mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
     if blocks is None:
         return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
     edges = np.cumsum([block.likelihood.n_features for block in blocks])[:-1]

@@ -17,8 +17,9 @@ from tests.reference import completion, partitions
 from tests.reference.allocations import DirichletProcess
 from tests.reference.families import NormalWishart
 
-from .families import clouds, flat_clouds, log_volume, with_holes
+from .families import log_volume
 from .harness import one_hot, quiet_fit, random_resp
+from .rows import clouds, flat_clouds, with_holes
 from .test_monotone import assert_rises
 
 

@@ -8,7 +8,7 @@ from sklearn_bnp import DPMixtureVB, GaussianObservation
 from sklearn_bnp.core.resolution import recording_steps
 from tests.estimators import blobs
 
-from .families import clouds
+from .rows import clouds
 
 STEP = np.array([0.1, 1.0, 0.0])
 

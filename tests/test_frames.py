@@ -89,9 +89,9 @@ def test_frames_are_arrays_with_names(frames, blocks):
     frame, X = frames.DataFrame(table()), numbers()
     expected = mixture(BY_NUMBER).fit(X)
     model = mixture(blocks).fit(frame)
-    assert model.lower_bound_ == expected.lower_bound_
-    assert_array_equal(model.predict(frame), expected.predict(X))
     # arrays whose columns lie otherwise in memory may be summed in another order
+    assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12)
+    assert_array_equal(model.predict(frame), expected.predict(X))
     assert_allclose(model.score_samples(frame), expected.score_samples(X), rtol=1e-12)
     assert model.feature_names_in_.tolist() == list(frame.columns)
     assert model.categories_.keys() == {"kind"}
@@ -105,7 +105,8 @@ def test_column_selectors():
     numeric = make_column_selector(dtype_include="float")
     blocks = [("size", "gaussian", numeric), ("kind", "categorical", make_column_selector("kind"))]
     model = mixture(blocks).fit(pandas.DataFrame(table()))
-    assert model.lower_bound_ == mixture(BY_NUMBER).fit(numbers()).lower_bound_
+    expected = mixture(BY_NUMBER).fit(numbers())
+    assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12)
     assert clone(model).fit(pandas.DataFrame(table())).n_components_ == 3
 
 
@@ -131,7 +132,8 @@ def test_frames_of_numbers_are_left_alone(frames):
     frame = frames.DataFrame({name: columns[name] for name in ("width", "height")})
     model = DPMixtureVB(random_state=0).fit(frame)
     X = numbers()[:, [1, 3]]
-    assert model.lower_bound_ == DPMixtureVB(random_state=0).fit(X).lower_bound_
+    expected = DPMixtureVB(random_state=0).fit(X)
+    assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12)
     assert not hasattr(model, "_reading")
 
 

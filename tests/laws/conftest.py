@@ -2,12 +2,17 @@
 
 import pytest
 
-from .families import ALLOCATIONS, FAMILIES
+from .families import ALLOCATIONS, FAMILIES, LEADING_FAMILIES
 from .topic_kinds import KINDS, PRIORS
 
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
 def family(request):
+    return request.param
+
+
+@pytest.fixture(params=LEADING_FAMILIES)
+def leading_family(request):
     return request.param
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from scipy.linalg import block_diag
 
 from sklearn_bnp.observation import (
@@ -265,6 +266,18 @@ _HOLED = {
     "bernoulli-prior": 12, "poisson": 6, "shared-variance": 3, "fixed-variance": 3,
 }  # fmt: skip
 FAMILIES += [holes(family, _HOLED[family.name]) for family in FAMILIES if family.name in _HOLED]
+
+
+# The others differ from one of these by parameters or by rows alone: long laws run on them if slow
+# tests do.
+_LEADING = {
+    "full", "diag", "spherical-zero-mean", "full-rounded", "bernoulli", "multinomial", "autoregressive",
+    "poisson", "categorical", "columns", "shared-variance", "spherical-holes", "poisson-holes",
+}  # fmt: skip
+LEADING_FAMILIES = [
+    pytest.param(f, marks=() if f.name in _LEADING else (pytest.mark.slow,), id=f.name)
+    for f in FAMILIES
+]
 
 
 # ---------------------------------------------------------------------- allocations

@@ -54,12 +54,12 @@ SEARCHES = [
 
 
 @pytest.mark.parametrize("n_components, birth, allocation", SEARCHES)
-def test_every_lap_with_proposals(family, n_components, birth, allocation):
+def test_every_lap_with_proposals(leading_family, n_components, birth, allocation):
     """From one component and from too many, over several batches."""
     rng = np.random.default_rng(2)
-    X, _ = family.rows(rng, 240)
+    X, _ = leading_family.rows(rng, 240)
     model = estimator(
-        family, allocation, n_components=n_components, n_batches=3, random_state=0,
+        leading_family, allocation, n_components=n_components, n_batches=3, random_state=0,
         proposals=(Birth(strategy=birth), "merge", "delete"),
     )  # fmt: skip
     fitted = quiet_fit(model, X)
@@ -70,13 +70,13 @@ def test_every_lap_with_proposals(family, n_components, birth, allocation):
 
 
 @pytest.mark.parametrize("n_components, birth, allocation", SEARCHES[:4])
-def test_every_verdict_raises_the_objective(family, n_components, birth, allocation):
+def test_every_verdict_raises_the_objective(leading_family, n_components, birth, allocation):
     """Strictly, and by what the totals before and after say."""
     rng = np.random.default_rng(3)
-    X, _ = family.rows(rng, 180)
+    X, _ = leading_family.rows(rng, 180)
     resp = random_resp(rng, 180, n_components)
     learner, source = learner_for(
-        family, X, resp=resp, n_batches=3, allocation=allocation,
+        leading_family, X, resp=resp, n_batches=3, allocation=allocation,
         proposals=[Birth(strategy=birth), Merge(), Delete()],
     )  # fmt: skip
     shadow = Shadow(learner)
@@ -85,11 +85,11 @@ def test_every_verdict_raises_the_objective(family, n_components, birth, allocat
     assert min(shadow.gains) > 0
 
 
-def test_lap_says_what_it_did(family):
+def test_lap_says_what_it_did(leading_family):
     """history_ counts components and proposals as they were."""
     rng = np.random.default_rng(4)
-    X, _ = family.rows(rng, 300)
-    fitted = quiet_fit(estimator(family, n_components=6, n_batches=2, random_state=1), X)
+    X, _ = leading_family.rows(rng, 300)
+    fitted = quiet_fit(estimator(leading_family, n_components=6, n_batches=2, random_state=1), X)
     for lap in fitted.history_:
         assert all(0 <= lap.accepted[kind] <= lap.tried[kind] for kind in lap.accepted)
         assert set(lap.accepted) <= {"birth", "merge", "delete"}

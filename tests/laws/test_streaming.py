@@ -56,8 +56,8 @@ class Stream:
 
 
 @pytest.mark.parametrize("birth", ["split", "adopt"])
-def test_objective_of_a_stream_is_a_bound(family, birth):
-    stream = Stream(family, birth=birth)
+def test_objective_of_a_stream_is_a_bound(leading_family, birth):
+    stream = Stream(leading_family, birth=birth)
     for i in VISITS:
         stream.visit(i)
         if birth == "adopt" and stream.learner.lap_under_way:
@@ -73,18 +73,18 @@ def test_objective_of_a_stream_is_a_bound(family, birth):
         assert len(stream.learner.totals.uids) > 1
 
 
-def test_whole_laps_make_the_bound_exact(family):
+def test_whole_laps_make_the_bound_exact(leading_family):
     """Every batch was visited since its last bound, so nothing is unknown any more."""
-    stream = Stream(family)
+    stream = Stream(leading_family)
     for i in [*range(4), *range(4)]:
         stream.visit(i)
     exact = stream.assert_bounded()
     assert_allclose(stream.learner.lower_bound, exact, rtol=1e-9, atol=1e-6)
 
 
-def test_old_batches_only_raise_the_objective(family):
+def test_old_batches_only_raise_the_objective(leading_family):
     """Laps over batches in memory are memoized inference, with proposals and with bounds."""
-    stream = Stream(family, seed=2)
+    stream = Stream(leading_family, seed=2)
     for i in range(4):
         stream.visit(i)
     values = [stream.learner.lower_bound]
@@ -95,9 +95,9 @@ def test_old_batches_only_raise_the_objective(family):
     assert values[-1] > values[0]
 
 
-def test_stream_without_memory(family):
+def test_stream_without_memory(leading_family):
     """Totals of all rows ever seen, none twice; the objective stays a bound."""
-    stream = Stream(family, seed=3)
+    stream = Stream(leading_family, seed=3)
     for i in range(4):
         stream.visit(i, memoize=False)
         stream.assert_bounded()
@@ -106,11 +106,11 @@ def test_stream_without_memory(family):
     assert_allclose(n, stream.weight.sum(), rtol=1e-10)
 
 
-def test_batch_seen_again_replaces_what_it_left(family):
+def test_batch_seen_again_replaces_what_it_left(leading_family):
     """Through the estimator: the mass of the model is that of the rows, each once."""
     rng = np.random.default_rng(4)
-    X, _ = family.rows(rng, 180)
-    model = estimator(family, random_state=0)
+    X, _ = leading_family.rows(rng, 180)
+    model = estimator(leading_family, random_state=0)
     for part in [*np.split(X, 3), *np.split(X, 3)]:
         model.partial_fit(part)
         totals, inside = totals_of(model)
@@ -118,7 +118,7 @@ def test_batch_seen_again_replaces_what_it_left(family):
     assert_allclose(totals.n.sum(), 180.0, rtol=1e-12)
     assert_allclose(sum(model.elbo_terms_.values()), model.lower_bound_, rtol=1e-12)
     features_sum = totals.s.sum(axis=0)
-    fresh = estimator(family, random_state=0)
+    fresh = estimator(leading_family, random_state=0)
     fresh.partial_fit(X[:60], batch_id="a").partial_fit(X[60:], batch_id="b")
     assert_allclose(totals_of(fresh)[0].s.sum(axis=0), features_sum, rtol=1e-9, atol=1e-7)
 
@@ -147,21 +147,25 @@ def test_attributes_are_those_of_the_memory(birth):
     assert (on_trial > 0) == (birth == "adopt")
 
 
-def test_name_of_a_batch_is_its_content_unless_given(family):
+def test_name_of_a_batch_is_its_content_unless_given(leading_family):
     """The same rows twice count once by default, and twice under two names."""
     rng = np.random.default_rng(5)
-    X, _ = family.rows(rng, 60)
-    once = estimator(family, random_state=0).partial_fit(X).partial_fit(X.copy())
+    X, _ = leading_family.rows(rng, 60)
+    once = estimator(leading_family, random_state=0).partial_fit(X).partial_fit(X.copy())
     assert_allclose(totals_of(once)[0].n.sum(), 60.0, rtol=1e-12)
-    twice = estimator(family, random_state=0).partial_fit(X, batch_id=1).partial_fit(X, batch_id=2)
+    twice = (
+        estimator(leading_family, random_state=0)
+        .partial_fit(X, batch_id=1)
+        .partial_fit(X, batch_id=2)
+    )
     assert_allclose(totals_of(twice)[0].n.sum(), 120.0, rtol=1e-12)
 
 
-def test_fit_goes_on_as_a_stream(family):
+def test_fit_goes_on_as_a_stream(leading_family):
     """After `fit`, new batches add to its data, with or without a memory of them."""
     rng = np.random.default_rng(6)
-    X, _ = family.rows(rng, 150)
+    X, _ = leading_family.rows(rng, 150)
     for memoize in (True, False):
-        model = estimator(family, random_state=0, memoize=memoize, max_iter=5)
+        model = estimator(leading_family, random_state=0, memoize=memoize, max_iter=5)
         quiet_fit(model, X[:100]).partial_fit(X[100:125]).partial_fit(X[125:])
         assert_allclose(totals_of(model)[0].n.sum(), 150.0, rtol=1e-10)

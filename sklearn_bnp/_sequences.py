@@ -89,15 +89,21 @@ def check_sequences(
         else:
             n = np.array([len(rows)]) if lengths is None else _check_lengths(lengths, len(rows))
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
+    _check_number(found.n_rows, min_rows)
     _check_lags(found.batch.indptr, observation)
     if sample_weight is not None:
         found = _weighted(found, _weight_of_sequences(found, sample_weight, lengths))
-    if found.n_rows < min_rows:
-        raise ValueError(
-            f"Found array with {found.n_rows} sample(s) (n_samples={found.n_rows}) while a minimum of "
-            f"{min_rows} is required: give longer sequences, or more of them."
-        )
+        _check_number(found.n_rows, min_rows)
     return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def _check_number(n_rows, min_rows):
+    """Raise if there are fewer rows than it takes."""
+    if n_rows < min_rows:
+        raise ValueError(
+            f"Found array with {n_rows} sample(s) (n_samples={n_rows}) while a minimum of {min_rows} is "
+            "required: give longer sequences, or more of them."
+        )
 
 
 def _weight_of_sequences(found, sample_weight, lengths):

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from .._kernels._holes import complete_rows, hole_sums, hole_table
 from .holes import entry_constants, log_base_of_seen
@@ -238,9 +239,34 @@ class HoledFullGaussian(TableLikelihood):
         rows, out = patterns_of(z), np.zeros((len(z), len(s)))
         if len(rows.whole):
             out[rows.whole] = self.complete.log_predictive(prior, own, z[rows.whole]) - self.others
-        for hole, lo, hi in zip(rows.hole, rows.starts[:-1], rows.starts[1:], strict=True):
-            some, seen = rows.order[lo:hi], np.flatnonzero(hole == 0)
-            x = z[np.ix_(some, seen)].astype(float)
-            out[some] = self.complete.log_predictive_of(prior, own, x, seen)
-            out[some] += self.constants.each[seen].sum()
+        if len(rows.order):
+            out[rows.order] = self._log_student(prior, own, _doubles(z, rows.order), rows)
         return out
+
+    def _log_student(self, prior, s, z, rows):
+        """The same of rows (n, D) with holes, sorted by pattern.
+
+        With ``A = inv(B)``, integrating ``exp(-(x - m)' A (x - m) / 2)`` over what is missing leaves the
+        distance under the block of B that is seen, whose determinant is ``|B| |A_mm|``.
+        """
+        D, (K, G) = self.n_features, (len(s), len(rows.hole))
+        b, mean = self.complete.shape.scatter(prior, s, self.ridge)
+        a, log_det = self.complete.shape.invert(b)
+        mean = np.zeros((K, D)) if mean is None else mean
+        at_mean = np.einsum("kij,kj->ki", a, mean)
+        table, of_pattern = np.empty((len(z), K)), np.empty((G, K))
+        nothing, none = np.zeros((K, D)), np.zeros(K)
+        constant = -0.5 * np.einsum("kd,kd->k", mean, at_mean)
+        hole_table(z, rows.starts, rows.hole, a, at_mean, constant, nothing, table)
+        hole_table(
+            np.zeros((G, D)), np.arange(G + 1), rows.hole, a, nothing, none, nothing, of_pattern
+        )
+        of_row = np.repeat(of_pattern, np.diff(rows.starts), axis=0)  # -log|A_mm| / 2
+        square = 2.0 * np.maximum(of_row - table, 0.0)
+        seen = ~np.isnan(z)
+        n = seen.sum(axis=1, keepdims=True)
+        dof, kappa = prior.nu + s[:, -1] - D + 1.0, prior.kappa + s[:, -1]
+        shrink = kappa / (kappa + 1.0) if self.complete.linear else np.ones(K)
+        out = gammaln(0.5 * (dof + n)) - gammaln(0.5 * dof) + 0.5 * n * np.log(shrink / np.pi)
+        out += of_row - 0.5 * log_det - 0.5 * (dof + n) * np.log1p(shrink * square)
+        return out + (seen @ self.constants.each)[:, np.newaxis]

@@ -27,7 +27,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import Likelihood, ObservationModel
-from .covariance_shapes import SHAPES, FullShape
+from .covariance_shapes import SHAPES
 from .gaussian_holes import holed
 from .units import find_units
 
@@ -329,17 +329,6 @@ class GaussianLikelihood(Likelihood):
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
         z = z.astype(np.float64, copy=False)
         return self.shape.log_student(z, b, mean, shrink, nu) + self.units.log_density_constant
-
-    def log_predictive_of(self, prior, s, z, columns):
-        """The same of some ``columns`` of rows, given as (n, o), but for constants of units."""
-        b, mean = self._scatter(prior, s)
-        b = np.triu(b) + np.triu(b, 1).transpose(0, 2, 1)
-        kappa, dof = prior.kappa + s[:, -1], prior.nu + s[:, -1] - self.n_features + 1.0
-        shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
-        part = np.ascontiguousarray(b[np.ix_(range(len(b)), columns, columns)])
-        nu = dof + len(columns) - 1.0  # a Wishart matrix's block has fewer degrees of freedom
-        mean = None if mean is None else np.ascontiguousarray(mean[:, columns])
-        return FullShape(len(columns)).log_student(z, part, mean, shrink, nu)
 
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)

@@ -24,6 +24,8 @@ from sklearn_bnp import (
 from sklearn_bnp._kernels import _entropies, _forward_backward, _gaussian
 from sklearn_bnp._kernels import _responsibilities as kernel
 from sklearn_bnp._kernels._chain_entropies import coarse_entropies
+from sklearn_bnp.core.batches import Batch, column_moments
+from sklearn_bnp.core.local import local_pass
 
 from .chains import toy
 from .corpora import lda
@@ -42,6 +44,31 @@ def fit(model, X):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X)
+
+
+class Holes:
+    """A pass over rows of which a fifth of the entries are missing, or none, and their densities."""
+
+    params = (["full", "diag"], [0.0, 0.2])
+    param_names = ("covariance_type", "missing")
+    n_rows, n_components = 2000, 10
+
+    def setup(self, covariance_type, missing):
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((self.n_rows, 10))
+        x[rng.random(x.shape) < missing] = np.nan
+        self.batch, K = Batch("all", x), self.n_components
+        moments = column_moments([self.batch], covariance=True)
+        self.likelihood = likelihood = GaussianObservation(covariance_type).bind(moments)
+        self.s, self.z = np.empty((K, likelihood.n_statistics)), likelihood.prepare(x)
+        likelihood.summarise(self.z, rng.dirichlet(np.ones(K), size=self.n_rows), self.s)
+        self.coef = likelihood.coefficients(likelihood.prior, self.s)
+
+    def time_pass(self, covariance_type, missing):
+        local_pass(self.batch, self.likelihood, self.coef, np.arange(self.n_components))
+
+    def time_densities(self, covariance_type, missing):
+        self.likelihood.log_predictive(self.likelihood.prior, self.s, self.z)
 
 
 class LocalStep:

@@ -87,6 +87,45 @@ def test_an_estimated_split_raises_the_bound(family):
     assert converge(own, found.apply(topics), items).bound > topics.bound
 
 
+def with_labels(topics, items, likelihood, labels):
+    """Topics of rows with given labels."""
+    resp = np.eye(labels.max() + 1)[labels]
+    return topics._replace(
+        s=resp.T @ rows_of_statistics(likelihood, items.z), counts=(items.shares.T @ resp).T,
+        entropy=np.zeros(resp.shape[1]), alpha=np.ones(resp.shape[1]),
+    )  # fmt: skip
+
+
+def test_swaps_make_room():
+    # two of three topics for one cluster, and one for the two others: no split may help, nor any merge
+    likelihood, items = epoch_items(ROW_FAMILIES[0], n=600)
+    own = settings(likelihood, max_topics=3)
+    good = build(own, first_topics(own, items), items)
+    assert len(good.topics.s) == 3
+    half = items.z[:, 0] > np.median(items.z[good.labels == 0, 0])
+    labels = np.where(good.labels == 0, half, 2)
+    start = with_labels(good.topics, items, likelihood, labels)
+    trace = []
+    stuck = converge(own, start, items)
+    built = build(own, start, items, trace)
+    assert stuck.bound < good.topics.bound - 10.0
+    assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
+    assert built.n_splits == built.n_merges > 0
+    np.testing.assert_allclose(built.topics.bound, good.topics.bound, rtol=1e-4)
+
+
+def test_too_many_topics_are_joined(family):
+    likelihood, items = epoch_items(family)
+    own = settings(likelihood)
+    topics = build(own, first_topics(own, items), items).topics
+    assert len(topics.s) > 2
+    fewer = build(own._replace(max_topics=2), topics, items).topics
+    assert len(fewer.s) == 2
+    np.testing.assert_allclose(fewer.s.sum(axis=0), topics.s.sum(axis=0), rtol=1e-6, atol=1e-6)
+    one = build(own._replace(max_topics=1), topics, items).topics
+    np.testing.assert_allclose(one.bound, first_topics(own, items).bound, rtol=1e-2)
+
+
 # ---------------------------------------------------------------------- compression
 
 

@@ -22,7 +22,7 @@ from ._base import threads
 from ._kernels import _forward_backward as kernel
 from ._predictor import in_range
 from ._sequences import check_sequences, modelled, with_given_rows
-from ._validation import check_rows
+from ._validation import check_rows, takes_sparse
 from .core.chain_step import (
     LOG_FLOOR,
     LOW_MEMORY_ROWS,
@@ -31,6 +31,7 @@ from .core.chain_step import (
 )
 from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
+from .core.rows import at_hand, stacked
 from .core.sequences import PreparedRows, parts
 from .observation.lags import lagged
 
@@ -55,6 +56,11 @@ class Message(NamedTuple):
 
 class SequencePredictor(DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self.observation)
+        return tags
 
     def _sequences(self, X, lengths, groups):
         check_is_fitted(self)
@@ -185,15 +191,15 @@ class SequencePredictor(DensityMixin, BaseEstimator):
             For the next call.
         """
         check_is_fitted(self)
-        X = np.asarray(X)
+        X = at_hand(X)
         X = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
         lags, likelihood, params = self._observation.lags, self._model.likelihood, self._params
         message = Message(None, X[:0]) if message is None else self._checked(message)
-        rows = np.concatenate([message.rows, X])
-        new = Message(message.proba, rows[max(0, len(rows) - lags) :])
-        if len(rows) <= lags:
+        rows = stacked([message.rows, X])
+        new = Message(message.proba, rows[max(0, rows.shape[0] - lags) :])
+        if rows.shape[0] <= lags:
             return self.startprob_.copy(), new
-        x, indptr = lagged(rows, np.array([0, len(rows)]), lags)
+        x, indptr = lagged(rows, np.array([0, rows.shape[0]]), lags)
         weights = np.exp(params.log_rows)
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():

@@ -259,7 +259,7 @@ class DPMixtureVB(MixturePredictor):
         best = None
         with blas_on_one_thread():
             resp = _base.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, _base.number_of_batches(self, len(X)), resp)
+            source = ArraySource(X, weight, _base.number_of_batches(self, X.shape[0]), resp)
             model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
             for _ in range(self.n_init):
                 learner = self._fit_once(_base.make_learner(self, model, rng), source)

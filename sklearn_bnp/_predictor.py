@@ -16,8 +16,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
-from ._validation import check_rows
+from ._validation import check_rows, takes_sparse
 from .core.local import blas_on_one_thread
+from .core.rows import block_rows
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
@@ -33,6 +34,7 @@ class MixturePredictor(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
     def _blocks(self, X, n_rows):
@@ -40,7 +42,8 @@ class MixturePredictor(
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         prepare = self._model.likelihood.prepare
-        blocks = (X[start : start + n_rows] for start in range(0, len(X), n_rows))
+        n, n_rows = X.shape[0], block_rows(X, n_rows)
+        blocks = (X[start : start + n_rows] for start in range(0, n, n_rows))
         return ((x, in_range(prepare, x)) for x in blocks)
 
     def _responsibilities(self, X):

@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from ._validation import check_groups, check_rows, real_numbers
+from ._validation import check_groups, check_rows, real_numbers, require_sparse_family
+from .core.rows import at_hand, stacked
 from .core.sequences import SequenceBatch
 from .observation.lags import lagged
 
@@ -42,7 +43,7 @@ class Sequences(NamedTuple):
     @property
     def n_rows(self):
         """Rows, modelled or given."""
-        return len(self.batch.x)
+        return self.batch.x.shape[0]
 
     def as_given(self, values):
         """One value for each row, in the order of X; if X is a list, a list of arrays."""
@@ -73,7 +74,8 @@ def check_sequences(estimator, x, lengths, groups, observation, *, reset, min_ro
         if groups is not None:
             found = _of_groups(rows, groups)
         else:
-            n = np.array([len(rows)]) if lengths is None else _check_lengths(lengths, len(rows))
+            n_rows = rows.shape[0]
+            n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
     if found.n_rows < min_rows:
         raise ValueError(
@@ -137,8 +139,8 @@ def _of_list(estimator, x, lengths, groups, reset):
     for i, item in enumerate(x):  # numbers and names of columns
         whole = item if hasattr(item, "columns") else parts[i]
         validate_data(estimator, whole, reset=reset and i == 0, skip_check_array=True)
-    rows = real_numbers(np.concatenate(parts), check_small=reset)
-    indptr = _edges([len(part) for part in parts])
+    rows = real_numbers(stacked(parts), check_small=reset)
+    indptr = _edges([part.shape[0] for part in parts])
     return Sequences(SequenceBatch("all", rows, indptr), listed=True)
 
 
@@ -152,10 +154,12 @@ def _check_sequence(estimator, item, i):
         )
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
+    require_sparse_family(item, estimator.observation)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         return check_array(
-            item, dtype="numeric", order=None, input_name=f"X[{i}]", estimator=estimator
-        )
+            item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
+            input_name=f"X[{i}]", estimator=estimator,
+        )  # fmt: skip
 
 
 def _shape(item):
@@ -189,7 +193,7 @@ def _check_lengths(lengths, n_rows):
 
 def _of_groups(x, groups):
     """Sequences by the ids of rows, in the order in which ids first appear."""
-    _, first, number = check_groups(groups, len(x), "sequence")
+    _, first, number = check_groups(groups, x.shape[0], "sequence")
     place = np.empty(len(first), dtype=np.intp)
     place[np.argsort(first)] = np.arange(len(first))
     sequence_of_row = place[number]
@@ -217,7 +221,7 @@ def _check_lags(indptr, observation):
 
 def modelled(batch):
     """Rows as the likelihood sees them, not yet prepared, and where sequences begin among them."""
-    return lagged(np.asarray(batch.x), batch.indptr, batch.lags)
+    return lagged(at_hand(batch.x), batch.indptr, batch.lags)
 
 
 def with_given_rows(values, batch, fill=None):
@@ -228,7 +232,7 @@ def with_given_rows(values, batch, fill=None):
     if batch.lags == 0:
         return values
     lengths = np.diff(batch.indptr)
-    place = np.arange(len(batch.x)) - np.repeat(batch.indptr[:-1], lengths) - batch.lags
+    place = np.arange(batch.x.shape[0]) - np.repeat(batch.indptr[:-1], lengths) - batch.lags
     starts = np.repeat(batch.indptr[:-1] - batch.lags * np.arange(len(lengths)), lengths)
     out = values[starts + np.maximum(place, 0)]
     if fill is not None:

@@ -10,10 +10,12 @@ from numbers import Real
 
 import joblib
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from .core.rows import canonical
 from .observation import OBSERVATIONS, ObservationModel
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
@@ -46,6 +48,23 @@ def resolve_observation(observation):
         f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an "
         "instance of one of the observation models."
     )
+
+
+def takes_sparse(observation):
+    """Whether an observation model, or its name, takes sparse rows."""
+    if isinstance(observation, str):
+        observation = OBSERVATIONS.get(observation)
+    return getattr(observation, "takes_sparse", False) is True
+
+
+def require_sparse_family(x, observation):
+    """Raise if rows are sparse, and the likelihood is not for such."""
+    if issparse(x) and not takes_sparse(observation):
+        families = [name for name, family in OBSERVATIONS.items() if takes_sparse(family)]
+        raise TypeError(
+            f"X is sparse, but observation={observation!r} takes dense rows: give X.toarray(). Sparse "
+            f"rows are for the families of counts, {sorted(families)}."
+        )
 
 
 def check_explains_rows(observation):
@@ -96,12 +115,14 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     """Rows as an array that was not copied unless it had to be.
 
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
-    memory); blocks of them are converted when they are used.
+    memory); blocks of them are converted when they are used. Sparse rows stay sparse.
     """
+    require_sparse_family(x, estimator.observation)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         x = validate_data(
-            estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows
-        )
+            estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True,
+            dtype="numeric", order=None, ensure_min_samples=min_rows,
+        )  # fmt: skip
     return real_numbers(x, check_small=reset)
 
 
@@ -109,6 +130,8 @@ def real_numbers(x, *, check_small):
     """Rows of numbers whose squares are finite, and not 0 if ``check_small``."""
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
+    if issparse(x):
+        x = canonical(x)
     if x.dtype.kind == "f":
         _check_magnitude(x, check_small=check_small)
         if x.dtype.itemsize > 8:  # long doubles, which no kernel takes
@@ -117,7 +140,11 @@ def real_numbers(x, *, check_small):
 
 
 def _check_magnitude(x, *, check_small):
-    magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
+    if issparse(x):
+        magnitude = np.zeros(x.shape[1])
+        np.maximum.at(magnitude, x.indices, np.abs(x.data))
+    else:
+        magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
     largest = magnitude.max()
     if largest > _LARGEST:
         raise ValueError(
@@ -158,11 +185,11 @@ def check_weight(sample_weight, x):
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
-        sample_weight = np.full(len(x), sample_weight)
+        sample_weight = np.full(x.shape[0], sample_weight)
     weight = numbers(sample_weight, "sample_weight")
-    if weight.shape != (len(x),):
+    if weight.shape != x.shape[:1]:
         raise ValueError(
-            f"sample_weight has shape {weight.shape}; it must be ({len(x)},), one weight a row."
+            f"sample_weight has shape {weight.shape}; it must be ({x.shape[0]},), one weight a row."
         )
     if weight.min() < 0:
         raise ValueError(

@@ -264,7 +264,7 @@ def summary(blocks, likelihood, uids, coef=None):
     for block in blocks:
         counts += block.counts
         entropy += block.entropy
-        n = len(block.z)
+        n = block.z.shape[0]
         # rows in single precision want such responsibilities, of which few are held
         step = max(1, n if block.z.dtype == np.float64 else PART_ROWS)
         for rows in (slice(lo, lo + step) for lo in range(0, n, step)):

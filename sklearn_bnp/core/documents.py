@@ -12,6 +12,7 @@ from .batches import even_slices
 from .corpus import Documents
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
+from .rows import arrays_of, at_hand, numbers_a_row
 from .stats import StatBag
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
@@ -81,11 +82,16 @@ class DocumentBatch(NamedTuple):
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.indptr, self.counts, self.indices, self.x):
-            if array is not None:
-                digest.update(f"{array.shape} {array.dtype}".encode())
-                digest.update(np.ascontiguousarray(array))
+        for field in (self.indptr, self.counts, self.indices, self.x):
+            if field is not None:
+                digest.update(f"{field.shape} {field.dtype}".encode())
+                for array in arrays_of(field):
+                    digest.update(array)
         return digest.hexdigest()
+
+    @property
+    def numbers_a_row(self):
+        return None if self.x is None else numbers_a_row(self.x)
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` entries."""
@@ -109,7 +115,7 @@ class DocumentBatch(NamedTuple):
             np.ascontiguousarray(indptr - indptr[0], dtype=np.int64),
             np.ascontiguousarray(counts, dtype=np.float64),
             None if self.indices is None else np.ascontiguousarray(self.indices[rows], np.int32),
-            None if self.x is None else prepare(np.asarray(self.x[rows])),
+            None if self.x is None else prepare(at_hand(self.x[rows])),
         )
 
     def cuts(self, n_entries):

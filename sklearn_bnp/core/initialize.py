@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..proposals.creation import lloyd, summaries
+from .rows import at_hand
 
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000
@@ -26,9 +27,9 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
-    z = likelihood.prepare(np.asarray(x))
+    z = likelihood.prepare(at_hand(x))
     del x  # no more is held at a time than has to be
-    mass = np.ones(len(z)) if weight is None else np.asarray(weight, dtype=float)
+    mass = np.ones(z.shape[0]) if weight is None else np.asarray(weight, dtype=float)
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
@@ -39,7 +40,7 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         seeds = None
     if means is None and not spread:
         p = mass / mass.sum()
-        rows = rng.choice(len(z), min(n_components, np.count_nonzero(p)), replace=False, p=p)
+        rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..observation.lags import lagged
 from .batches import even_slices
+from .rows import arrays_of, at_hand, numbers_a_row
 
 
 class SequenceBatch(NamedTuple):
@@ -48,17 +49,22 @@ class SequenceBatch(NamedTuple):
         """Rows all count once."""
         return None
 
+    @property
+    def numbers_a_row(self):
+        return numbers_a_row(self.x)
+
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.indptr, self.x):
-            digest.update(f"{array.shape} {array.dtype}".encode())
-            digest.update(np.ascontiguousarray(array))
+        for field in (self.indptr, self.x):
+            digest.update(f"{field.shape} {field.dtype}".encode())
+            for array in arrays_of(field):
+                digest.update(array)
         return digest.hexdigest()
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` rows."""
-        return even_slices(len(self.x))
+        return even_slices(self.x.shape[0])
 
     def part(self, batch_id, first, last):
         """The sequences from ``first`` to before ``last``, under a name."""
@@ -69,7 +75,7 @@ class SequenceBatch(NamedTuple):
 
     def prepared(self, prepare):
         """Modelled rows (T, D') after ``prepare``, and where sequences begin among them."""
-        x, indptr = lagged(np.asarray(self.x), self.indptr, self.lags)
+        x, indptr = lagged(at_hand(self.x), self.indptr, self.lags)
         return prepare(x), indptr
 
     @property
@@ -174,7 +180,7 @@ class PreparedRows:
         z = self._z[part.begin : part.end]
         if part.is_whole:
             return z, self.indptr[part.first : part.last + 1] - part.begin
-        return z, np.array([0, len(z)], dtype=np.int64)
+        return z, np.array([0, z.shape[0]], dtype=np.int64)
 
     def runs(self, first, last):
         """Rows ``first[i]:last[i]`` of some runs (within sequences), one run after the other."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, digamma
 
-from .base import Likelihood, ObservationModel
+from .base import ObservationModel
+from .counts import CountLikelihood, checked_bits, points_of_counts
 
 
 class BetaPrior(NamedTuple):
@@ -40,6 +41,8 @@ class BernoulliObservation(ObservationModel):
     def __init__(self, prior=None):
         self.prior = prior
 
+    takes_sparse = True
+
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
@@ -61,7 +64,7 @@ class BernoulliObservation(ObservationModel):
         return BernoulliLikelihood(BetaPrior(a.copy(), b.copy()))
 
 
-class BernoulliLikelihood(Likelihood):
+class BernoulliLikelihood(CountLikelihood):
     """``s(x) = [x, 1]``; the evidence of a column is a ratio of Beta functions."""
 
     def __init__(self, prior):
@@ -69,12 +72,7 @@ class BernoulliLikelihood(Likelihood):
         self.n_features = len(prior.a)
 
     def prepare(self, x):
-        if not np.all((x == 0) | (x == 1)):
-            raise ValueError(
-                "observation='bernoulli' needs columns of 0 and 1; binarise X first, for instance with "
-                "sklearn.preprocessing.Binarizer."
-            )
-        return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+        return checked_bits(x)
 
     def prepare_means(self, means):
         return np.ascontiguousarray(means, dtype=np.float64)
@@ -100,9 +98,11 @@ class BernoulliLikelihood(Likelihood):
         return z @ (on - off).T + off.sum(axis=1)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
+        """Columns in units of their standard deviations in the target."""
         a, b = self._counts(prior, s)
         p = a / (a + b)
-        return np.ascontiguousarray((z - p) / np.sqrt(p * (1.0 - p)), dtype=z.dtype)
+        deviation = np.sqrt(p * (1.0 - p))
+        return points_of_counts(z, lambda x, column: x / deviation[column], -p / deviation)
 
     def attributes(self, prior, s):
         a, b = self._counts(prior, s)

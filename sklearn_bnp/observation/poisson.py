@@ -20,8 +20,15 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from .._kernels._counts import log_gamma_sums
-from .base import Likelihood, ObservationModel
-from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
+from .base import ObservationModel
+from .counts import (
+    CountLikelihood,
+    checked_counts,
+    nonzeros,
+    points_of_counts,
+    statistics_as_rows,
+    sum_log_factorials,
+)
 
 _DEFAULT_SHAPE = 1.0
 # Of inverse scales, in rows: a column of zeros would drive b to infinity.
@@ -71,6 +78,8 @@ class PoissonObservation(ObservationModel):
     def __init__(self, prior=None):
         self.prior = prior
 
+    takes_sparse = True
+
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
@@ -96,7 +105,7 @@ class PoissonObservation(ObservationModel):
         return PoissonLikelihood(GammaPrior(a.copy(), b.copy()), adapts_prior=False)
 
 
-class PoissonLikelihood(Likelihood):
+class PoissonLikelihood(CountLikelihood):
     """``s(x) = [x, 1]``; see the module's note."""
 
     def __init__(self, prior, *, adapts_prior):
@@ -148,14 +157,14 @@ class PoissonLikelihood(Likelihood):
     def log_predictive(self, prior, s, z):
         """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""
         row, column, x = nonzeros(z)
-        out = np.empty((len(z), len(s)))
+        out = np.empty((z.shape[0], len(s)))
         for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
             gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
-            out[:, k] = np.bincount(row, gains, minlength=len(z)) - a @ np.log1p(1.0 / b)
+            out[:, k] = np.bincount(row, gains, minlength=z.shape[0]) - a @ np.log1p(1.0 / b)
         return out
 
     def log_base(self, x):
-        return -sum_log_factorials(np.asarray(x))
+        return -sum_log_factorials(x)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Twice the square roots, whose variance is about 1 at any rate; or Pearson's residuals.
@@ -164,9 +173,14 @@ class PoissonLikelihood(Likelihood):
         ``whiten`` false columns that are rare in the target count for more.
         """
         if whiten:
-            return np.ascontiguousarray(2.0 * np.sqrt(z + 0.375), dtype=z.dtype)
+            least = np.sqrt(0.375)
+            return points_of_counts(
+                z, lambda x, column: 2.0 * (np.sqrt(x + 0.375) - least),
+                np.full(self.n_features, 2.0 * least),
+            )  # fmt: skip
         a, b = self._posterior(prior, s[np.newaxis])
-        return np.ascontiguousarray((z - a / b) / np.sqrt(a / b), dtype=z.dtype)
+        deviation = np.sqrt(a / b)[0]
+        return points_of_counts(z, lambda x, column: x / deviation[column], -deviation)
 
     def attributes(self, prior, s):
         a, b = self._posterior(prior, s)

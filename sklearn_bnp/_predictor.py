@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import threads
 from ._validation import check_rows, takes_sparse
 from .core.local import blas_on_one_thread
-from .core.rows import block_rows
+from .core.rows import block_rows, part
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
@@ -43,7 +43,7 @@ class MixturePredictor(
         X = check_rows(self, X, reset=False)
         prepare = self._model.likelihood.prepare
         n, n_rows = X.shape[0], block_rows(X, n_rows)
-        blocks = (X[start : start + n_rows] for start in range(0, n, n_rows))
+        blocks = (part(X, slice(start, start + n_rows)) for start in range(0, n, n_rows))
         return ((x, in_range(prepare, x)) for x in blocks)
 
     def _responsibilities(self, X):

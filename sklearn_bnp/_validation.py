@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .core.rows import canonical
+from .core.rows import canonical, part
 from .observation import OBSERVATIONS, ObservationModel
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
@@ -167,7 +167,7 @@ def check_units(likelihood, batch):
     """
     largest = 0.0
     for rows in batch.slices():
-        z = likelihood.prepare(batch.x[rows])
+        z = likelihood.prepare(part(batch.x, rows))
         largest = max(largest, z.max(), -z.min())
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(

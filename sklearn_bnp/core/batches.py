@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
 from ..observation.base import Moments
-from .rows import arrays_of, block_rows, numbers_a_row
+from .rows import arrays_of, block_rows, numbers_a_row, part
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.x.shape} {self.x.dtype}".encode())
         for rows in self.slices():
-            for array in arrays_of(self.x[rows]):
+            for array in arrays_of(part(self.x, rows)):
                 digest.update(array)
         if self.weight is not None:
             digest.update(self.weight)
@@ -160,7 +160,7 @@ class ArraySource:
         rows = slice(self.edges[i], self.edges[i + 1])
         return Batch(
             i,
-            self.x[rows],
+            part(self.x, rows),
             None if self.weight is None else self.weight[rows],
             None if self.resp is None else self.resp[rows],
         )

@@ -27,6 +27,7 @@ import numpy as np
 
 from .._kernels import _forward_backward as kernel
 from ..observation.lags import lagged
+from .rows import part as rows_of
 from .sequences import Part, PreparedRows, parts
 from .stats import StatBag
 from .transitions import Transitions
@@ -268,6 +269,6 @@ def summary(blocks, likelihood, uids, coef=None):
         # rows in single precision want such responsibilities, of which few are held
         step = max(1, n if block.z.dtype == np.float64 else PART_ROWS)
         for rows in (slice(lo, lo + step) for lo in range(0, n, step)):
-            likelihood.summarise(block.z[rows], block.resp[rows], s, coef=coef)
+            likelihood.summarise(rows_of(block.z, rows), block.resp[rows], s, coef=coef)
             bag.s[...] += s
     return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

@@ -12,7 +12,7 @@ from .batches import even_slices
 from .corpus import Documents
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
-from .rows import arrays_of, at_hand, numbers_a_row
+from .rows import arrays_of, at_hand, numbers_a_row, part
 from .stats import StatBag
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
@@ -103,7 +103,7 @@ class DocumentBatch(NamedTuple):
         rows = slice(int(indptr[0]), int(indptr[-1]))
         fields = (self.counts, self.indices, self.x, self.resp)
         return DocumentBatch(
-            batch_id, indptr - indptr[0], *(None if f is None else f[rows] for f in fields)
+            batch_id, indptr - indptr[0], *(None if f is None else part(f, rows) for f in fields)
         )
 
     def documents(self, first, last, prepare):
@@ -115,7 +115,7 @@ class DocumentBatch(NamedTuple):
             np.ascontiguousarray(indptr - indptr[0], dtype=np.int64),
             np.ascontiguousarray(counts, dtype=np.float64),
             None if self.indices is None else np.ascontiguousarray(self.indices[rows], np.int32),
-            None if self.x is None else prepare(at_hand(self.x[rows])),
+            None if self.x is None else prepare(at_hand(part(self.x, rows))),
         )
 
     def cuts(self, n_entries):

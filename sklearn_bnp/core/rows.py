@@ -15,6 +15,17 @@ def at_hand(x):
     return x if sparse.issparse(x) else np.asarray(x)
 
 
+def part(x, rows):
+    """The rows of a slice, which share memory with ``x``; scipy would copy them, entry by entry."""
+    if not sparse.issparse(x):
+        return x[rows]
+    first, last, _ = rows.indices(x.shape[0])
+    last = max(first, last)
+    lo, hi = x.indptr[first], x.indptr[last]
+    arrays = x.data[lo:hi], x.indices[lo:hi], x.indptr[first : last + 1] - lo
+    return sparse.csr_array(arrays, shape=(last - first, x.shape[1]))
+
+
 def stacked(parts):
     """Rows of several blocks, one block after another: sparse ones if any is."""
     if any(sparse.issparse(part) for part in parts):

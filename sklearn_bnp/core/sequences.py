@@ -11,6 +11,7 @@ import numpy as np
 from ..observation.lags import lagged
 from .batches import even_slices
 from .rows import arrays_of, at_hand, numbers_a_row
+from .rows import part as rows_of
 
 
 class SequenceBatch(NamedTuple):
@@ -71,7 +72,7 @@ class SequenceBatch(NamedTuple):
         indptr = self.indptr[first : last + 1]
         rows = slice(int(indptr[0]), int(indptr[-1]))
         resp = None if self.resp is None else self.resp[rows]
-        return SequenceBatch(batch_id, self.x[rows], indptr - indptr[0], self.lags, resp)
+        return SequenceBatch(batch_id, rows_of(self.x, rows), indptr - indptr[0], self.lags, resp)
 
     def prepared(self, prepare):
         """Modelled rows (T, D') after ``prepare``, and where sequences begin among them."""
@@ -92,7 +93,7 @@ class SequenceBatch(NamedTuple):
         rows = slice(begin, begin + part.end - part.begin + self.lags)
         resp = None if self.resp is None else self.resp[rows]
         indptr = np.array([0, rows.stop - rows.start], dtype=np.int64)
-        return SequenceBatch(None, self.x[rows], indptr, self.lags, resp)
+        return SequenceBatch(None, rows_of(self.x, rows), indptr, self.lags, resp)
 
     def gathered(self, edges):
         """Pieces of sequences, rows ``edges[i, 0]:edges[i, 1]`` with those that they look back to."""
@@ -177,7 +178,7 @@ class PreparedRows:
         """Rows of a `Part`, and where sequences begin among them."""
         if self._z is None:
             return self.batch.cut(part).prepared(self._prepare)
-        z = self._z[part.begin : part.end]
+        z = rows_of(self._z, slice(part.begin, part.end))
         if part.is_whole:
             return z, self.indptr[part.first : part.last + 1] - part.begin
         return z, np.array([0, z.shape[0]], dtype=np.int64)

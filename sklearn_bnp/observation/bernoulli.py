@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma
+from scipy.special import digamma
 
+from .._kernels._counts import digamma_rows, log_gamma_sums
 from .base import ObservationModel
-from .counts import CountLikelihood, checked_bits, points_of_counts
+from .counts import CountLikelihood, checked_bits, points_of_counts, statistics_as_rows
 
 
 class BetaPrior(NamedTuple):
@@ -82,14 +83,23 @@ class BernoulliLikelihood(CountLikelihood):
         return prior.a + ones, prior.b + s[..., -1:] - ones
 
     def evidence(self, prior, s):
-        a, b = self._counts(prior, s)
-        return np.sum(betaln(a, b) - betaln(prior.a, prior.b), axis=-1)
+        """Ratios of Beta functions, as rises of lnGamma by ones, by zeros and by all."""
+        parts, rises = _ones_zeros_all(statistics_as_rows(s)), np.empty((3, s.size // s.shape[-1]))
+        for part, pseudo, rise in zip(parts, _pseudo_counts(prior), rises, strict=True):
+            log_gamma_sums(part, pseudo, rise, 1)
+        return (rises[0] + rises[1] - rises[2]).reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        a, b = self._counts(prior, s)
-        out = np.empty_like(s, dtype=float)
-        out[:, :-1] = digamma(a) - digamma(b)
-        out[:, -1] = np.sum(digamma(b) - digamma(a + b), axis=1)
+        """``E[log p_kd] - E[log (1 - p_kd)]``, and ``sum_d E[log (1 - p_kd)]`` for the last column."""
+        ones, zeros, both = (
+            _digammas(part, pseudo)
+            for part, pseudo in zip(
+                _ones_zeros_all(statistics_as_rows(s)), _pseudo_counts(prior), strict=True
+            )
+        )
+        out = np.empty(s.shape)
+        np.subtract(ones, zeros, out=out[:, :-1])
+        out[:, -1] = np.sum(zeros - both, axis=1)
         return out
 
     def log_predictive(self, prior, s, z):
@@ -111,3 +121,22 @@ class BernoulliLikelihood(CountLikelihood):
     def sample(self, attributes, labels, rng):
         p = attributes["means_"][labels]
         return (rng.random(p.shape) < p).astype(float)
+
+
+def _ones_zeros_all(s):
+    """Numbers of ones, of zeros and of rows, each (K, D), in statistics (K, D + 1)."""
+    ones = np.ascontiguousarray(s[:, :-1])
+    both = np.tile(s[:, -1:], (1, ones.shape[1]))
+    return ones, both - ones, both
+
+
+def _pseudo_counts(prior):
+    """Those of the same."""
+    return prior.a, prior.b, prior.a + prior.b
+
+
+def _digammas(counts, pseudo):
+    """``psi(pseudo + counts)``, (K, D)."""
+    out = np.empty_like(counts)
+    digamma_rows(counts, pseudo, out, 1)
+    return out + digamma(pseudo.sum() + counts.sum(axis=1, keepdims=True))

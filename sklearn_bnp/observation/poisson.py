@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from .._kernels._counts import log_gamma_sums
+from .._kernels._counts import digamma_rows, log_gamma_sums
 from .base import ObservationModel
 from .counts import (
     CountLikelihood,
@@ -130,15 +130,17 @@ class PoissonLikelihood(CountLikelihood):
         rises = np.empty(len(rows))
         log_gamma_sums(rows, prior.a, rises, 1)
         # a log b - (a + s) log(b + n), with no cancellation where b is large
-        rises -= np.log1p(rows[:, -1:] / prior.b) @ prior.a
-        rises -= np.einsum("kd,kd->k", rows[:, :-1], np.log(prior.b + rows[:, -1:]))
+        growth = np.log1p(rows[:, -1:] / prior.b)
+        rises -= growth @ prior.a
+        rises -= np.einsum("kd,kd->k", rows[:, :-1], growth + np.log(prior.b))
         return rises.reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
         """``E[log lambda_kd]``, and ``-sum_d E[lambda_kd]`` for the last column."""
         a, b = self._posterior(prior, s)
         out = np.empty(s.shape)
-        out[:, :-1] = digamma(a) - np.log(b)
+        digamma_rows(statistics_as_rows(s), prior.a, out, 1)  # less digamma of each row's sum
+        out[:, :-1] += digamma(a.sum(axis=1, keepdims=True)) - np.log(b)
         out[:, -1] = -np.sum(a / b, axis=1)
         return out
 

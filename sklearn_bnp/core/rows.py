@@ -45,9 +45,11 @@ def canonical(x):
     """Sparse rows with sorted entries, none of them zero or twice; the user's ``x`` stays as it is."""
     out = sparse.csr_array((x.data, x.indices, x.indptr), shape=x.shape)
     if not out.has_canonical_format:
-        # small types of numbers would overflow in the sums of duplicates
+        # small whole numbers would overflow in the sums of duplicates
         out = out.astype(np.float64 if x.dtype.kind in "iub" else x.dtype, copy=True)
         out.sum_duplicates()
+        if np.array_equal(out.data.astype(x.dtype), out.data):
+            out = out.astype(x.dtype)
     if not np.all(out.data):
         if np.shares_memory(out.data, x.data) or np.shares_memory(out.indices, x.indices):
             out = out.copy()

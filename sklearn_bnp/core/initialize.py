@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..proposals.creation import lloyd, summaries
 from .rows import at_hand
@@ -33,6 +34,9 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
+    if means is not None and issparse(z):
+        resp = _nearest(likelihood, z, likelihood.prepare_means(np.asarray(means, dtype=float)))
+        return summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
     if means is not None:
         points, seeds = z, likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
     else:
@@ -45,3 +49,10 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
+
+
+def _nearest(likelihood, z, centers):
+    """One-hot shares (n, K) of sparse rows, for which ``s(x) = [x, 1]``, by their nearest centers."""
+    half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
+    coef = np.column_stack([centers, -half_square])
+    return likelihood.local_step(coef, z, None, None, None, None, n_nonzero=1)

@@ -258,10 +258,10 @@ class HDPHMMVB(SequencePredictor):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
-            ``groups`` say otherwise.
+            ``groups`` say otherwise. Sparse (CSR) rows are for families of counts.
         y : None
             Ignored.
         lengths : array-like of int, default=None
@@ -312,8 +312,8 @@ class HDPHMMVB(SequencePredictor):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Whole sequences, or the rows of all of them; two rows or more in the first call.
         y : None
             Ignored.

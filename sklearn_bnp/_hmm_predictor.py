@@ -101,8 +101,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -127,8 +127,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -151,8 +151,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : None
             Ignored.
@@ -259,8 +259,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -282,8 +282,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : None
             Ignored.
@@ -304,8 +304,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.

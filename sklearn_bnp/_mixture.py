@@ -241,8 +241,9 @@ class DPMixtureVB(MixturePredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of data; a memory map is read batch by batch and never copied whole.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of data; a memory map is read batch by batch and never copied whole. Sparse (CSR) rows
+            stay so: for ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -306,7 +307,7 @@ class DPMixtureVB(MixturePredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of the batch; two or more in the first call.
         y : None
             Ignored.

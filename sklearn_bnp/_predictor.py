@@ -62,7 +62,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -77,7 +77,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -92,7 +92,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
         y : None
             Ignored.
@@ -111,7 +111,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -129,7 +129,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -150,7 +150,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
         y : None
             Ignored.

@@ -22,6 +22,8 @@ class BetaPrior(NamedTuple):
 class BernoulliObservation(ObservationModel):
     """Independent binary columns, each component with a probability for each.
 
+    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
+
     Parameters
     ----------
     prior : tuple of two floats or of two array-likes of shape (n_features,), default=None

@@ -54,6 +54,8 @@ class MultinomialObservation(ObservationModel):
     site, purchases of a customer. Rows may differ in their total, on which everything is
     conditional, and may be all zero.
 
+    Rows may be sparse (CSR), as from ``CountVectorizer``: zeros cost nothing, and are never written out.
+
     Parameters
     ----------
     prior : float or array-like of shape (n_features,), default=0.2

@@ -48,6 +48,8 @@ class PoissonObservation(ObservationModel):
     A row holds how many events of ``n_features`` kinds were counted in equal stretches of time,
     space or effort: spikes of neurons, calls at desks, species in traps.
 
+    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
+
     Parameters
     ----------
     prior : tuple of two floats or of two array-likes of shape (n_features,), default=None

@@ -144,7 +144,7 @@ def starting_responsibilities(estimator, x, rng):
         return None
     if callable(resp):
         resp = resp(x, estimator.n_components, rng)
-    return check_responsibilities(resp, len(x))
+    return check_responsibilities(resp, x.shape[0])
 
 
 def starting_statistics(estimator, learner, source):

@@ -18,6 +18,7 @@ from ._frames import read_frame
 from ._validation import check_groups, check_rows, check_weights, weight_of_each
 from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
+from .core.rows import canonical
 from .observation import Moments, MultinomialObservation
 from .observation.base import Likelihood
 from .observation.multinomial import MultinomialLikelihood
@@ -155,13 +156,7 @@ def _corpus_of_words(estimator, x, observation, reset):
 
 def _canonical(x):
     """CSR of doubles with sorted entries, none of them zero or twice; the user's stays as it is."""
-    out = sparse.csr_matrix(x, dtype=np.float64)
-    if not (out.has_canonical_format and np.all(out.data)):
-        if np.shares_memory(out.data, x.data):
-            out = out.copy()
-        out.sum_duplicates()
-        out.eliminate_zeros()
-    return out
+    return canonical(sparse.csr_array(x)).astype(np.float64, copy=False)
 
 
 def moments_of_words(documents, n_features):
@@ -181,7 +176,7 @@ def _corpus_of_rows(estimator, x, groups, reset):
 
 def corpus_of_rows(x, groups):
     """`Corpus` of rows that were checked, and of the ids of their documents."""
-    ids, _, document_of_row = check_groups(groups, len(x), "document")
+    ids, _, document_of_row = check_groups(groups, x.shape[0], "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

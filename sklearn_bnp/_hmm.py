@@ -260,11 +260,11 @@ class HDPHMMVB(SequencePredictor):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for what was not observed, where the likelihood allows it;
-            rows of nothing else are gaps.
+            rows of nothing else are gaps. Sparse (CSR) rows are for families of counts.
         y : None
             Ignored.
         lengths : array-like of int, default=None
@@ -323,8 +323,8 @@ class HDPHMMVB(SequencePredictor):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Whole sequences, or the rows of all of them; two rows or more in the first call.
         y : None
             Ignored.

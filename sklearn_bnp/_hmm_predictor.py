@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
 from ._kernels import _forward_backward as kernel
-from ._observations import allows_missing
+from ._observations import allows_missing, takes_sparse
 from ._predictor import in_range, suited
 from ._sequences import check_sequences, modelled, with_given_rows
 from ._validation import check_rows
@@ -32,6 +32,7 @@ from .core.chain_step import (
 )
 from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
+from .core.rows import at_hand, stacked
 from .core.sequences import PreparedRows, parts
 from .observation.lags import lagged
 
@@ -60,6 +61,7 @@ class SequencePredictor(DensityMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = allows_missing(self.observation)
+        tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
     def _suited(self, x):
@@ -106,8 +108,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -132,8 +134,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -156,8 +158,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : None
             Ignored.
@@ -198,15 +200,15 @@ class SequencePredictor(DensityMixin, BaseEstimator):
             For the next call.
         """
         check_is_fitted(self)
-        X = np.asarray(X)
+        X = at_hand(X)
         X = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
         lags, params, fitted = self._observation.lags, self._params, self._suited(X)
         message = Message(None, X[:0]) if message is None else self._checked(message)
-        rows = np.concatenate([message.rows, X])
-        new = Message(message.proba, rows[max(0, len(rows) - lags) :])
-        if len(rows) <= lags:
+        rows = stacked([message.rows, X])
+        new = Message(message.proba, rows[max(0, rows.shape[0] - lags) :])
+        if rows.shape[0] <= lags:
             return self.startprob_.copy(), new
-        x, indptr = lagged(rows, np.array([0, len(rows)]), lags)
+        x, indptr = lagged(rows, np.array([0, rows.shape[0]]), lags)
         weights = np.exp(params.log_rows)
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():
@@ -266,8 +268,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
@@ -289,8 +291,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : None
             Ignored.
@@ -311,8 +313,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : list of array-like of shape (n_timesteps, n_features), or array-like of shape \
-                (n_rows, n_features)
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.

@@ -247,9 +247,10 @@ class DPMixtureVB(MixturePredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of data; a memory map is read batch by batch and never copied whole. NaN stands for
-            what was not observed, where the likelihood allows it.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of data; a memory map is read batch by batch and never copied whole. Sparse (CSR) rows
+            stay so: for ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for what was
+            not observed, where the likelihood allows it.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -266,7 +267,7 @@ class DPMixtureVB(MixturePredictor):
         best = None
         with blas_on_one_thread():
             resp = _base.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, _base.number_of_batches(self, len(X)), resp)
+            source = ArraySource(X, weight, _base.number_of_batches(self, X.shape[0]), resp)
             model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
             for _ in range(self.n_init):
                 learner = self._fit_once(_base.make_learner(self, model, rng), source)
@@ -314,7 +315,7 @@ class DPMixtureVB(MixturePredictor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of the batch; two or more in the first call.
         y : None
             Ignored.

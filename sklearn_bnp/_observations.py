@@ -23,6 +23,13 @@ def allows_missing(observation):
     return known and resolve_observation(observation).allows_missing
 
 
+def takes_sparse(observation):
+    """Whether an observation model, or its name, takes sparse rows."""
+    if isinstance(observation, str):
+        observation = OBSERVATIONS.get(observation)
+    return getattr(observation, "takes_sparse", False) is True
+
+
 def observation_of(estimator):
     """The `ObservationModel` of an estimator, with columns by number if its data came with names."""
     reading = vars(estimator).get("_reading")

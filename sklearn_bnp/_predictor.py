@@ -17,10 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import threads
-from ._observations import allows_missing
+from ._observations import allows_missing, takes_sparse
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
 from .core.observed_moments import has_missing, largest_of
+from .core.rows import block_rows, part
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
@@ -37,6 +38,7 @@ class MixturePredictor(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = allows_missing(self.observation)
+        tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
     def _blocks(self, X, n_rows):
@@ -45,7 +47,8 @@ class MixturePredictor(
         X = check_rows(self, X, reset=False)
         fitted = suited(self._model, self._statistics, self._coef, X)
         prepare = fitted.likelihood.prepare
-        blocks = (X[start : start + n_rows] for start in range(0, len(X), n_rows))
+        n, n_rows = X.shape[0], block_rows(X, n_rows)
+        blocks = (part(X, slice(start, start + n_rows)) for start in range(0, n, n_rows))
         return ((x, in_range(prepare, x), fitted) for x in blocks)
 
     def _responsibilities(self, X):
@@ -64,7 +67,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -79,7 +82,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -94,7 +97,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
         y : None
             Ignored.
@@ -113,7 +116,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -131,7 +134,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
 
         Returns
@@ -151,7 +154,7 @@ class MixturePredictor(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows of data.
         y : None
             Ignored.

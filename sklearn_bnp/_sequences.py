@@ -22,8 +22,10 @@ from ._validation import (
     check_weights,
     numbers,
     real_numbers,
+    require_sparse_family,
     weight_of_each,
 )
+from .core.rows import at_hand, stacked
 from .core.sequences import SequenceBatch
 from .observation.lags import lagged
 
@@ -54,7 +56,7 @@ class Sequences(NamedTuple):
     @property
     def n_rows(self):
         """Rows, modelled or given."""
-        return len(self.batch.x)
+        return self.batch.x.shape[0]
 
     def as_given(self, values):
         """One value for each row, in the order of X; if X is a list, a list of arrays."""
@@ -87,7 +89,8 @@ def check_sequences(
         if groups is not None:
             found = _of_groups(rows, groups)
         else:
-            n = np.array([len(rows)]) if lengths is None else _check_lengths(lengths, len(rows))
+            n_rows = rows.shape[0]
+            n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
     _check_number(found.n_rows, min_rows)
     _check_lags(found.batch.indptr, observation)
@@ -185,8 +188,8 @@ def _of_list(estimator, x, lengths, groups, reset):
     for i, item in enumerate(x):  # numbers and names of columns
         whole = item if hasattr(item, "columns") else parts[i]
         validate_data(estimator, whole, reset=reset and i == 0, skip_check_array=True)
-    rows = real_numbers(np.concatenate(parts), estimator.observation, check_small=reset)
-    indptr = _edges([len(part) for part in parts])
+    rows = real_numbers(stacked(parts), estimator.observation, check_small=reset)
+    indptr = _edges([part.shape[0] for part in parts])
     return Sequences(SequenceBatch("all", rows, indptr), listed=True)
 
 
@@ -200,10 +203,11 @@ def _check_sequence(estimator, item, i):
         )
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
+    require_sparse_family(item, estimator.observation)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         return check_array(
-            item, dtype="numeric", order=None, input_name=f"X[{i}]", estimator=estimator,
-            ensure_all_finite="allow-nan",
+            item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
+            input_name=f"X[{i}]", estimator=estimator, ensure_all_finite="allow-nan",
         )  # fmt: skip
 
 
@@ -238,7 +242,7 @@ def _check_lengths(lengths, n_rows):
 
 def _of_groups(x, groups):
     """Sequences by the ids of rows, in the order in which ids first appear."""
-    _, first, number = check_groups(groups, len(x), "sequence")
+    _, first, number = check_groups(groups, x.shape[0], "sequence")
     place = np.empty(len(first), dtype=np.intp)
     place[np.argsort(first)] = np.arange(len(first))
     sequence_of_row = place[number]
@@ -266,7 +270,7 @@ def _check_lags(indptr, observation):
 
 def modelled(batch):
     """Rows as the likelihood sees them, not yet prepared, and where sequences begin among them."""
-    return lagged(np.asarray(batch.x), batch.indptr, batch.lags)
+    return lagged(at_hand(batch.x), batch.indptr, batch.lags)
 
 
 def with_given_rows(values, batch, fill=None):
@@ -277,7 +281,7 @@ def with_given_rows(values, batch, fill=None):
     if batch.lags == 0:
         return values
     lengths = np.diff(batch.indptr)
-    place = np.arange(len(batch.x)) - np.repeat(batch.indptr[:-1], lengths) - batch.lags
+    place = np.arange(batch.x.shape[0]) - np.repeat(batch.indptr[:-1], lengths) - batch.lags
     starts = np.repeat(batch.indptr[:-1] - batch.lags * np.arange(len(lengths)), lengths)
     out = values[starts + np.maximum(place, 0)]
     if fill is not None:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
 from ._corpus import check_corpus, check_same_kind, takes_words
-from ._observations import allows_missing
+from ._observations import allows_missing, takes_sparse
 from ._predictor import suited
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
@@ -43,7 +43,8 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = tags.input_tags.sparse = takes_words(self.observation)
+        tags.input_tags.positive_only = takes_words(self.observation)
+        tags.input_tags.sparse = takes_sparse(self.observation)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = allows_missing(self.observation)
         return tags

@@ -175,11 +175,12 @@ def _seeded_rows(likelihood, corpus, n_components, rng, how):
             "'random'."
         )
     x, weight = corpus.documents.x, corpus.documents.weight
-    if n_components > len(x):
+    if n_components > x.shape[0]:
         raise ValueError(
-            f"n_components={n_components} is more than n_samples={len(x)}; start from fewer components."
+            f"n_components={n_components} is more than n_samples={x.shape[0]}; start from fewer components."
         )
-    source = ArraySource(x, None if weight is None else corpus.documents.entry_weight, len(x))
+    row_weight = None if weight is None else corpus.documents.entry_weight
+    source = ArraySource(x, row_weight, x.shape[0])
     return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
 
 

@@ -11,13 +11,16 @@ from pickle import PicklingError
 
 import joblib
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._frames import read_frame
-from ._observations import allows_missing, resolve_observation
+from ._observations import allows_missing, resolve_observation, takes_sparse
 from .core.observed_moments import largest_of
+from .core.rows import canonical, part
+from .observation import OBSERVATIONS
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -37,6 +40,16 @@ def checked(component):
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
+
+
+def require_sparse_family(x, observation):
+    """Raise if rows are sparse, and the likelihood is not for such."""
+    if issparse(x) and not takes_sparse(observation):
+        families = [name for name, family in OBSERVATIONS.items() if takes_sparse(family)]
+        raise TypeError(
+            f"X is sparse, but observation={observation!r} takes dense rows: give X.toarray(). Sparse "
+            f"rows are for the families of counts, {sorted(families)}."
+        )
 
 
 def check_explains_rows(observation):
@@ -87,12 +100,14 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     """Rows as an array that was not copied unless it had to be.
 
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
-    memory); blocks of them are converted when they are used.
+    memory); blocks of them are converted when they are used. Sparse rows stay sparse.
     """
     x = read_frame(estimator, x, reset=reset)
+    require_sparse_family(x, estimator.observation)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         x = validate_data(
-            estimator, x, reset=reset, dtype="numeric", order=None, ensure_min_samples=min_rows,
+            estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True,
+            dtype="numeric", order=None, ensure_min_samples=min_rows,
             ensure_all_finite="allow-nan",
         )  # fmt: skip
     return real_numbers(x, estimator.observation, check_small=reset)
@@ -105,6 +120,8 @@ def real_numbers(x, observation, *, check_small):
     """
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
+    if issparse(x):
+        x = canonical(x)
     if x.dtype.kind == "f":
         _check_magnitude(x, observation, check_small=check_small)
         if x.dtype.itemsize > 8:  # long doubles, which no kernel takes
@@ -113,9 +130,18 @@ def real_numbers(x, observation, *, check_small):
 
 
 def _check_magnitude(x, observation, *, check_small):
-    magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
+    if issparse(x):
+        magnitude = np.zeros(x.shape[1])
+        np.maximum.at(magnitude, x.indices, np.abs(x.data))
+    else:
+        magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
     holes = np.flatnonzero(np.isnan(magnitude))
     if len(holes):
+        if issparse(x):
+            raise ValueError(
+                f"Input X contains NaN in column {holes[0]} and is sparse; rows with missing values "
+                "have to be dense: give X.toarray(), or fill them in."
+            )
         if not allows_missing(observation):
             raise ValueError(
                 f"Input X contains NaN in column {holes[0]}, but observation={observation!r} takes no "
@@ -146,7 +172,7 @@ def check_units(likelihood, batch):
     """
     largest = 0.0
     for rows in batch.slices():
-        z = likelihood.prepare(batch.x[rows])
+        z = likelihood.prepare(part(batch.x, rows))
         largest = max(largest, largest_of(z))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(

@@ -23,7 +23,8 @@ HEIGHTS = {"_kernels": 0, "observation": 1, "allocation": 1, "proposals": 1, "co
 PUBLIC = 3
 SEPARATE = {"observation", "allocation", "proposals"}
 LEAVES = {
-    f"sklearn_bnp.core.{name}" for name in ("corpus", "document_counts", "stats", "transitions")
+    f"sklearn_bnp.core.{name}"
+    for name in ("corpus", "document_counts", "rows", "stats", "transitions")
 }
 
 MAX_LINES = 400

@@ -84,7 +84,9 @@ cdef size_t _place(Work* work, char* base, Problem q, Py_ssize_t rows, Py_ssize_
         work.partial = <float*>(base + s + w + scratch)
         work.wide = <double*>(base + s + w + scratch + partial)
         base += s + w + scratch + partial + wide
-    return s + w + scratch + partial + wide + pairs_place(&work.pairs, base, itemsize, capacity, q.K, q.D)
+    return s + w + scratch + partial + wide + pairs_place(
+        &work.pairs, base, itemsize, capacity, q.K, q.D, q.quadratic == Quadratic.FULL
+    )
 
 
 cdef double _few(Problem q) noexcept nogil:

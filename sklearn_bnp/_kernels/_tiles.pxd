@@ -18,7 +18,7 @@ cdef extern from "vector_math.h" nogil:
     ctypedef struct Pairs:
         Py_ssize_t n
     size_t aligned_bytes(size_t)
-    size_t pairs_place(Pairs*, char*, size_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    size_t pairs_place(Pairs*, char*, size_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
     void collect_pairs_d(Pairs*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
     void collect_pairs_f(Pairs*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
     void sum_pairs_d(double*, const double*, Pairs*, int, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,

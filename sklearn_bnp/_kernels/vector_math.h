@@ -65,20 +65,21 @@ typedef struct {
     ptrdiff_t batch;                    /* rows gathered at a time: 24 KB, for the first-level cache */
     ptrdiff_t *end;                     /* (K,): how many, then where they end */
     void *value, *sorted_value;
-    void *z;                            /* gathered rows z, then w z, then sums (D + 1, ld) */
+    void *z;                            /* gathered rows z, then w z, then sums (2 or D + 1, ld) */
 } Pairs;
 
 /* Lays out, at `base`, room for `capacity` pairs of K components and rows of D columns; NULL counts
- * only. Returns the bytes; none of the parts needs more than 64 bytes for its alignment. */
+ * only. Only `full` families want sums for all pairs of columns: rows may have tens of thousands.
+ * Returns the bytes; none of the parts needs more than 64 bytes for its alignment. */
 static inline size_t pairs_place(Pairs *p, char *base, size_t itemsize, ptrdiff_t capacity,
-                                 ptrdiff_t K, ptrdiff_t D) {
+                                 ptrdiff_t K, ptrdiff_t D, int full) {
     const ptrdiff_t width = 32 / (ptrdiff_t)itemsize;
     /* an odd number of half cache lines: rows a power of two apart would share few sets of the cache */
     const ptrdiff_t ld = (((D + width) / width + 1) | 1) * width;
     const size_t room = capacity + 1; /* one more, for collect_pairs */
     const ptrdiff_t rows = 24 * 1024 / (2 * ld * (ptrdiff_t)itemsize);
     const ptrdiff_t batch = rows < 16 ? 16 : rows < 128 ? rows : 128;
-    const size_t gathered = aligned_bytes((2 * batch + D + 4) * ld * itemsize);
+    const size_t gathered = aligned_bytes((2 * batch + (full ? D + 4 : 2)) * ld * itemsize);
     const size_t ends = aligned_bytes(K * sizeof(ptrdiff_t));
     const size_t values = aligned_bytes(room * itemsize);
     const size_t indices = aligned_bytes(room * sizeof(int32_t));

@@ -9,10 +9,12 @@ from mmap import mmap
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
 from ..observation.base import Moments
 from .observed_moments import observed_moments
+from .rows import arrays_of, block_rows, numbers_a_row, part
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
@@ -23,9 +25,9 @@ _PERMUTED_ROWS, _RUN_ROWS = 2**17, 64
 _SAMPLE_NUMBERS = 200_000
 
 
-def even_slices(n_rows):
-    """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
-    n_blocks = max(1, -(-n_rows // BLOCK_ROWS))
+def even_slices(n_rows, most=BLOCK_ROWS):
+    """Slices of at most so many rows, of nearly equal size."""
+    n_blocks = max(1, -(-n_rows // most))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
 
@@ -63,26 +65,32 @@ class Batch(NamedTuple):
     @property
     def n_entries(self):
         """Rows."""
-        return len(self.x)
+        return self.x.shape[0]
 
     @property
     def total_weight(self):
         """Sum of the rows' weights."""
-        return float(len(self.x) if self.weight is None else self.weight.sum())
+        return float(self.x.shape[0] if self.weight is None else self.weight.sum())
 
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.x.shape} {self.x.dtype}".encode())
         for rows in self.slices():
-            digest.update(np.ascontiguousarray(self.x[rows]))
+            for array in arrays_of(part(self.x, rows)):
+                digest.update(array)
         if self.weight is not None:
             digest.update(self.weight)
         return digest.hexdigest()
 
     def slices(self):
-        """Slices of at most `BLOCK_ROWS` rows, of nearly equal size."""
-        return even_slices(len(self.x))
+        """Slices of at most `BLOCK_ROWS` rows, of nearly equal size; see `block_rows`."""
+        return even_slices(self.n_entries, block_rows(self.x, BLOCK_ROWS))
+
+    @property
+    def numbers_a_row(self):
+        """Of sparse rows, how many numbers each is held in on average; None of dense ones."""
+        return numbers_a_row(self.x)
 
 
 def _is_mapped(x):
@@ -124,15 +132,19 @@ class ArraySource:
 
     def __init__(self, x, weight, n_batches=1, resp=None):
         self.x, self.weight, self.resp = x, weight, resp
-        n_batches = max(1, min(n_batches, len(x)))
-        self.edges = np.arange(n_batches + 1) * len(x) // n_batches
+        n_batches = max(1, min(n_batches, self.n_rows))
+        self.edges = np.arange(n_batches + 1) * self.n_rows // n_batches
 
     def __len__(self):
         return len(self.edges) - 1
 
     @property
     def n_rows(self):
-        return len(self.x)
+        return self.x.shape[0]
+
+    @property
+    def numbers_a_row(self):
+        return numbers_a_row(self.x)
 
     @property
     def rows_in_memory(self):
@@ -143,13 +155,13 @@ class ArraySource:
 
     @property
     def total_weight(self):
-        return float(len(self.x) if self.weight is None else self.weight.sum())
+        return float(self.x.shape[0] if self.weight is None else self.weight.sum())
 
     def batch(self, i):
         rows = slice(self.edges[i], self.edges[i + 1])
         return Batch(
             i,
-            self.x[rows],
+            part(self.x, rows),
             None if self.weight is None else self.weight[rows],
             None if self.resp is None else self.resp[rows],
         )
@@ -197,6 +209,8 @@ class ArraySource:
 
 def column_moments(batches, *, covariance):
     """`Moments` of the rows of ``batches`` (a list, gone through twice), weighted."""
+    if issparse(batches[0].x):
+        return _sparse_moments(batches)
     n_rows, magnitude, precision = 0, 0.0, np.finfo(np.float64).eps
     for batch in batches:
         for rows in batch.slices():
@@ -227,3 +241,24 @@ def column_moments(batches, *, covariance):
     offset = first / mass
     second = second / mass - (np.multiply.outer(offset, offset) if covariance else offset**2)
     return Moments(n_rows, magnitude, shift + offset, second, precision)
+
+
+def _sparse_moments(batches):
+    """`Moments` of sparse rows, for families that ask for no covariances."""
+    n_rows, n_columns, mass = 0, batches[0].x.shape[1], 0.0
+    magnitude, precision = np.zeros(n_columns), np.finfo(np.float64).eps
+    for batch in batches:
+        n_rows += batch.n_entries
+        mass += batch.total_weight
+        np.maximum.at(magnitude, batch.x.indices, np.abs(batch.x.data))
+        if batch.x.dtype == np.float32:
+            precision = np.finfo(np.float32).eps
+    magnitude = np.where(magnitude > 0, magnitude, 1.0)
+    first, second = np.zeros(n_columns), np.zeros(n_columns)
+    for batch in batches:
+        x = batch.x.data / magnitude[batch.x.indices]
+        weight = 1.0 if batch.weight is None else np.repeat(batch.weight, np.diff(batch.x.indptr))
+        first += np.bincount(batch.x.indices, x * weight, minlength=n_columns)
+        second += np.bincount(batch.x.indices, x * x * weight, minlength=n_columns)
+    mean = first / mass
+    return Moments(n_rows, magnitude, mean, second / mass - mean**2, precision)

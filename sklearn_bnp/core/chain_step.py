@@ -27,6 +27,7 @@ import numpy as np
 
 from .._kernels import _forward_backward as kernel
 from ..observation.lags import lagged
+from .rows import part as rows_of
 from .sequences import Part, PreparedRows, parts
 from .stats import StatBag
 from .transitions import Transitions
@@ -285,12 +286,12 @@ def summary(blocks, likelihood, uids, coef=None):
     for block in blocks:
         counts += block.counts
         entropy += block.entropy
-        n, weight = len(block.z), block.row_weight
+        n, weight = block.z.shape[0], block.row_weight
         # rows in single precision, or of some weight, want such responsibilities, of which few are held
         at_once = block.z.dtype == np.float64 and weight is None
         step = max(1, n if at_once else PART_ROWS)
         for rows in (slice(lo, lo + step) for lo in range(0, n, step)):
             resp = block.resp[rows] if weight is None else weight[rows] * block.resp[rows]
-            likelihood.summarise(block.z[rows], resp, s, coef=coef)
+            likelihood.summarise(rows_of(block.z, rows), resp, s, coef=coef)
             bag.s[...] += s
     return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

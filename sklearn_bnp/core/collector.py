@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..proposals.base import Sample
+from .rows import RowBuffer, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1
@@ -57,7 +58,7 @@ class Collector:
         return wanted
 
     def observe(self, block):
-        rows = np.flatnonzero(self._rng.random_sample(len(block.z)) < self._uniform_rate)
+        rows = np.flatnonzero(self._rng.random_sample(block.z.shape[0]) < self._uniform_rate)
         self._uniform.append((block.z[rows], block.resp[rows]))
         if not self.uids:
             return
@@ -83,10 +84,10 @@ class Collector:
         if not parts:
             return {}
         n = sum(np.bincount(column, minlength=len(self.uids)) for *_, column in parts)
-        shape, dtype = parts[0][0].shape[1:], np.result_type(*(part[0] for part in parts))
+        like, dtype = parts[0][0][:0], np.result_type(*(part[0].dtype for part in parts))
         weighted = any(weight is not None for _, _, weight, _ in parts)
         out = [
-            Sample(np.empty((m, *shape), dtype), np.empty(m), np.ones(m) if weighted else None)
+            Sample(RowBuffer(m, like, dtype), np.empty(m), np.ones(m) if weighted else None)
             for m in n.tolist()
         ]
         start = np.zeros(len(n), dtype=np.intp)
@@ -97,18 +98,20 @@ class Collector:
             for k in np.unique(column).tolist():
                 mine = slice(edges[k], edges[k + 1])
                 there = slice(start[k], start[k] + edges[k + 1] - edges[k])
-                out[k].z[there], out[k].mass[there] = z[mine], mass[mine]
+                out[k].z.put(z[mine])
+                out[k].mass[there] = mass[mine]
                 if weight is not None:
                     out[k].weight[there] = weight[mine]
                 start[k] = there.stop
-        return {uid: sample for uid, sample in zip(self.uids, out, strict=True) if len(sample.z)}
+        out = [sample._replace(z=sample.z.rows(like)) for sample in out]
+        return {uid: sample for uid, sample in zip(self.uids, out, strict=True) if len(sample.mass)}
 
     def uniform(self):
         """Rows drawn uniformly and their responsibilities, which are given up as well."""
         uniform = [part for _, parts in self._batches.values() for part in parts]
         self._batches.clear()
-        z, resp = (np.concatenate(part) for part in zip(*uniform, strict=True))
-        return z, resp
+        z, resp = zip(*uniform, strict=True)
+        return stacked(z), np.concatenate(resp)
 
     @staticmethod
     def samples_after(trial, samples):
@@ -127,9 +130,9 @@ class Collector:
                 weight = None if parent.weight is None else parent.weight[rows]
                 heir.append(Sample(parent.z[rows], mass[rows], weight))
         for uid, parts in zip(trial.created, heirs, strict=True):
-            if sum(len(part.z) for part in parts):
+            if sum(len(part.mass) for part in parts):
                 samples[uid] = Sample(
-                    np.concatenate([part.z for part in parts]),
+                    stacked([part.z for part in parts]),
                     np.concatenate([part.mass for part in parts]),
                     None if parts[0].weight is None else np.concatenate([p.weight for p in parts]),
                 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..proposals.base import DocumentSample
 from .corpus import EVERYTHING, Documents
+from .rows import stacked
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry
 # if the component has more than this share of it.
@@ -116,7 +117,7 @@ def _joined(parts):
     offsets = np.cumsum([0] + [d.indptr[-1] for d in docs])
     indptr = np.concatenate([[0], *(d.indptr[1:] + o for d, o in zip(docs, offsets, strict=False))])
     fields = [
-        None if getattr(docs[0], name) is None else np.concatenate([getattr(d, name) for d in docs])
+        None if getattr(docs[0], name) is None else stacked([getattr(d, name) for d in docs])
         for name in ("counts", "indices", "z")
     ]
     if any(d.weight is not None for d in docs):  # batches without weights count once

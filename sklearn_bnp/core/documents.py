@@ -12,6 +12,7 @@ from .batches import even_slices
 from .corpus import Documents, weighted_counts
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
+from .rows import arrays_of, at_hand, numbers_a_row, part
 from .stats import StatBag
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
@@ -100,11 +101,16 @@ class DocumentBatch(NamedTuple):
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.indptr, self.counts, self.indices, self.x, self.weight):
-            if array is not None:
-                digest.update(f"{array.shape} {array.dtype}".encode())
-                digest.update(np.ascontiguousarray(array))
+        for field in (self.indptr, self.counts, self.indices, self.x, self.weight):
+            if field is not None:
+                digest.update(f"{field.shape} {field.dtype}".encode())
+                for array in arrays_of(field):
+                    digest.update(array)
         return digest.hexdigest()
+
+    @property
+    def numbers_a_row(self):
+        return None if self.x is None else numbers_a_row(self.x)
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` entries."""
@@ -116,7 +122,7 @@ class DocumentBatch(NamedTuple):
         rows = slice(int(indptr[0]), int(indptr[-1]))
         fields = (self.counts, self.indices, self.x, self.resp)
         return DocumentBatch(
-            batch_id, indptr - indptr[0], *(None if f is None else f[rows] for f in fields),
+            batch_id, indptr - indptr[0], *(None if f is None else part(f, rows) for f in fields),
             None if self.weight is None else self.weight[first:last],
         )  # fmt: skip
 
@@ -144,7 +150,7 @@ class DocumentBatch(NamedTuple):
             np.ascontiguousarray(indptr - indptr[0], dtype=np.int64),
             np.ascontiguousarray(counts, dtype=np.float64),
             None if self.indices is None else np.ascontiguousarray(self.indices[rows], np.int32),
-            None if self.x is None else prepare(np.asarray(self.x[rows])),
+            None if self.x is None else prepare(at_hand(part(self.x, rows))),
             None if self.weight is None else self.weight[first:last],
         )
 

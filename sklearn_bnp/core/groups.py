@@ -48,6 +48,10 @@ class GroupSource:
         return self.everything.n_entries
 
     @property
+    def numbers_a_row(self):
+        return self.everything.numbers_a_row
+
+    @property
     def total_weight(self):
         """Entries."""
         return self.everything.total_weight

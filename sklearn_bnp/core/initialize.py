@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..proposals.creation import lloyd, summaries
+from .rows import at_hand
 
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000
@@ -26,12 +28,15 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
-    z = likelihood.prepare(np.asarray(x))
+    z = likelihood.prepare(at_hand(x))
     del x  # no more is held at a time than has to be
-    mass = np.ones(len(z)) if weight is None else np.asarray(weight, dtype=float)
+    mass = np.ones(z.shape[0]) if weight is None else np.asarray(weight, dtype=float)
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
+    if means is not None and issparse(z):
+        resp = _nearest(likelihood, z, likelihood.prepare_means(np.asarray(means, dtype=float)))
+        return summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
     if means is not None:
         points = likelihood.imputed(likelihood.prior, everything, z)
         seeds = likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
@@ -40,8 +45,15 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         seeds = None
     if means is None and not spread:
         p = mass / mass.sum()
-        rows = rng.choice(len(z), min(n_components, np.count_nonzero(p)), replace=False, p=p)
+        rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
+
+
+def _nearest(likelihood, z, centers):
+    """One-hot shares (n, K) of sparse rows, for which ``s(x) = [x, 1]``, by their nearest centers."""
+    half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
+    coef = np.column_stack([centers, -half_square])
+    return likelihood.local_step(coef, z, None, None, None, None, n_nonzero=1)

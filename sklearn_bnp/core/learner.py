@@ -260,7 +260,9 @@ class Learner:
     def run_lap(self, source, *, propose=True):
         """One pass over the batches of a source that holds all the data."""
         first = len(self.memo) == 0
-        self.scheduler.fit_samples_to(source.rows_in_memory, self.model.likelihood.n_features)
+        self.scheduler.fit_samples_to(
+            source.rows_in_memory, source.numbers_a_row or self.model.likelihood.n_features
+        )
         self.begin_lap(source.total_weight if first else None)
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)

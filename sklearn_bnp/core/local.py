@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .batches import Block
+from .rows import at_hand, part
 from .stats import StatBag
 
 
@@ -56,7 +57,7 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
     s, entropy = np.empty_like(total.s), np.empty_like(total.entropy)
     coef = np.ascontiguousarray(coef)
     for rows in batch.slices():
-        z = likelihood.prepare(np.asarray(batch.x[rows]))
+        z = likelihood.prepare(at_hand(part(batch.x, rows)))
         weight = None if batch.weight is None else batch.weight[rows]
         if batch.resp is None:
             resp = likelihood.local_step(

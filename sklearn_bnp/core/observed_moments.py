@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..observation.base import Moments
 
 
 def largest_of(z):
-    """Largest absolute value of an array, nan left aside; 0 if there is none."""
+    """Largest absolute value of an array or of sparse rows, nan left aside; 0 if there is none."""
+    z = z.data if issparse(z) else z
     largest = max(z.max(initial=0), -z.min(initial=0))
     if np.isnan(largest):
         largest = max(np.fmax.reduce(z, axis=None), -np.fmin.reduce(z, axis=None))
@@ -16,8 +18,8 @@ def largest_of(z):
 
 
 def has_missing(x):
-    """Whether entries of an array are nan."""
-    return x.dtype.kind == "f" and bool(np.isnan(x.min(initial=np.inf)))
+    """Whether entries of rows are nan; sparse ones have none."""
+    return not issparse(x) and x.dtype.kind == "f" and bool(np.isnan(x.min(initial=np.inf)))
 
 
 def observed_moments(batches, *, covariance):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..proposals.base import StateSample
 from ..proposals.chain_observer import ChainObserver
+from .rows import stacked
 
 # A row belongs to a state's runs if the state has more than this share of it.
 _LEAST_SHARE = 0.5
@@ -135,4 +136,4 @@ def _cut(first, last):
 def _joined(parts):
     lengths = np.concatenate([lengths for _, lengths in parts])
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return StateSample(np.concatenate([z for z, _ in parts]), indptr)
+    return StateSample(stacked([z for z, _ in parts]), indptr)

@@ -72,15 +72,15 @@ class Scheduler:
         self.n_threads = n_threads
         self.trials = []
         self.collector = None
-        self.sample_numbers, self.n_features = _LEAST_NUMBERS, 1
+        self.sample_numbers, self.numbers_a_row = _LEAST_NUMBERS, 1
         for proposal in proposals:
             proposal.reset()
 
-    def fit_samples_to(self, n_rows, n_features):
+    def fit_samples_to(self, n_rows, numbers_a_row):
         """Let samples hold some times the numbers of ``n_rows`` prepared rows, within bounds."""
-        numbers = _SAMPLE_BATCHES * n_rows * n_features
+        numbers = _SAMPLE_BATCHES * n_rows * numbers_a_row
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
-        self.n_features = n_features
+        self.numbers_a_row = numbers_a_row
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""
@@ -88,7 +88,7 @@ class Scheduler:
         self.collector = None
         if self.proposals:
             wanted = self._collector_type.wanted(
-                self.proposals, totals, self.sample_numbers // self.n_features
+                self.proposals, totals, self.sample_numbers // self.numbers_a_row
             )
             self.collector = self._collector_type(wanted, totals, self.rng)
         observers = [t for t in trials if t.observer_type is None]

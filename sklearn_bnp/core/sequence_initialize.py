@@ -37,7 +37,7 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
         n_rows = max(_SEED_ROWS, _SEED_ROWS_A_STATE * n_states)
         sample = _sample(likelihood, batch, n_rows, rng)
         if n_states == 1:
-            return summaries(likelihood, sample.z, np.ones((len(sample.z), 1)))
+            return summaries(likelihood, sample.z, np.ones((sample.z.shape[0], 1)))
         length = _length(_WINDOW, n_states, lambda L: len(pieces(sample.indptr, 0, L)))
         return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
@@ -47,7 +47,7 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
     blocks = [
         batch.gathered(edges).prepared(likelihood.prepare)[0] for edges in chosen[:, np.newaxis]
     ]
-    return np.concatenate([summaries(likelihood, z, np.ones((len(z), 1))) for z in blocks])
+    return np.concatenate([summaries(likelihood, z, np.ones((z.shape[0], 1))) for z in blocks])
 
 
 def _sequence(batch, edges):

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..observation.lags import lagged
 from .batches import even_slices
+from .rows import arrays_of, at_hand, numbers_a_row
+from .rows import part as rows_of
 
 
 class SequenceBatch(NamedTuple):
@@ -57,19 +59,23 @@ class SequenceBatch(NamedTuple):
         """Rows that those which are modelled stand for."""
         return float(self.n_entries if self.weight is None else self.lengths @ self.weight)
 
+    @property
+    def numbers_a_row(self):
+        return numbers_a_row(self.x)
+
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for array in (self.indptr, self.x):
-            digest.update(f"{array.shape} {array.dtype}".encode())
-            digest.update(np.ascontiguousarray(array))
-        if self.weight is not None:
-            digest.update(np.ascontiguousarray(self.weight))
+        for field in (self.indptr, self.x, self.weight):
+            if field is not None:
+                digest.update(f"{field.shape} {field.dtype}".encode())
+                for array in arrays_of(field):
+                    digest.update(array)
         return digest.hexdigest()
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` rows."""
-        return even_slices(len(self.x))
+        return even_slices(self.x.shape[0])
 
     def part(self, batch_id, first, last):
         """The sequences from ``first`` to before ``last``, under a name."""
@@ -77,11 +83,12 @@ class SequenceBatch(NamedTuple):
         rows = slice(int(indptr[0]), int(indptr[-1]))
         resp = None if self.resp is None else self.resp[rows]
         weight = None if self.weight is None else self.weight[first:last]
-        return SequenceBatch(batch_id, self.x[rows], indptr - indptr[0], self.lags, resp, weight)
+        x = rows_of(self.x, rows)
+        return SequenceBatch(batch_id, x, indptr - indptr[0], self.lags, resp, weight)
 
     def prepared(self, prepare):
         """Modelled rows (T, D') after ``prepare``, and where sequences begin among them."""
-        x, indptr = lagged(np.asarray(self.x), self.indptr, self.lags)
+        x, indptr = lagged(at_hand(self.x), self.indptr, self.lags)
         return prepare(x), indptr
 
     @property
@@ -98,7 +105,7 @@ class SequenceBatch(NamedTuple):
         resp = None if self.resp is None else self.resp[rows]
         indptr = np.array([0, rows.stop - rows.start], dtype=np.int64)
         weight = None if self.weight is None else self.weight[part.first : part.last]
-        return SequenceBatch(None, self.x[rows], indptr, self.lags, resp, weight)
+        return SequenceBatch(None, rows_of(self.x, rows), indptr, self.lags, resp, weight)
 
     def gathered(self, edges):
         """Pieces of sequences, rows ``edges[i, 0]:edges[i, 1]`` with those that they look back to."""
@@ -194,10 +201,10 @@ class PreparedRows:
         """Rows of a `Part`, and where sequences begin among them."""
         if self._z is None:
             return self.batch.cut(part).prepared(self._prepare)
-        z = self._z[part.begin : part.end]
+        z = rows_of(self._z, slice(part.begin, part.end))
         if part.is_whole:
             return z, self.indptr[part.first : part.last + 1] - part.begin
-        return z, np.array([0, len(z)], dtype=np.int64)
+        return z, np.array([0, z.shape[0]], dtype=np.int64)
 
     def weight(self, part):
         """Weights of the sequences of a `Part`, or None."""

@@ -63,7 +63,8 @@ def _new(learner, batch):
     learner.scheduler.drop_trials()
     learner.scheduler.new_data()
     model = learner.model
-    learner.scheduler.fit_samples_to(batch.n_entries, model.likelihood.n_features)
+    numbers_a_row = batch.numbers_a_row or model.likelihood.n_features
+    learner.scheduler.fit_samples_to(batch.n_entries, numbers_a_row)
     for i in range(model.stream_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)

@@ -77,6 +77,11 @@ class ObservationModel(BaseEstimator, ABC):
         """Whether `bind` wants the covariances of the columns or their variances alone."""
 
     @property
+    def takes_sparse(self):
+        """Whether rows may be sparse: prepared rows are then a `csr_array`, which no one densifies."""
+        return False
+
+    @property
     def needs_step(self):
         """Whether `bind` wants the steps to which columns were recorded."""
         return False
@@ -364,4 +369,4 @@ class Likelihood(ABC):
 
     def log_base(self, x):
         """Log density of each row's part that no component explains; shape (n,)."""
-        return np.zeros(len(x))
+        return np.zeros(x.shape[0])

@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, digamma
 
-from .base import Likelihood, ObservationModel
+from .._kernels._counts import log_gamma_sums
+from .base import ObservationModel
+from .counts import (
+    CountLikelihood,
+    checked_bits,
+    digammas,
+    points_of_counts,
+    statistics_as_rows,
+)
 from .holes import CompleteColumns, HoledColumns, columns_of
 
 
@@ -20,6 +27,8 @@ class BetaPrior(NamedTuple):
 
 class BernoulliObservation(ObservationModel):
     """Independent binary columns, each component with a probability for each.
+
+    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
 
     Parameters
     ----------
@@ -44,6 +53,8 @@ class BernoulliObservation(ObservationModel):
 
     def __init__(self, prior=None):
         self.prior = prior
+
+    takes_sparse = True
 
     @property
     def needs_covariance(self):
@@ -71,7 +82,7 @@ class BernoulliObservation(ObservationModel):
         return BernoulliLikelihood(BetaPrior(a.copy(), b.copy()), columns_of(moments))
 
 
-class BernoulliLikelihood(Likelihood):
+class BernoulliLikelihood(CountLikelihood):
     """``s(x) = [x, 1]``; the evidence of a column is a ratio of Beta functions."""
 
     def __init__(self, prior, columns=None):
@@ -94,15 +105,7 @@ class BernoulliLikelihood(Likelihood):
         return self.columns.from_complete(s)
 
     def prepare(self, x):
-        valid = (x == 0) | (x == 1)
-        if self.holes:
-            valid |= np.isnan(x)
-        if not np.all(valid):
-            raise ValueError(
-                "observation='bernoulli' needs columns of 0 and 1; binarise X first, for instance with "
-                "sklearn.preprocessing.Binarizer."
-            )
-        return np.ascontiguousarray(x, dtype=np.float32 if x.dtype == np.float32 else np.float64)
+        return checked_bits(self.columns.dense(x), self.holes)
 
     def prepare_means(self, means):
         return np.ascontiguousarray(means, dtype=np.float64)
@@ -111,15 +114,27 @@ class BernoulliLikelihood(Likelihood):
         ones = self.columns.values(s)
         return prior.a + ones, prior.b + self.columns.counts(s) - ones
 
+    def _ones_zeros_all(self, s):
+        """Numbers of ones, of zeros and of rows that show a column, each (K, D)."""
+        rows = statistics_as_rows(s)
+        ones = np.ascontiguousarray(self.columns.values(rows))
+        both = np.array(np.broadcast_to(self.columns.counts(rows), ones.shape))
+        return ones, both - ones, both
+
     def evidence(self, prior, s):
-        a, b = self._counts(prior, s)
-        return np.sum(betaln(a, b) - betaln(prior.a, prior.b), axis=-1)
+        """Ratios of Beta functions, as rises of lnGamma by ones, by zeros and by all."""
+        parts, rises = self._ones_zeros_all(s), np.empty((3, s.size // s.shape[-1]))
+        for part, pseudo, rise in zip(parts, _pseudo_counts(prior), rises, strict=True):
+            log_gamma_sums(part, pseudo, rise, 1)
+        return (rises[0] + rises[1] - rises[2]).reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        a, b = self._counts(prior, s)
-        out = np.zeros_like(s, dtype=float)
-        self.columns.values(out)[...] = digamma(a) - digamma(b)
-        self.columns.put(out, digamma(b) - digamma(a + b))
+        """``E[log p_kd] - E[log (1 - p_kd)]``, and ``E[log (1 - p_kd)]`` of each entry, seen or not, of 0."""
+        parts = zip(self._ones_zeros_all(s), _pseudo_counts(prior), strict=True)
+        ones, zeros, both = (digammas(counts, pseudo) for counts, pseudo in parts)
+        out = np.zeros(s.shape)
+        self.columns.values(out)[...] = ones - zeros
+        self.columns.put(out, zeros - both)
         return out
 
     def log_predictive(self, prior, s, z):
@@ -128,10 +143,12 @@ class BernoulliLikelihood(Likelihood):
         return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
+        """Columns in units of their standard deviations in the target."""
         a, b = self._counts(prior, s)
         p = a / (a + b)
+        deviation = np.sqrt(p * (1.0 - p))
         z = self.columns.imputed(z, p)
-        return np.ascontiguousarray((z - p) / np.sqrt(p * (1.0 - p)), dtype=z.dtype)
+        return points_of_counts(z, lambda x, column: x / deviation[column], -p / deviation)
 
     def imputed(self, prior, s, z):
         a, b = self._counts(prior, s)
@@ -144,3 +161,8 @@ class BernoulliLikelihood(Likelihood):
     def sample(self, attributes, labels, rng):
         p = attributes["means_"][labels]
         return (rng.random(p.shape) < p).astype(float)
+
+
+def _pseudo_counts(prior):
+    """Those of the same."""
+    return prior.a, prior.b, prior.a + prior.b

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 
 class CompleteColumns:
@@ -28,6 +29,10 @@ class CompleteColumns:
 
     def kernel_rows(self, z):
         return z
+
+    def dense(self, x):
+        """Rows in a form that can show holes, if they have some."""
+        return x
 
     def filled(self, z):
         """Rows with 0 for holes."""
@@ -72,7 +77,11 @@ class HoledColumns:
     def kernel_rows(self, z):
         return masked(z)
 
+    def dense(self, x):
+        return x.toarray() if issparse(x) else x
+
     def filled(self, z):
+        z = self.dense(z)
         return np.where(np.isnan(z), z.dtype.type(0), z)
 
     def values(self, s):

@@ -23,8 +23,15 @@ from .._kernels._counts import (
     log_gamma_sums,
     pair_log_gamma_sums,
 )
-from .base import Likelihood, ObservationModel
-from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
+from .base import ObservationModel
+from .counts import (
+    CountLikelihood,
+    checked_counts,
+    nonzeros,
+    points_of_counts,
+    statistics_as_rows,
+    sum_log_factorials,
+)
 from .documents import step_of_words, summary_of_words
 
 
@@ -46,6 +53,8 @@ class MultinomialObservation(ObservationModel):
     A row holds how often each of ``n_features`` types occurs: words of a document, species at a
     site, purchases of a customer. Rows may differ in their total, on which everything is
     conditional, and may be all zero.
+
+    Rows may be sparse (CSR), as from ``CountVectorizer``: zeros cost nothing, and are never written out.
 
     Parameters
     ----------
@@ -74,6 +83,8 @@ class MultinomialObservation(ObservationModel):
     def __init__(self, prior=0.2):
         self.prior = prior
 
+    takes_sparse = True
+
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
@@ -94,7 +105,7 @@ class MultinomialObservation(ObservationModel):
         return MultinomialLikelihood(dirichlet_prior(lam), n_tokens)
 
 
-class MultinomialLikelihood(Likelihood):
+class MultinomialLikelihood(CountLikelihood):
     """``s(x) = [x, 1]``; the evidence is a ratio of multivariate Beta functions.
 
     Parameters
@@ -162,17 +173,16 @@ class MultinomialLikelihood(Likelihood):
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]
         row, column, values = nonzeros(z)
-        out = np.empty((len(z), len(a)))
+        out = np.empty((z.shape[0], len(a)))
         for k, lam in enumerate(a):
             gains = gammaln(lam[column] + values) - gammaln(lam)[column]
-            out[:, k] = np.bincount(row, gains, minlength=len(z))
+            out[:, k] = np.bincount(row, gains, minlength=z.shape[0])
         total = a.sum(axis=1)
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         return out - (gammaln(total + n_tokens) - gammaln(total))
 
     def log_base(self, x):
-        x = np.asarray(x, dtype=np.float64)
-        return gammaln(x.sum(axis=1) + 1.0) - sum_log_factorials(x)
+        return gammaln(x.sum(axis=1, dtype=np.float64) + 1.0) - sum_log_factorials(x)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Square roots of smoothed proportions, whose distances are Hellinger's; or residuals.
@@ -183,11 +193,19 @@ class MultinomialLikelihood(Likelihood):
         target count for more.
         """
         p = (prior.lam + s[:-1]) / (prior.total + s[:-1].sum())
-        n_tokens = z.sum(axis=1, dtype=np.float64, keepdims=True)
-        share = (z + prior.total * p) / (n_tokens + prior.total)
-        points = np.sqrt(share) if whiten else (share - p) / np.sqrt(p)
+        n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         scale = np.sqrt((2.0 if whiten else 0.5) * max(n_tokens.mean(), 1.0))
-        return np.ascontiguousarray(scale * points, dtype=z.dtype)
+        if whiten:
+            added, root = prior.total * p, np.sqrt(prior.total * p)
+            return points_of_counts(
+                z, lambda x, column: np.sqrt(x + added[column]) - root[column], root,
+                row_scale=scale / np.sqrt(n_tokens + prior.total),
+            )  # fmt: skip
+        root = np.sqrt(p)
+        return points_of_counts(
+            z, lambda x, column: x / root[column], root,
+            row_base=-n_tokens, row_scale=scale / (n_tokens + prior.total),
+        )  # fmt: skip
 
     def attributes(self, prior, s):
         a = prior.lam + s[:, :-1]

@@ -17,11 +17,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import gammaln
 
 from .._kernels._counts import log_gamma_sums
-from .base import Likelihood, ObservationModel
-from .counts import checked_counts, nonzeros, statistics_as_rows, sum_log_factorials
+from .base import ObservationModel
+from .counts import (
+    CountLikelihood,
+    checked_counts,
+    digammas,
+    nonzeros,
+    points_of_counts,
+    statistics_as_rows,
+    sum_log_factorials,
+)
 from .holes import CompleteColumns, HoledColumns, columns_of
 
 _DEFAULT_SHAPE = 1.0
@@ -41,6 +49,8 @@ class PoissonObservation(ObservationModel):
 
     A row holds how many events of ``n_features`` kinds were counted in equal stretches of time,
     space or effort: spikes of neurons, calls at desks, species in traps.
+
+    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
 
     Parameters
     ----------
@@ -73,6 +83,8 @@ class PoissonObservation(ObservationModel):
     def __init__(self, prior=None):
         self.prior = prior
 
+    takes_sparse = True
+
     @property
     def needs_covariance(self):
         """Whether the covariances of the columns are wanted, or their variances alone."""
@@ -104,7 +116,7 @@ class PoissonObservation(ObservationModel):
         return PoissonLikelihood(prior, columns_of(moments), adapts_prior=False)
 
 
-class PoissonLikelihood(Likelihood):
+class PoissonLikelihood(CountLikelihood):
     """``s(x) = [x, 1]``; see the module's note."""
 
     def __init__(self, prior, columns=None, *, adapts_prior):
@@ -128,6 +140,7 @@ class PoissonLikelihood(Likelihood):
         return self.columns.from_complete(s)
 
     def prepare(self, x):
+        x = self.columns.dense(x)
         return checked_counts(x, "poisson", "give raw counts (not rates or frequencies)")
 
     def prepare_means(self, means):
@@ -145,16 +158,17 @@ class PoissonLikelihood(Likelihood):
         rises = np.empty(len(rows))
         log_gamma_sums(rows, prior.a, rises, 1)
         # a log b - (a + s) log(b + n), with no cancellation where b is large
-        values, n = self.columns.values(rows), self.columns.counts(rows)
-        rises -= np.log1p(n / prior.b) @ prior.a
-        rises -= np.einsum("kd,kd->k", values, np.log(prior.b + n))
+        growth = np.log1p(self.columns.counts(rows) / prior.b)
+        rises -= growth @ prior.a
+        rises -= np.einsum("kd,kd->k", self.columns.values(rows), growth + np.log(prior.b))
         return rises.reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
         """``E[log lambda_kd]``, and ``-E[lambda_kd]`` of each entry, seen or not, of 0."""
         a, b = self._posterior(prior, s)
+        values = np.ascontiguousarray(self.columns.values(statistics_as_rows(s)))
         out = np.zeros(s.shape)
-        self.columns.values(out)[...] = digamma(a) - np.log(b)
+        self.columns.values(out)[...] = digammas(values, prior.a) - np.log(b)
         self.columns.put(out, -(a / b))
         return out
 
@@ -173,15 +187,15 @@ class PoissonLikelihood(Likelihood):
     def log_predictive(self, prior, s, z):
         """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""
         row, column, x = nonzeros(self.columns.filled(z))
-        out = np.empty((len(z), len(s)))
+        out = np.empty((z.shape[0], len(s)))
         for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
             gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
-            out[:, k] = np.bincount(row, gains, minlength=len(z))
+            out[:, k] = np.bincount(row, gains, minlength=z.shape[0])
             out[:, k] -= self.columns.dot(a, np.log1p(1.0 / b), z)
         return out
 
     def log_base(self, x):
-        return -sum_log_factorials(self.columns.filled(np.asarray(x)))
+        return -sum_log_factorials(self.columns.filled(x))
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Twice the square roots, whose variance is about 1 at any rate; or Pearson's residuals.
@@ -192,8 +206,13 @@ class PoissonLikelihood(Likelihood):
         a, b = self._posterior(prior, s[np.newaxis])
         z = self.columns.imputed(z, a / b)
         if whiten:
-            return np.ascontiguousarray(2.0 * np.sqrt(z + 0.375), dtype=z.dtype)
-        return np.ascontiguousarray((z - a / b) / np.sqrt(a / b), dtype=z.dtype)
+            least = np.sqrt(0.375)
+            return points_of_counts(
+                z, lambda x, column: 2.0 * (np.sqrt(x + 0.375) - least),
+                np.full(self.n_features, 2.0 * least),
+            )  # fmt: skip
+        deviation = np.sqrt(a / b)[0]
+        return points_of_counts(z, lambda x, column: x / deviation[column], -deviation)
 
     def imputed(self, prior, s, z):
         a, b = self._posterior(prior, s[np.newaxis])

@@ -85,7 +85,7 @@ class StateSample(NamedTuple):
     @property
     def total(self):
         """Rows."""
-        return len(self.z)
+        return self.z.shape[0]
 
 
 class Context(NamedTuple):
@@ -178,7 +178,7 @@ class SplitTrial(Trial):
         s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
         self.likelihood.local_step(
             self.coef,
-            np.ascontiguousarray(block.z[rows]),
+            block.z[rows],
             np.minimum(mass[rows], 1.0),
             weight,
             s,

@@ -186,7 +186,7 @@ class _Restricted:
 
 def tries_all_ways(sample, n_statistics):
     """Whether one attempt at a sample of this size tries every way of seeding."""
-    return len(sample.z) * n_statistics <= _SMALL
+    return sample.z.shape[0] * n_statistics <= _SMALL
 
 
 def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False):
@@ -222,7 +222,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     if not (every_way and (attempt == 0 or few)):
         ways = [ways[attempt % len(ways)]]
     elif few:
-        ways *= _FEW_RESTARTS * (2 if len(sample.z) * len(target) <= _TINY else 1)
+        ways *= _FEW_RESTARTS * (2 if sample.z.shape[0] * len(target) <= _TINY else 1)
     best = None
     for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)
@@ -244,8 +244,8 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
 def _seeded(model, z, mass, target, n_seeds, whiten, rng):
     """Statistics of seeds with at least one row."""
     rows = slice(None)
-    if len(z) > _SEED_ROWS:
-        rows = rng.choice(len(z), _SEED_ROWS, replace=False)
+    if z.shape[0] > _SEED_ROWS:
+        rows = rng.choice(z.shape[0], _SEED_ROWS, replace=False)
     points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
     resp = lloyd(points, mass[rows], n_seeds, rng)
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])

@@ -78,7 +78,7 @@ class Delete(Proposal):
         trials = []
         for uid in self._targets(totals):
             sample = context.samples.get(uid)
-            if sample is None or len(sample.z) == 0:
+            if sample is None or sample.z.shape[0] == 0:
                 continue
             k = int(totals.positions([uid])[0])
             absorbers = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
@@ -86,7 +86,7 @@ class Delete(Proposal):
             if gain < -_NEAR * totals.n[k]:
                 self._failures.note(uid, totals.n[k])
                 continue
-            if len(absorbers) == len(loss) - 1 and len(context.uniform[0]):
+            if len(absorbers) == len(loss) - 1 and len(context.uniform[1]):
                 everyone = _Absorption(model, totals, k, absorbers, sample, context.uniform)
                 other = everyone.adapt(self.n_steps)
                 coef, gain = other if other[1] > gain else (coef, gain)
@@ -126,7 +126,7 @@ class _Absorption:
             self.mass = np.minimum(resp.sum(axis=1, dtype=float), 1.0)
             self.before = summaries(model.likelihood, z, resp)
             self.spread = -np.sum(resp * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
-            self.times = totals.n.sum() / max(len(z), 1)
+            self.times = totals.n.sum() / max(z.shape[0], 1)
             share = totals.n[absorbers] / totals.n[absorbers].sum()
             self.start = self.own + share[:, np.newaxis] * totals.s[k]
 

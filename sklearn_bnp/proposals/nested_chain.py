@@ -122,7 +122,7 @@ def feature_tiles(likelihood, z, edges):
     P = likelihood.n_statistics
     most = max(1, _TILE_NUMBERS // P)
     lo = 0
-    while lo < len(z):
+    while lo < z.shape[0]:
         i = np.searchsorted(edges, lo + most, side="right") - 1
         hi = int(edges[i] if edges[i] > lo else edges[i + 1])
         yield slice(lo, hi), likelihood.features(z[lo:hi])

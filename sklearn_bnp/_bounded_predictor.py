@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +23,7 @@ from ._validation import check_rows
 from .clumps.retrieval import retrieval_scores
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
+from .core.observed_moments import has_missing
 
 # Numbers of responsibilities at a time.
 _BLOCK_NUMBERS = 4_000_000
@@ -30,6 +32,21 @@ _HELDOUT = 0.2
 _SETTINGS = Settings(
     warm=False, cold=True, max_iter=100, tol=0.05, n_restarts=5, n_nonzero=None, n_threads=1
 )
+
+
+def check_whole_rows(estimator, x, *, reset):
+    """Rows as of `check_rows`, dense and without holes: clumps are sums of such."""
+    if issparse(x):
+        raise TypeError(
+            "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
+        )
+    x = check_rows(estimator, x, reset=reset)
+    if has_missing(x):
+        raise ValueError(
+            "Input X contains NaN, but MemoryBoundedTopicVB takes no missing values: fill them in, or "
+            "leave these rows out."
+        )
+    return x
 
 
 class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,7 +60,7 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _checked(self, X, groups, alone):
         """`Corpus`; without groups all rows are one document, or each its own if ``alone``."""
         check_is_fitted(self)
-        x = check_rows(self, X, reset=False)
+        x = check_whole_rows(self, X, reset=False)
         if groups is None:
             groups = np.arange(len(x)) if alone else np.zeros(len(x), dtype=int)
         return corpus_of_rows(x, groups)

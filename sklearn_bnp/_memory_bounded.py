@@ -13,7 +13,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
 from . import _base, _validation
-from ._bounded_predictor import BoundedPredictor
+from ._bounded_predictor import BoundedPredictor, check_whole_rows
 from ._corpus import CountRows, corpus_of_rows
 from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
@@ -290,7 +290,7 @@ class MemoryBoundedTopicVB(BoundedPredictor):
         """`DocumentBatch` of checked rows."""
         observation = _validation.checked(_validation.resolve_observation(self.observation))
         _validation.check_explains_rows(observation)
-        x = _validation.check_rows(self, X, reset=reset)
+        x = check_whole_rows(self, X, reset=reset)
         groups = np.zeros(len(x), dtype=int) if groups is None else groups
         return corpus_of_rows(x, groups).documents
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 from numbers import Integral, Real
 
 import numpy as np
-from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
@@ -24,6 +23,7 @@ from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single
 from ._corpus import check_corpus, check_same_kind, takes_words
 from ._observations import allows_missing, takes_sparse
 from ._predictor import suited
+from ._topic_draws import drawn_documents
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
 
@@ -380,22 +380,9 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        # As gamma variates: all of tiny parameters may vanish, and would be nan in rng.dirichlet.
-        shares = np.maximum(
-            rng.gamma(self._doc_prior, size=(n_samples, self.n_components_)), 1e-300
+        return drawn_documents(
+            self._model, self._doc_prior, self._statistics, n_samples, n_tokens, rng
         )
-        shares /= shares.sum(axis=1, keepdims=True)
-        sizes = np.array([rng.multinomial(n_tokens, pi) for pi in shares])
-        if self._model.likelihood.words:
-            rows = [
-                sum(rng.multinomial(size[k], self.means_[k]) for k in np.flatnonzero(size))
-                for size in sizes
-            ]
-            return sparse.csr_matrix(np.array(rows)), shares
-        labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), s)) for s in sizes])
-        likelihood = self._model.likelihood
-        attributes = likelihood.attributes(self._model.prior, self._statistics)
-        return likelihood.sample(attributes, labels, rng), shares
 
     @property
     def _n_features_out(self):

@@ -132,7 +132,8 @@ def real_numbers(x, observation, *, check_small):
 def _check_magnitude(x, observation, *, check_small):
     if issparse(x):
         magnitude = np.zeros(x.shape[1])
-        np.maximum.at(magnitude, x.indices, np.abs(x.data))
+        with np.errstate(invalid="ignore"):  # of nan
+            np.maximum.at(magnitude, x.indices, np.abs(x.data))
     else:
         magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
     holes = np.flatnonzero(np.isnan(magnitude))
@@ -187,7 +188,7 @@ def check_units(likelihood, batch):
 
 def check_weight(sample_weight, x):
     """Sample weights (n,) in float64, or None if not given."""
-    return check_weights(sample_weight, len(x), "row")
+    return check_weights(sample_weight, x.shape[0], "row")
 
 
 def check_weights(sample_weight, n, unit):

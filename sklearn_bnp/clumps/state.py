@@ -19,8 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from .._kernels._responsibilities import statistics
-
 
 class Kept(NamedTuple):
     """All that is left of the data between epochs.
@@ -135,11 +133,7 @@ def with_epoch(kept, likelihood, z, indptr):
 
 def rows_of_statistics(likelihood, z):
     """s(x) (n, P) of prepared rows, in double precision."""
-    out = np.empty((len(z), likelihood.n_statistics))
-    statistics(
-        np.ascontiguousarray(z, dtype=np.float64), likelihood.quadratic, likelihood.linear, out
-    )
-    return out
+    return likelihood.features(np.ascontiguousarray(z, dtype=np.float64))
 
 
 class Topics(NamedTuple):

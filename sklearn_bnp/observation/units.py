@@ -66,7 +66,7 @@ class Units(NamedTuple):
     def apply(self, x):
         z = self.standardise(x)
         if self.kept is not None:
-            z = z[:, self.kept]
+            z = z[..., self.kept]
         elif self.basis is not None:
             z = z @ self.basis.astype(z.dtype)
         return np.ascontiguousarray(z)

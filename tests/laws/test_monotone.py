@@ -136,7 +136,7 @@ def test_empirical_bayes_ends_at_a_maximum(family):
             scale = np.ones(len(b) if np.ndim(b) else 1)
             scale[column] = factor
             scaled = np.diag(np.diagonal(b) * scale) if np.ndim(b) == 2 else b * scale
-            other = own._replace(**{field: scaled if np.ndim(b) else float(scaled[0])})
+            other = own._replace(**{field: scaled if np.ndim(b) else scaled[0]})
             if place:
                 other = (*prior[: int(place)], other, *prior[int(place) + 1 :])
             assert likelihood.evidence(other, g.s).sum() < best

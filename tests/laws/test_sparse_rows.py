@@ -12,7 +12,8 @@ from sklearn_bnp.observation import counts
 from .families import FAMILIES
 from .harness import given, random_resp
 
-SPARSE = [family for family in FAMILIES if family.observation.takes_sparse]
+# Sparse rows have no holes.
+SPARSE = [f for f in FAMILIES if f.observation.takes_sparse and not f.name.endswith("-holes")]
 # Sums of some ten terms in another order, and of those over 200 rows.
 RTOL = 1e-12
 

@@ -162,7 +162,7 @@ def test_nested_models(kind, prior, monkeypatch):
         nested = topic_creation._Nested(model, sample, 0.7, 1)
         s = model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis] * r).s
         step = nested.step(sample, s, 2)  # topics that died may come and go: it changes nothing
-        pruned = nested.pruned(sample, step)
+        pruned = nested.pruned(sample, step, s)
         values = [
             nested._objective(x.s, x.entropy, x.counts, slice(None), sample) for x in (step, pruned)
         ]

@@ -1,0 +1,27 @@
+"""Documents drawn from a topic model."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+
+def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
+    """Documents of topics with statistics ``s`` (K, P), and the topics' shares (n_samples, K) in them.
+
+    Of words a CSR matrix of counts; otherwise rows of data, those of a document one after another.
+    """
+    # As gamma variates: all of tiny parameters may vanish, and would be nan in rng.dirichlet.
+    shares = np.maximum(rng.gamma(doc_prior, size=(n_samples, len(s))), 1e-300)
+    shares /= shares.sum(axis=1, keepdims=True)
+    sizes = np.array([rng.multinomial(n_tokens, pi) for pi in shares])
+    likelihood = model.likelihood
+    attributes = likelihood.attributes(model.prior, s)
+    if likelihood.words:
+        means = attributes["means_"]
+        rows = [
+            sum(rng.multinomial(size[k], means[k]) for k in np.flatnonzero(size)) for size in sizes
+        ]
+        return sparse.csr_matrix(np.array(rows)), shares
+    labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), n)) for n in sizes])
+    return likelihood.sample(attributes, labels, rng), shares

@@ -266,7 +266,9 @@ BAD_DATA = [
     pytest.param(ROWS, GROUPS[:-1], names("groups", "ids", "rows"), id="too few ids"),
     pytest.param(ROWS, [None, "a"] * 250, names("groups", "sorted"), id="mixed ids"),
     pytest.param(ROWS, np.where(GROUPS > 3, GROUPS, np.nan), names("groups", "NaN"), id="nan id"),
-    pytest.param(np.where(ROWS > 8, np.nan, ROWS), GROUPS, names("NaN", "MemoryBoundedTopicVB"), id="nan"),
+    pytest.param(
+        np.where(ROWS > 8, np.nan, ROWS), GROUPS, names("NaN", "MemoryBoundedTopicVB"), id="nan"
+    ),
     pytest.param(1e200 * ROWS, GROUPS, names("Rescale X"), id="too large"),
     pytest.param(ROWS.astype(complex), GROUPS, "omplex", id="complex"),
     pytest.param(ROWS[:0], GROUPS[:0], names("0 sample"), id="empty"),

@@ -245,8 +245,8 @@ cdef void _sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t
             out[i] += parts[c * size + i]
 
 
-cdef void _share_chunk(const floating* table, const double* mass, const double* weight, Py_ssize_t n, Problem q,
-                       floating* resp, double* entropy, double* log_norm, double floor_,
+cdef void _share_chunk(const floating* table, const double* mass, const double* weight, Py_ssize_t n,
+                       Problem q, floating* resp, double* entropy, double* log_norm, double floor_,
                        floating* w) noexcept nogil:
     """Shares of one chunk of a table; w has room for a tile of rows and the softmax's scratch."""
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = 0, m, i, filled

@@ -54,8 +54,9 @@ class CountLikelihood(Likelihood):
         n_nonzero = len(coef) if n_nonzero is None else n_nonzero
         sparse_shares(*rows, coef, mass, weight, resp, entropy, log_norm, n_nonzero, n_threads)
         if s is not None:
-            scale = weight if mass is None or weight is None else mass * weight
-            sparse_summary(*rows, resp, mass if weight is None else scale, s, n_threads)
+            given = [factor for factor in (mass, weight) if factor is not None]
+            scale = np.prod(given, axis=0) if given else None
+            sparse_summary(*rows, resp, scale, s, n_threads)
         return resp
 
     def likelihood_table(self, coef, z, floor, n_threads=1):

@@ -29,6 +29,7 @@ from sklearn_bnp.core.local import local_pass
 
 from .chains import toy
 from .corpora import lda
+from .count_passes import learner_of
 from .generators import Dataset, gaussians, toy_patches
 
 TINY = {"n_rows": 200, "n_components": 3}
@@ -97,6 +98,20 @@ class LocalStep:
     def time_summary_step(self, dtype, n_nonzero):
         sparse = self.n_nonzero < self.n_components
         kernel.summarise(self.x, self.resp, kernel.Quadratic.FULL, True, self.stats, sparse)
+
+
+class CountPass:
+    """One lap of a mixture of counts, as `count_passes` compares it with its bare products."""
+
+    params = (["multinomial", "bernoulli", "poisson"], ["dense", "CSR"])
+    param_names = ("family", "rows")
+    n_rows, n_components = 20_000, 50
+
+    def setup(self, family, rows):
+        self._learner, self._source = learner_of(family, rows, self.n_rows, self.n_components)[:2]
+
+    def time_lap(self, family, rows):
+        self._learner.run_lap(self._source, propose=False)
 
 
 class UnionEntropies:

@@ -59,8 +59,8 @@ def least_seconds(calls: list[Callable[[], object]], repeat: int) -> list[float]
     return seconds.tolist()
 
 
-def compared(family: str, kind: str, n_rows: int, n_kinds: int, repeat: int) -> list[float]:
-    """Seconds of a pass and of the bare products."""
+def learner_of(family: str, kind: str, n_rows: int, n_kinds: int) -> tuple:
+    """A learner that has seen all rows, their source, and the fitted model."""
     if kind == "CSR":
         X, labels = rows_of(family, n_rows, N_SPARSE, n_kinds, 0.01)
     else:
@@ -73,7 +73,13 @@ def compared(family: str, kind: str, n_rows: int, n_kinds: int, repeat: int) -> 
     report.fit_timed(model, X)
     learner, source = model._learner_, ArraySource(X, None)
     learner.run_lap(source, propose=False)  # which remembers the rows as its one batch
-    coef, resp = model._coef[:, :-1], model.predict_proba(X)
+    return learner, source, model
+
+
+def compared(family: str, kind: str, n_rows: int, n_kinds: int, repeat: int) -> list[float]:
+    """Seconds of a pass and of the bare products."""
+    learner, source, model = learner_of(family, kind, n_rows, n_kinds)
+    X, coef, resp = source.x, model._coef[:, :-1], model.predict_proba(source.x)
     calls = [
         lambda: learner.run_lap(source, propose=False),
         lambda: (X @ coef.T, resp.T @ X),

@@ -5,13 +5,14 @@ probability", as in the thesis; half of all tokens in data that are harder than 
 multinomial rows (CSR) at default settings, from K = 1 and from 40 components, from which the thesis' runs
 with a fixed number never came back (Fig. 3.4).
 
-Targets: with 5 % of noise, at default settings (from K = 1), exactly the ten bars, every document with its
-own (ARI = 1), on every seed; dense rows have the same labels. All else are figures. From 40, one document of
-100 tokens may be left with a wrong bar (1 of 10 seeds): its own tokens hold it there by 11 nats of its log
-weight, though the objective would be 195 nats better without it, and no proposal moves a single row. With
-50 % of noise, of ten documents of 100 tokens a bar, the objective itself mostly holds single documents to be
-components of their own. "found - true" is the objective less that of the true labels, in nats: where
-it is not below 0, the fit is at least as good a one, and it is the prior that wants other components.
+Targets: with 5 % of noise, at default settings (from K = 1), exactly the ten bars, every document with
+its own (ARI = 1), on every seed; dense rows have the same labels. All else are figures. From 40, one
+document of 100 tokens may be left with a wrong bar (1 of 10 seeds): its own tokens hold it there by 11
+nats of its log weight, though the objective would be 195 nats better without it, and no proposal moves
+a single row. With 50 % of noise, of ten documents of 100 tokens a bar, the objective itself mostly
+holds single documents to be components of their own. "found - true" is the objective less that of the
+true labels, in nats: where it is not below 0, the fit is at least as good a one, and it is the prior
+that wants other components.
 
     python -m tests.benchmarks.mixture_bars
 """

@@ -108,6 +108,55 @@ def test_streams():
 # ---------------------------------------------------------------------- blocks add up
 
 
+def with_a_fifth_missing(X, seed=1):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(X.shape) < 0.2, np.nan, X)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_clusters_are_found_with_holes(covariance_type):
+    """Blocks integrate out what they miss; a model of complete rows knows rows with holes, too."""
+    observation = ColumnObservation(blocks()).set_params(size=GaussianObservation(covariance_type))
+    X = mixed(LABELS)
+    holed = with_a_fifth_missing(X)
+    model = fitted(observation, holed)
+    assert model.n_components_ == 3
+    assert adjusted_rand_score(LABELS, model.predict(holed)) > 0.9
+    # the first lap's parameters are not yet the best for any responsibilities
+    assert np.all(np.diff(model.lower_bounds_[1:]) > -1e-6)
+    complete = fitted(observation, X)
+    assert adjusted_rand_score(LABELS, complete.predict(holed)) > 0.9
+    assert np.all(np.isfinite(complete.score_samples(holed)))
+
+
+def test_states_are_found_with_holes():
+    rng = np.random.default_rng(0)
+    paths = [np.repeat(rng.integers(3, size=8), 25) for _ in range(5)]
+    X = [with_a_fifth_missing(mixed(path, seed=i), seed=i) for i, path in enumerate(paths)]
+    model = HDPHMMVB(observation=ColumnObservation(blocks()), random_state=0).fit(X)
+    assert model.n_components_ == 3
+    assert adjusted_rand_score(np.concatenate(paths), np.concatenate(model.predict(X))) > 0.95
+
+
+def test_topics_are_found_with_holes():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(30), 20)
+    labels = np.concatenate([rng.choice(3, 20, p=p) for p in rng.dirichlet(np.full(3, 0.3), 30)])
+    X = with_a_fifth_missing(mixed(labels))
+    model = HDPTopicVB(observation=ColumnObservation(blocks()), random_state=0)
+    assert model.fit(X, groups=groups).n_components_ == 3
+    assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.85
+
+
+def test_holes_come_later_in_a_stream():
+    X = mixed(LABELS)[np.random.default_rng(2).permutation(len(LABELS))]
+    model = DPMixtureVB(observation=ColumnObservation(blocks()), random_state=0)
+    model.partial_fit(X[:150])
+    model.partial_fit(with_a_fifth_missing(X[150:]))
+    assert model.n_components_ == 3
+    assert np.isfinite(model.lower_bound_)
+
+
 def test_columns_that_are_independent_anyway_may_be_in_any_blocks():
     X = mixed(LABELS)[:, [0, 2, 4]]
     diag = GaussianObservation("diag")

@@ -73,8 +73,10 @@ def draw(data, found, path) -> None:
     figure, axes = plt.subplots(
         2 * len(found), 1, figsize=(10, 1.1 * len(found)), sharex=True, layout="constrained"
     )
+    most = max(np.max(states) for states in found)
+    colours = plt.get_cmap("nipy_spectral", most + 1)
     for i, (states, labels) in enumerate(zip(found, data.states, strict=True)):
-        axes[2 * i].imshow(np.asarray(states)[None], aspect="auto", cmap="tab20", vmin=0, vmax=19)
+        axes[2 * i].imshow(np.asarray(states)[None], aspect="auto", cmap=colours, vmin=0, vmax=most)
         axes[2 * i + 1].imshow(labels[None], aspect="auto", cmap="tab20", vmin=0, vmax=19)
         axes[2 * i].set_ylabel("found", rotation=0, ha="right", va="center", fontsize=7)
         axes[2 * i + 1].set_ylabel("human", rotation=0, ha="right", va="center", fontsize=7)

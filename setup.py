@@ -104,6 +104,7 @@ def extensions():
 
 setup(
     ext_modules=cythonize(extensions(), build_dir="build", compiler_directives=DIRECTIVES),
-    # Time stamps do not know the flags: never take an object that was built with others.
-    options={"build_ext": {"force": True}},
+    # Time stamps do not know the flags: never take an object that was built with others. Extensions
+    # depend on nothing but their sources: as many are built at a time as there are cores.
+    options={"build_ext": {"force": True, "parallel": os.cpu_count() or 1}},
 )

@@ -39,9 +39,11 @@ def followed(family, *, proposals, n_components, n_batches=3, n_rows=150, **para
     "proposals, n_components",
     [("birth", 1), ("merge", 6), ("delete", 6), ("adopt", 1), ("all", 1), ("all", 6)],
 )
-def test_totals_are_those_of_all_responsibilities(family, proposals, n_components):
+def test_totals_are_those_of_all_responsibilities(leading_family, proposals, n_components):
     """After every lap: totals, the sum of the memory, each batch, and the objective."""
-    learner, source, shadow = followed(family, proposals=proposals, n_components=n_components)
+    learner, source, shadow = followed(
+        leading_family, proposals=proposals, n_components=n_components
+    )
     for _ in range(5):
         learner.run_lap(source)
         expected = shadow.totals()
@@ -67,19 +69,23 @@ def test_proposals_of_every_kind_were_followed():
     assert accepted == {"birth", "merge", "delete"}
 
 
-def test_weights_and_sparse_responsibilities_are_followed(family):
+def test_weights_and_sparse_responsibilities_are_followed(leading_family):
     rng = np.random.default_rng(2)
     learner, source, shadow = followed(
-        family, proposals="all", n_components=4, weight=rng.gamma(1.0, size=150), n_nonzero=2
+        leading_family,
+        proposals="all",
+        n_components=4,
+        weight=rng.gamma(1.0, size=150),
+        n_nonzero=2,
     )
     for _ in range(5):
         learner.run_lap(source)
         shadow.assert_follows(learner.totals, shadow.totals())
 
 
-def test_rows_are_neither_lost_nor_invented(family):
+def test_rows_are_neither_lost_nor_invented(leading_family):
     """Through any proposals, statistics of all components sum to those of the data."""
-    learner, source, shadow = followed(family, proposals="all", n_components=1)
+    learner, source, shadow = followed(leading_family, proposals="all", n_components=1)
     for _ in range(8):
         learner.run_lap(source)
         every = np.concatenate(list(shadow.features.values()))

@@ -24,8 +24,8 @@ from libc.string cimport memcpy, memset
 from cython cimport floating
 
 from ._tiles cimport (
-    LANES, Pairs, Problem, add_product, aligned_bytes, collect_pairs, features, gemm,
-    keep_top, pairs_place, softmax, sum_pairs, tile_rows, transpose,
+    LANES, Beside, Pairs, Problem, add_product, aligned_bytes, beside, collect_pairs, features, from_row,
+    gemm, pairs_place, share_rows, sum_chunks, sum_pairs, tile_rows, transpose,
 )
 
 
@@ -101,9 +101,9 @@ cdef double _few(Problem q) noexcept nogil:
     return 0.18 * q.P / (q.P + 25.0)
 
 
-cdef void _local_chunk(const floating* x, const floating* coef, const double* mass, const double* weight,
-                       Py_ssize_t n, Problem q, floating* resp, double* stats, double* entropy,
-                       double* log_norm, double floor_, Work* work) noexcept nogil:
+cdef void _local_chunk(const floating* x, const floating* coef, Beside given, Py_ssize_t n, Problem q,
+                       floating* resp, double* stats, double* entropy, double floor_,
+                       Work* work) noexcept nogil:
     """Local and summary step of one chunk, whose sums start from zero; stats and entropy may be NULL."""
     cdef Py_ssize_t start = 0, ld = work.ld, m, filled
     cdef double few = _few(q)
@@ -116,19 +116,14 @@ cdef void _local_chunk(const floating* x, const floating* coef, const double* ma
         m = min(work.tile, n - start)
         features(s, x + start * q.D, m, q)
         gemm("T", "N", <int>q.K, <int>m, <int>q.P, coef, <int>q.P, s, <int>q.P, <floating>0, w, <int>ld)
-        if q.L < q.K:
-            keep_top(w, m, q.K, ld, q.L, <floating*>work.scratch)
-        softmax(w, resp + start * q.K, m, q.K, ld, floor_, mass, weight, entropy, log_norm,
-                <floating*>work.scratch, &filled)
+        filled = share_rows(w, resp + start * q.K, m, q, ld, floor_, from_row(given, start), entropy,
+                            <floating*>work.scratch)
         if stats != NULL and filled < few * m * q.K:
             collect_pairs(&work.pairs, w, m, q.K, ld, start)
         elif stats != NULL:
             add_product(stats, work.wide, work.partial, s, w, m, ld, fresh, q)
             fresh = False
         start += m
-        mass = mass + m if mass != NULL else NULL
-        weight = weight + m if weight != NULL else NULL
-        log_norm = log_norm + m if log_norm != NULL else NULL
     if stats != NULL:
         _finish(stats, x, work, fresh, q)
 
@@ -191,9 +186,7 @@ def local_step(
     cdef double* sums = NULL
     cdef double* entropies = NULL
     cdef const floating* coef_p
-    cdef const double* mass_p = NULL
-    cdef const double* weight_p = NULL
-    cdef double* norm_p = NULL
+    cdef Beside given
     if n == 0 or q.K == 0:
         if summary:
             stats[:, :] = 0
@@ -201,12 +194,7 @@ def local_step(
             entropy[:] = 0
         return
     coef_p = &coef[0, 0]
-    if mass is not None:
-        mass_p = &mass[0]
-    if weight is not None:
-        weight_p = &weight[0]
-    if log_norm is not None:
-        norm_p = &log_norm[0]
+    given = beside(mass, weight, log_norm)
     each = _place(NULL, NULL, q, chunk, capacity, sizeof(floating))
     block = <char*>malloc(works_bytes + n_works * each + sums_bytes + entropies_bytes)
     if block == NULL:
@@ -222,34 +210,22 @@ def local_step(
         lo = c * CHUNK_ROWS
         rows = min(CHUNK_ROWS, n - lo)
         _local_chunk(
-            &x[lo, 0], coef_p,
-            mass_p + lo if mass_p != NULL else NULL, weight_p + lo if weight_p != NULL else NULL,
-            rows, q, &resp[lo, 0], sums + c * size if sums != NULL else NULL,
-            entropies + c * q.K if entropies != NULL else NULL,
-            norm_p + lo if norm_p != NULL else NULL, floor_, works + threadid(),
+            &x[lo, 0], coef_p, from_row(given, lo), rows, q, &resp[lo, 0],
+            sums + c * size if sums != NULL else NULL,
+            entropies + c * q.K if entropies != NULL else NULL, floor_, works + threadid(),
         )
     with nogil:
         if summary:
-            _sum_chunks(&stats[0, 0], sums, n_chunks, size)
+            sum_chunks(&stats[0, 0], sums, n_chunks, size)
         if entropies != NULL:
-            _sum_chunks(&entropy[0], entropies, n_chunks, q.K)
+            sum_chunks(&entropy[0], entropies, n_chunks, q.K)
     free(block)
 
 
-cdef void _sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
-    cdef Py_ssize_t c, i
-    for i in range(size):
-        out[i] = parts[i]
-    for c in range(1, n):
-        for i in range(size):
-            out[i] += parts[c * size + i]
-
-
-cdef void _share_chunk(const floating* table, const double* mass, const double* weight, Py_ssize_t n,
-                       Problem q, floating* resp, double* entropy, double* log_norm, double floor_,
-                       floating* w) noexcept nogil:
+cdef void _share_chunk(const floating* table, Beside given, Py_ssize_t n, Problem q, floating* resp,
+                       double* entropy, double floor_, floating* w) noexcept nogil:
     """Shares of one chunk of a table; w has room for a tile of rows and the softmax's scratch."""
-    cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = 0, m, i, filled
+    cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = 0, m, i
     cdef floating* scratch = w + SHARE_ROWS * ld
     if entropy != NULL:
         memset(entropy, 0, q.K * sizeof(double))
@@ -257,11 +233,7 @@ cdef void _share_chunk(const floating* table, const double* mass, const double* 
         m = min(SHARE_ROWS, n - start)
         for i in range(m):
             memcpy(w + i * ld, table + (start + i) * q.K, q.K * sizeof(floating))
-        if q.L < q.K:
-            keep_top(w, m, q.K, ld, q.L, scratch)
-        softmax(w, resp + start * q.K, m, q.K, ld, floor_, mass + start if mass != NULL else NULL,
-                weight + start if weight != NULL else NULL, entropy,
-                log_norm + start if log_norm != NULL else NULL, scratch, &filled)
+        share_rows(w, resp + start * q.K, m, q, ld, floor_, from_row(given, start), entropy, scratch)
         start += m
 
 
@@ -285,20 +257,13 @@ def share_out(
     cdef Py_ssize_t n_works = max(1, min(n_threads, n_chunks))
     cdef size_t each = aligned_bytes((SHARE_ROWS + 2) * ld * sizeof(floating))
     cdef double* entropies = NULL
-    cdef const double* mass_p = NULL
-    cdef const double* weight_p = NULL
-    cdef double* norm_p = NULL
+    cdef Beside given
     cdef char* block
     if n == 0 or q.K == 0:
         if entropy is not None:
             entropy[:] = 0
         return
-    if mass is not None:
-        mass_p = &mass[0]
-    if weight is not None:
-        weight_p = &weight[0]
-    if log_norm is not None:
-        norm_p = &log_norm[0]
+    given = beside(mass, weight, log_norm)
     block = <char*>malloc(n_works * each + n_chunks * q.K * sizeof(double))
     if block == NULL:
         raise MemoryError("no memory for the work space of the shares")
@@ -307,15 +272,13 @@ def share_out(
     for c in prange(n_chunks, nogil=True, schedule="static", chunksize=1, num_threads=n_threads):
         lo = c * CHUNK_ROWS
         _share_chunk(
-            &table[lo, 0], mass_p + lo if mass_p != NULL else NULL,
-            weight_p + lo if weight_p != NULL else NULL, min(CHUNK_ROWS, n - lo), q, &resp[lo, 0],
-            entropies + c * q.K if entropies != NULL else NULL,
-            norm_p + lo if norm_p != NULL else NULL, floor_,
+            &table[lo, 0], from_row(given, lo), min(CHUNK_ROWS, n - lo), q, &resp[lo, 0],
+            entropies + c * q.K if entropies != NULL else NULL, floor_,
             <floating*>(block + threadid() * each),
         )
     if entropies != NULL:
         with nogil:
-            _sum_chunks(&entropy[0], entropies, n_chunks, q.K)
+            sum_chunks(&entropy[0], entropies, n_chunks, q.K)
     free(block)
 
 

@@ -20,7 +20,7 @@ from libc.string cimport memset
 
 from cython cimport floating
 
-from ._tiles cimport LANES, Problem, aligned_bytes, keep_top, softmax
+from ._tiles cimport LANES, Beside, Problem, aligned_bytes, beside, from_row, share_rows, sum_chunks
 
 cdef extern from "sparse_math.h" nogil:
     void add_weights_d(double*, const double*, Py_ssize_t, const double*, const int32_t*, Py_ssize_t)
@@ -64,13 +64,12 @@ cdef void _transpose(const floating* coef, floating* out, Py_ssize_t K, Py_ssize
                 out[v * ld + k] = 0
 
 
-cdef void _local_chunk(const floating* data, Rows x, const floating* coef, const double* mass,
-                       const double* weight, Py_ssize_t first, Py_ssize_t last, Problem q,
-                       floating* resp, double* entropy, double* log_norm, double floor_,
-                       floating* w) noexcept nogil:
+cdef void _local_chunk(const floating* data, Rows x, const floating* coef, Beside given,
+                       Py_ssize_t first, Py_ssize_t last, Problem q, floating* resp, double* entropy,
+                       double floor_, floating* w) noexcept nogil:
     """Shares of rows from ``first`` to before ``last``; w has room for a tile and the softmax's scratch."""
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = first, m, i, k, lo
-    cdef Py_ssize_t n_entries, filled
+    cdef Py_ssize_t n_entries
     cdef const floating* bias = coef + x.V * ld
     cdef floating* row
     if entropy != NULL:
@@ -87,11 +86,8 @@ cdef void _local_chunk(const floating* data, Rows x, const floating* coef, const
                 add_weights_d(row, coef, ld, data + lo, x.indices + lo, n_entries)
             else:
                 add_weights_f(row, coef, ld, data + lo, x.indices + lo, n_entries)
-        if q.L < q.K:
-            keep_top(w, m, q.K, ld, q.L, w + TILE_ROWS * ld)
-        softmax(w, resp + start * q.K, m, q.K, ld, floor_, mass + start if mass != NULL else NULL,
-                weight + start if weight != NULL else NULL, entropy,
-                log_norm + start if log_norm != NULL else NULL, w + TILE_ROWS * ld, &filled)
+        share_rows(w, resp + start * q.K, m, q, ld, floor_, from_row(given, start), entropy,
+                   w + TILE_ROWS * ld)
         start += m
 
 
@@ -121,14 +117,12 @@ def sparse_shares(
     x.n = indptr.shape[0] - 1
     x.V = q.P - 1
     cdef Py_ssize_t n = x.n, ld = (q.K + LANES - 1) // LANES * LANES
-    cdef Py_ssize_t n_chunks = (n + CHUNK_ROWS - 1) // CHUNK_ROWS, c, k, lo
+    cdef Py_ssize_t n_chunks = (n + CHUNK_ROWS - 1) // CHUNK_ROWS, c, lo
     cdef Py_ssize_t n_works = max(1, min(n_threads, n_chunks))
     cdef size_t table = aligned_bytes(q.P * ld * sizeof(floating))
     cdef size_t each = aligned_bytes((TILE_ROWS + 2) * ld * sizeof(floating))
     cdef const floating* data_p = NULL
-    cdef const double* mass_p = NULL
-    cdef const double* weight_p = NULL
-    cdef double* norm_p = NULL
+    cdef Beside given
     cdef double* entropies = NULL
     cdef char* block
     if n == 0 or q.K == 0:
@@ -139,12 +133,7 @@ def sparse_shares(
     x.indices = NULL
     if data.shape[0]:
         data_p, x.indices = &data[0], &indices[0]
-    if mass is not None:
-        mass_p = &mass[0]
-    if weight is not None:
-        weight_p = &weight[0]
-    if log_norm is not None:
-        norm_p = &log_norm[0]
+    given = beside(mass, weight, log_norm)
     block = <char*>malloc(table + n_works * each + n_chunks * q.K * sizeof(double))
     if block == NULL:
         raise MemoryError("no memory for the coefficients' transpose and the work space of the shares")
@@ -155,17 +144,13 @@ def sparse_shares(
     for c in prange(n_chunks, nogil=True, schedule="static", chunksize=1, num_threads=n_threads):
         lo = c * CHUNK_ROWS
         _local_chunk(
-            data_p, x, <floating*>block, mass_p, weight_p, lo, min(lo + CHUNK_ROWS, n), q,
-            &resp[0, 0], entropies + c * q.K if entropies != NULL else NULL, norm_p, floor_,
+            data_p, x, <floating*>block, given, lo, min(lo + CHUNK_ROWS, n), q, &resp[0, 0],
+            entropies + c * q.K if entropies != NULL else NULL, floor_,
             <floating*>(block + table + threadid() * each),
         )
     if entropies != NULL:
         with nogil:
-            for k in range(q.K):
-                entropy[k] = 0
-            for c in range(n_chunks):
-                for k in range(q.K):
-                    entropy[k] += entropies[c * q.K + k]
+            sum_chunks(&entropy[0], entropies, n_chunks, q.K)
     free(block)
 
 

@@ -145,14 +145,64 @@ cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld
                         spare -= 1
 
 
-cdef inline void softmax(floating* w, floating* resp, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld,
-                         double floor, const double* mass, const double* weight, double* entropy,
-                         double* log_norm, floating* scratch, Py_ssize_t* filled) noexcept nogil:
+cdef struct Beside:
+    # What goes with rows, each (n,): NULL for what is not given, or not wanted.
+    const double* mass
+    const double* weight
+    double* log_norm
+
+
+cdef inline Beside beside(const double[::1] mass, const double[::1] weight, double[::1] log_norm) noexcept:
+    """From arrays, or None."""
+    cdef Beside out
+    out.mass = NULL
+    out.weight = NULL
+    out.log_norm = NULL
+    if mass is not None:
+        out.mass = &mass[0]
+    if weight is not None:
+        out.weight = &weight[0]
+    if log_norm is not None:
+        out.log_norm = &log_norm[0]
+    return out
+
+
+cdef inline Beside from_row(Beside given, Py_ssize_t start) noexcept nogil:
+    """The same for rows from ``start``."""
+    if given.mass != NULL:
+        given.mass += start
+    if given.weight != NULL:
+        given.weight += start
+    if given.log_norm != NULL:
+        given.log_norm += start
+    return given
+
+
+cdef inline Py_ssize_t share_rows(floating* w, floating* resp, Py_ssize_t n, Problem q, Py_ssize_t ld,
+                                  double floor, Beside given, double* entropy,
+                                  floating* scratch) noexcept nogil:
+    """Shares (n, K) of rows with log weights w (n, ld), which become the shares times mass and weight.
+
+    Returns how many of these are not zero. ``scratch`` (2 ld,).
+    """
+    if q.L < q.K:
+        keep_top(w, n, q.K, ld, q.L, scratch)
     if floating is double:
-        filled[0] = softmax_rows_d(w, resp, n, K, ld, floor, mass, weight, entropy, log_norm, scratch)
+        return softmax_rows_d(w, resp, n, q.K, ld, floor, given.mass, given.weight, entropy,
+                              given.log_norm, scratch)
     else:
-        filled[0] = softmax_rows_f(w, resp, n, K, ld, <float>floor, mass, weight, entropy, log_norm,
-                                   scratch)
+        return softmax_rows_f(w, resp, n, q.K, ld, <float>floor, given.mass, given.weight, entropy,
+                              given.log_norm, scratch)
+
+
+cdef inline void sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
+    """Parts (n, size) added up in order; zeros if there are none."""
+    cdef Py_ssize_t c, i
+    for i in range(size):
+        out[i] = 0
+    for c in range(n):
+        for i in range(size):
+            out[i] += parts[c * size + i]
 
 
 cdef inline void collect_pairs(Pairs* pairs, const floating* w, Py_ssize_t n, Py_ssize_t K,

@@ -72,9 +72,9 @@ class ObservationModel(BaseEstimator, ABC):
     """What a user says of a likelihood and its prior."""
 
     @property
-    @abstractmethod
     def needs_covariance(self):
-        """Whether `bind` wants the covariances of the columns or their variances alone."""
+        """Whether `bind` wants the covariances of the columns, or their variances alone."""
+        return False
 
     @property
     def takes_sparse(self):

@@ -9,13 +9,14 @@ import numpy as np
 from .._kernels._counts import log_gamma_sums
 from .base import ObservationModel
 from .counts import (
-    CountLikelihood,
+    ColumnsOfCounts,
     checked_bits,
     digammas,
+    pair_of_priors,
     points_of_counts,
     statistics_as_rows,
 )
-from .holes import CompleteColumns, HoledColumns, columns_of
+from .holes import columns_of
 
 
 class BetaPrior(NamedTuple):
@@ -55,54 +56,18 @@ class BernoulliObservation(ObservationModel):
         self.prior = prior
 
     takes_sparse = True
-
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return False
-
-    @property
-    def allows_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return True
+    allows_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         pair = (1.0, 1.0) if self.prior is None else self.prior
-        try:
-            a, b = (np.broadcast_to(np.asarray(v, dtype=float), moments.mean.shape) for v in pair)
-        except (TypeError, ValueError):
-            a = b = np.array([np.nan])
-        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
-            raise ValueError(
-                f"prior={self.prior!r} must be two positive numbers (a, b), or two arrays of "
-                f"{len(moments.mean)} of them."
-            )
-        return BernoulliLikelihood(BetaPrior(a.copy(), b.copy()), columns_of(moments))
+        prior = BetaPrior(*pair_of_priors(pair, len(moments.mean)))
+        return BernoulliLikelihood(prior, columns_of(moments))
 
 
-class BernoulliLikelihood(CountLikelihood):
+class BernoulliLikelihood(ColumnsOfCounts):
     """``s(x) = [x, 1]``; the evidence of a column is a ratio of Beta functions."""
-
-    def __init__(self, prior, columns=None):
-        self.prior = prior
-        self.columns = CompleteColumns() if columns is None else columns
-        self.holes = self.columns.holes
-        self.n_features = len(prior.a)
-
-    @property
-    def n_kernel_columns(self):
-        return self.columns.n_kernel_columns(self.n_features)
-
-    def kernel_rows(self, z):
-        return self.columns.kernel_rows(z)
-
-    def with_holes(self):
-        return BernoulliLikelihood(self.prior, HoledColumns(self.n_features))
-
-    def from_complete(self, s):
-        return self.columns.from_complete(s)
 
     def prepare(self, x):
         return checked_bits(self.columns.dense(x), self.holes)
@@ -113,6 +78,10 @@ class BernoulliLikelihood(CountLikelihood):
     def _counts(self, prior, s):
         ones = self.columns.values(s)
         return prior.a + ones, prior.b + self.columns.counts(s) - ones
+
+    def means(self, prior, s):
+        a, b = self._counts(prior, s)
+        return a / (a + b)
 
     def _ones_zeros_all(self, s):
         """Numbers of ones, of zeros and of rows that show a column, each (K, D)."""
@@ -144,19 +113,10 @@ class BernoulliLikelihood(CountLikelihood):
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Columns in units of their standard deviations in the target."""
-        a, b = self._counts(prior, s)
-        p = a / (a + b)
+        p = self.means(prior, s)
         deviation = np.sqrt(p * (1.0 - p))
         z = self.columns.imputed(z, p)
         return points_of_counts(z, lambda x, column: x / deviation[column], -p / deviation)
-
-    def imputed(self, prior, s, z):
-        a, b = self._counts(prior, s)
-        return self.columns.imputed(z, a / (a + b))
-
-    def attributes(self, prior, s):
-        a, b = self._counts(prior, s)
-        return {"means_": a / (a + b)}
 
     def sample(self, attributes, labels, rng):
         p = attributes["means_"][labels]

@@ -71,15 +71,7 @@ class CategoricalObservation(ObservationModel):
         self.prior = prior
         self.n_categories = n_categories
 
-    @property
-    def allows_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return True
-
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return False
+    allows_missing = True
 
     def for_frame(self, frame, columns):
         """The model with numbers of categories; see `ObservationModel.for_frame`."""

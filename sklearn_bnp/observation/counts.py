@@ -9,9 +9,14 @@ Design note
 (b) Seeds are chosen among dense points. A point of a count is ``scale (g(x) + u v)``, where g is zero where
     x is, and ``u v`` is an outer product: where a table of all columns would be large, both parts
     are projected, and distances stay what they are within some per cent.
+(c) Columns that are independent given the component may have holes: `ColumnsOfCounts` has what follows
+    of that, with `holes.py`. Of Bernoulli and Poisson families only the densities are left to say.
 """
 
 from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -20,6 +25,7 @@ from scipy.special import digamma, gammaln
 from .._kernels._counts import digamma_rows
 from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
 from .base import Likelihood
+from .holes import CompleteColumns, HoledColumns
 
 # Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
 # squared distances have a relative error of sqrt(2 / 512) = 6 %.
@@ -68,6 +74,65 @@ class CountLikelihood(Likelihood):
             *_arrays(z), coef, None, None, table, None, log_norm, len(coef), n_threads, floor
         )
         return np.maximum(table, floor, dtype=np.float64), log_norm
+
+
+class ColumnsOfCounts(CountLikelihood):
+    """Of columns that are independent given the component, of which entries may be missing.
+
+    Parameters
+    ----------
+    prior : tuple
+        With two numbers for each column, ``a`` and ``b``.
+    columns : CompleteColumns or HoledColumns, default=None
+        Where statistics have the counts of columns; complete ones if None.
+    """
+
+    def __init__(self, prior, columns=None):
+        self.prior = prior
+        self.columns = CompleteColumns() if columns is None else columns
+        self.n_features = len(prior.a)
+
+    @property
+    def holes(self):
+        return self.columns.holes
+
+    @property
+    def n_kernel_columns(self):
+        return self.columns.n_kernel_columns(self.n_features)
+
+    def kernel_rows(self, z):
+        return self.columns.kernel_rows(z)
+
+    def with_holes(self):
+        holed = copy(self)
+        holed.columns = HoledColumns(self.n_features)
+        return holed
+
+    def from_complete(self, s):
+        return self.columns.from_complete(s)
+
+    @abstractmethod
+    def means(self, prior, s):
+        """Expected means (..., D) of components with statistics (..., P)."""
+
+    def imputed(self, prior, s, z):
+        return self.columns.imputed(z, self.means(prior, s[np.newaxis]))
+
+    def attributes(self, prior, s):
+        return {"means_": self.means(prior, s)}
+
+
+def pair_of_priors(pair, n_features):
+    """Two positive numbers for each column, (D,) each, of ``prior`` as the user gave it."""
+    try:
+        a, b = (np.broadcast_to(np.asarray(v, dtype=float), n_features).copy() for v in pair)
+    except (TypeError, ValueError):
+        a = b = np.array([np.nan])
+    if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
+        raise ValueError(
+            f"prior={pair!r} must be two positive numbers (a, b), or two arrays of {n_features} of them."
+        )
+    return a, b
 
 
 def _arrays(z):

@@ -89,20 +89,12 @@ class FixedVarianceGaussianObservation(ObservationModel):
         self.mean_prior = mean_prior
         self.mean_variance_prior = mean_variance_prior
 
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return False
+    allows_missing = True
 
     @property
     def needs_step(self):
         """Whether the steps are wanted to which columns were recorded."""
         return self.variance is None
-
-    @property
-    def allows_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""

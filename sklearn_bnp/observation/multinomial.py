@@ -85,11 +85,6 @@ class MultinomialObservation(ObservationModel):
 
     takes_sparse = True
 
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return False
-
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         try:

@@ -22,15 +22,16 @@ from scipy.special import gammaln
 from .._kernels._counts import log_gamma_sums
 from .base import ObservationModel
 from .counts import (
-    CountLikelihood,
+    ColumnsOfCounts,
     checked_counts,
     digammas,
     nonzeros,
+    pair_of_priors,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
 )
-from .holes import CompleteColumns, HoledColumns, columns_of
+from .holes import columns_of
 
 _DEFAULT_SHAPE = 1.0
 # Of inverse scales, in rows: a column of zeros would drive b to infinity.
@@ -84,16 +85,7 @@ class PoissonObservation(ObservationModel):
         self.prior = prior
 
     takes_sparse = True
-
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return False
-
-    @property
-    def allows_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return True
+    allows_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -103,41 +95,16 @@ class PoissonObservation(ObservationModel):
             a = np.full(mean.shape, _DEFAULT_SHAPE)
             b = a / np.maximum(mean, 1.0 / moments.n_rows)
             return PoissonLikelihood(GammaPrior(a, b), columns_of(moments), adapts_prior=True)
-        try:
-            a, b = (np.broadcast_to(np.asarray(v, dtype=float), mean.shape) for v in self.prior)
-        except (TypeError, ValueError):
-            a = b = np.array([np.nan])
-        if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
-            raise ValueError(
-                f"prior={self.prior!r} must be two positive numbers (a, b), or two arrays of "
-                f"{len(mean)} of them."
-            )
-        prior = GammaPrior(a.copy(), b.copy())
+        prior = GammaPrior(*pair_of_priors(self.prior, len(mean)))
         return PoissonLikelihood(prior, columns_of(moments), adapts_prior=False)
 
 
-class PoissonLikelihood(CountLikelihood):
+class PoissonLikelihood(ColumnsOfCounts):
     """``s(x) = [x, 1]``; see the module's note."""
 
     def __init__(self, prior, columns=None, *, adapts_prior):
-        self.prior, self.adapts_prior = prior, adapts_prior
-        self.columns = CompleteColumns() if columns is None else columns
-        self.holes = self.columns.holes
-        self.n_features = len(prior.a)
-
-    @property
-    def n_kernel_columns(self):
-        return self.columns.n_kernel_columns(self.n_features)
-
-    def kernel_rows(self, z):
-        return self.columns.kernel_rows(z)
-
-    def with_holes(self):
-        columns = HoledColumns(self.n_features)
-        return PoissonLikelihood(self.prior, columns, adapts_prior=self.adapts_prior)
-
-    def from_complete(self, s):
-        return self.columns.from_complete(s)
+        super().__init__(prior, columns)
+        self.adapts_prior = adapts_prior
 
     def prepare(self, x):
         x = self.columns.dense(x)
@@ -151,6 +118,10 @@ class PoissonLikelihood(CountLikelihood):
     def _posterior(self, prior, s):
         """Shapes and inverse scales given statistics (K, P); both (K, D)."""
         return prior.a + self.columns.values(s), prior.b + self.columns.counts(s)
+
+    def means(self, prior, s):
+        a, b = self._posterior(prior, s)
+        return a / b
 
     def evidence(self, prior, s):
         """``sum_d c(a + s_d, b + n) - c(a, b)``, with ``c(a, b) = lnGamma(a) - a log b``."""
@@ -203,24 +174,15 @@ class PoissonLikelihood(CountLikelihood):
         The divergence of rates, ``x log(x / y) - x + y``, is near ``2 (sqrt(x) - sqrt(y))^2``. With
         ``whiten`` false columns that are rare in the target count for more.
         """
-        a, b = self._posterior(prior, s[np.newaxis])
-        z = self.columns.imputed(z, a / b)
+        z = self.imputed(prior, s, z)
         if whiten:
             least = np.sqrt(0.375)
             return points_of_counts(
                 z, lambda x, column: 2.0 * (np.sqrt(x + 0.375) - least),
                 np.full(self.n_features, 2.0 * least),
             )  # fmt: skip
-        deviation = np.sqrt(a / b)[0]
+        deviation = np.sqrt(self.means(prior, s[np.newaxis]))[0]
         return points_of_counts(z, lambda x, column: x / deviation[column], -deviation)
-
-    def imputed(self, prior, s, z):
-        a, b = self._posterior(prior, s[np.newaxis])
-        return self.columns.imputed(z, a / b)
-
-    def attributes(self, prior, s):
-        a, b = self._posterior(prior, s)
-        return {"means_": a / b}
 
     def sample(self, attributes, labels, rng):
         return rng.poisson(attributes["means_"][labels]).astype(float)

@@ -90,6 +90,14 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     n_threads=threads(self.n_jobs),
                 )  # fmt: skip
 
+    def _of_rows(self, X, groups, function):
+        """``function(resp)`` of responsibilities of rows, block by block, in the order of X."""
+        corpus = self._checked(X, groups, alone=True)
+        if groups is None:
+            return np.concatenate([function(resp) for resp in self._alone(corpus.documents.x)])
+        values = [function(step.resp) for step in self._steps(corpus.documents)]
+        return corpus.in_order_of_rows(np.concatenate(values))
+
     def predict_proba(self, X, groups=None):
         """Responsibility of each topic for each row.
 
@@ -105,11 +113,7 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         resp : ndarray of shape (n_samples, n_topics)
             Rows sum to 1.
         """
-        corpus = self._checked(X, groups, alone=True)
-        if groups is None:
-            return np.concatenate(list(self._alone(corpus.documents.x)))
-        resp = [step.resp for step in self._steps(corpus.documents)]
-        return corpus.in_order_of_rows(np.concatenate(resp))
+        return self._of_rows(X, groups, lambda resp: resp)
 
     def predict(self, X, groups=None):
         """Topic with the greatest responsibility for each row.
@@ -126,11 +130,7 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         labels : ndarray of shape (n_samples,)
             From 0, the heaviest topic, to ``n_components_ - 1``.
         """
-        corpus = self._checked(X, groups, alone=True)
-        if groups is None:
-            return np.concatenate([r.argmax(axis=1) for r in self._alone(corpus.documents.x)])
-        labels = [step.resp.argmax(axis=1) for step in self._steps(corpus.documents)]
-        return corpus.in_order_of_rows(np.concatenate(labels))
+        return self._of_rows(X, groups, lambda resp: resp.argmax(axis=1))
 
     def _shares(self, documents):
         counts = np.concatenate([step.counts for step in self._steps(documents)])

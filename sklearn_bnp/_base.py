@@ -59,16 +59,27 @@ def leaves_model_on_error(method):
     return guarded
 
 
-def set_observation(estimator, params):
-    """Parameters that are left once ``observation`` is set, which has to be no name to take its own."""
-    params = dict(params)
-    if "observation" in params:
-        estimator.observation = params.pop("observation")
-    if isinstance(estimator.observation, str) and any(
-        k.startswith("observation__") for k in params
-    ):
-        estimator.observation = resolve_observation(estimator.observation)
-    return params
+class ObservationParameters:
+    """What estimators have whose ``observation`` is a name or a model with parameters of its own."""
+
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` even if that is a name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        nested = any(name.startswith("observation__") for name in params)
+        observation = params.get("observation", self.observation)
+        if nested and isinstance(observation, str):
+            params["observation"] = resolve_observation(observation)
+        return super().set_params(**params)
 
 
 def number_of_batches(estimator, n_units, rows_a_unit=1.0):

@@ -21,7 +21,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
-class HDPHMMVB(SequencePredictor):
+class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
     Memoized variational inference for the sticky hierarchical Dirichlet process hidden Markov model,
@@ -237,21 +237,6 @@ class HDPHMMVB(SequencePredictor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def set_params(self, **params):
-        """Set parameters, nested ones of ``observation`` even if that is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            Estimator parameters.
-
-        Returns
-        -------
-        self : HDPHMMVB
-            The estimator.
-        """
-        return super().set_params(**_base.set_observation(self, params))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error

@@ -65,7 +65,7 @@ class EpochRecord(NamedTuple):
     seconds: float
 
 
-class MemoryBoundedTopicVB(BoundedPredictor):
+class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
     """Topic model that learns from documents for ever in bounded memory.
 
     Documents (images, recordings, sites) are groups of rows, and mix topics. They come in epochs. In
@@ -212,21 +212,6 @@ class MemoryBoundedTopicVB(BoundedPredictor):
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def set_params(self, **params):
-        """Set parameters, nested ones of ``observation`` even if that is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            Estimator parameters.
-
-        Returns
-        -------
-        self : MemoryBoundedTopicVB
-            The estimator.
-        """
-        return super().set_params(**_base.set_observation(self, params))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error

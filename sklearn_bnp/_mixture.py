@@ -19,7 +19,7 @@ from .core.streaming import stream_batch
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class DPMixtureVB(MixturePredictor):
+class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
     Memoized variational inference with birth, merge and delete proposals, each accepted only if the
@@ -224,21 +224,6 @@ class DPMixtureVB(MixturePredictor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def set_params(self, **params):
-        """Set parameters, nested ones of ``observation`` even if that is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            Estimator parameters.
-
-        Returns
-        -------
-        self : DPMixtureVB
-            The estimator.
-        """
-        return super().set_params(**_base.set_observation(self, params))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error

@@ -21,7 +21,7 @@ _NUMBER = Interval(Integral, 0, None, closed="left")
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
-class HDPTopicVB(TopicPredictor):
+class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     """Topic model whose number of topics is learned.
 
     Memoized variational inference for the hierarchical Dirichlet process, with birth, merge and
@@ -248,21 +248,6 @@ class HDPTopicVB(TopicPredictor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def set_params(self, **params):
-        """Set parameters, nested ones of ``observation`` even if that is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            Estimator parameters.
-
-        Returns
-        -------
-        self : HDPTopicVB
-            The estimator.
-        """
-        return super().set_params(**_base.set_observation(self, params))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error

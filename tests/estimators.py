@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pytest
 
 CENTERS = 6.0 * np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.3], [0.0, 1.5, -0.3]])
 SHARES = (0.5, 0.3, 0.2)
@@ -93,3 +96,17 @@ def shuffled_groups(groups, seed=0):
     for group in np.unique(groups):
         rows[order == group] = np.flatnonzero(group == groups)
     return rows
+
+
+def names(*words):
+    """Pattern of a message that holds all the words, in any order."""
+    return "(?s)" + "".join(f"(?=.*{re.escape(str(word))})" for word in words)
+
+
+def cases(parameters):
+    """Name and value of every test of a dict from parameters to values that they must not have."""
+    return [
+        pytest.param(name, value, id=f"{name}={value!r:.30}")
+        for name, values in parameters.items()
+        for value in values
+    ]

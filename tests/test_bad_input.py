@@ -17,7 +17,7 @@ from sklearn_bnp import (
 )
 from sklearn_bnp.observation import ObservationModel
 
-from .estimators import assert_same_state, blobs, public_state
+from .estimators import assert_same_state, blobs, cases, names, public_state
 
 X, _ = blobs(60)
 N, D = X.shape
@@ -29,11 +29,6 @@ def with_value(value):
     rows = X.copy()
     rows[7, 1] = value
     return rows
-
-
-def names(*words):
-    """Pattern of a message that holds all the words, in any order."""
-    return "(?s)" + "".join(f"(?=.*{re.escape(str(word))})" for word in words)
 
 
 # ---------------------------------------------------------------------- parameters
@@ -63,14 +58,6 @@ PARAMETERS = {
     "n_jobs": [0, 1.5, "all"],
     "verbose": ["loud", -1],
 }
-
-
-def cases(table):
-    return [
-        pytest.param(name, value, id=f"{name}={value!r:.30}")
-        for name, values in table.items()
-        for value in values
-    ]
 
 
 def test_every_parameter_is_tested():

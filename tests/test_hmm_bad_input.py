@@ -1,7 +1,5 @@
 """Bad input to `HDPHMMVB`: an error that names parameter, value and remedy, and a model left as it was."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -20,17 +18,12 @@ from sklearn_bnp import (
     TopicDelete,
 )
 
-from .estimators import assert_same_state, chains, public_state
+from .estimators import assert_same_state, cases, chains, names, public_state
 
 X, _ = chains(4, 30)
 ROWS, LENGTHS = np.concatenate(X), [len(x) for x in X]
 N, D = ROWS.shape
 GROUPS = np.repeat(np.arange(len(X)), LENGTHS)
-
-
-def names(*words):
-    """Pattern of a message that holds all the words, in any order."""
-    return "(?s)" + "".join(f"(?=.*{re.escape(str(word))})" for word in words)
 
 
 def with_value(value):
@@ -72,14 +65,6 @@ PARAMETERS = {
     "n_jobs": [0, 1.5, "all"],
     "verbose": ["loud", -1],
 }
-
-
-def cases(table):
-    return [
-        pytest.param(name, value, id=f"{name}={value!r:.30}")
-        for name, values in table.items()
-        for value in values
-    ]
 
 
 def test_every_parameter_is_tested():

@@ -9,15 +9,10 @@ from sklearn.base import clone
 
 from sklearn_bnp import GaussianObservation, MemoryBoundedTopicVB
 
-from .estimators import CENTERS, assert_same_state, grouped_rows, same_partition
+from .estimators import CENTERS, assert_same_state, cases, grouped_rows, names, same_partition
 
 ROWS, GROUPS, LABELS = grouped_rows(20, 25)
 BOUND = 900
-
-
-def names(*words):
-    """Pattern of a message that holds all the words, in any order."""
-    return "(?s)" + "".join(f"(?=.*{re.escape(str(word))})" for word in words)
 
 
 def state(model):
@@ -241,18 +236,13 @@ PARAMETERS = {
     "n_jobs": [0, 1.5, "all"],
     "verbose": ["loud", -1],
 }
-CASES = [
-    pytest.param(name, value, id=f"{name}={value!r:.30}")
-    for name, values in PARAMETERS.items()
-    for value in values
-]
 
 
 def test_every_parameter_is_tested():
     assert set(PARAMETERS) == set(MemoryBoundedTopicVB().get_params(deep=False))
 
 
-@pytest.mark.parametrize(("name", "value"), CASES)
+@pytest.mark.parametrize(("name", "value"), cases(PARAMETERS))
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_bad_parameters(fitted, name, value, method):
     before = state(fitted)

@@ -15,8 +15,6 @@ from sklearn_bnp import (
     HDPTopicVB,
     PoissonObservation,
 )
-from sklearn_bnp.core.batches import Batch, column_moments
-from sklearn_bnp.core.resolution import recording_steps
 from tests.laws.harness import quiet_fit, random_resp
 from tests.laws.test_monotone import assert_rises
 
@@ -280,41 +278,6 @@ def test_documents_of_rows_with_holes(covariance_type):
     assert model.n_components_ == 3
     assert sum(lap.accepted.get("delete", 0) for lap in model.history_) > 0
     assert np.isfinite(model.score(X, groups=groups))
-
-
-# ---------------------------------------------------------------------- moments and steps
-
-
-def test_moments_of_what_is_seen():
-    """Column by column as numpy has them, whatever the batches; pairs from rows that show both."""
-    rng = np.random.default_rng(13)
-    X, _ = rows_for(GaussianObservation(), rng, n=70)
-    X, weight = X * [1.0, 1e3, 1e-3, 1.0] + 50.0, rng.gamma(1.0, size=70)
-    batches = [Batch(0, X[:11], weight[:11]), Batch(1, X[11:], weight[11:])]
-    found = column_moments(batches, covariance=True)
-    seen = ~np.isnan(X)
-    assert_allclose(found.observed, weight @ seen / weight.sum(), rtol=1e-12)
-    mean = np.array([np.average(x[s], weights=weight[s]) for x, s in zip(X.T, seen.T, strict=True)])
-    assert_allclose(found.mean * found.magnitude, mean, rtol=1e-12)
-    for i in range(4):
-        for j in range(4):
-            both = seen[:, i] & seen[:, j]
-            product = (X[both, i] - mean[i]) * (X[both, j] - mean[j])
-            expected = np.average(product, weights=weight[both])
-            actual = found.covariance[i, j] * found.magnitude[i] * found.magnitude[j]
-            assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
-    variance = column_moments(batches, covariance=False).variance
-    assert_allclose(variance, found.variance, rtol=1e-12)
-
-
-def test_steps_of_what_is_seen():
-    """Columns recorded to a step show it through holes; continuous ones have none."""
-    rng = np.random.default_rng(14)
-    X = np.column_stack([np.round(4 * rng.standard_normal(400)) / 2, rng.standard_normal(400)])
-    Y = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    assert_allclose(recording_steps(Y), recording_steps(X), rtol=1e-9)
-    assert_allclose(recording_steps(Y), [0.5, 0.0], rtol=1e-9)
-    assert recording_steps(np.full((5, 1), np.nan))[0] == 0.0
 
 
 def test_constant_columns_with_holes():

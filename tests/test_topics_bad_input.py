@@ -1,7 +1,5 @@
 """Bad input to `HDPTopicVB`: an error that names parameter, value and remedy, and a model left as it was."""
 
-import re
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,16 +7,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, HDPTopicVB, Merge, TopicBirth, TopicDelete
 
-from .estimators import TOPICS, assert_same_state, documents, grouped_rows, public_state
+from .estimators import (
+    TOPICS,
+    assert_same_state,
+    cases,
+    documents,
+    grouped_rows,
+    names,
+    public_state,
+)
 
 X, _ = documents(30)
 ROWS, GROUPS, _ = grouped_rows(10, 12)
 N, V = X.shape
-
-
-def names(*words):
-    """Pattern of a message that holds all the words, in any order."""
-    return "(?s)" + "".join(f"(?=.*{re.escape(str(word))})" for word in words)
 
 
 def with_value(value):
@@ -68,18 +69,13 @@ PARAMETERS = {
     "n_jobs": [0, 1.5, "all"],
     "verbose": ["loud", -1],
 }
-CASES = [
-    pytest.param(name, value, id=f"{name}={value!r:.30}")
-    for name, values in PARAMETERS.items()
-    for value in values
-]
 
 
 def test_every_parameter_is_tested():
     assert set(PARAMETERS) == set(HDPTopicVB().get_params(deep=False))
 
 
-@pytest.mark.parametrize(("name", "value"), CASES)
+@pytest.mark.parametrize(("name", "value"), cases(PARAMETERS))
 def test_parameter_is_refused_by_name(name, value):
     model = HDPTopicVB(**{name: value})
     shown = [] if np.ndim(value) or isinstance(value, (set, dict, tuple)) else [value]

@@ -1,35 +1,26 @@
 """Every likelihood on data of its own: is the number of components found, from K = 1?
 
 Well separated components of unequal size, default priors and settings. Of each family a mixture of
-rows, and sequences whose states stay for twenty rows. And, with ``--real``, the labelled
-datasets that scikit-learn ships beside its own mixtures, the number chosen by BIC.
+rows, and sequences whose states stay for twenty rows. Real columns are in `real_columns`.
 
 Targets: the true number and ARI >= 0.99 on every seed.
 
     python -m tests.benchmarks.families
-    python -m tests.benchmarks.families --real --seeds 3
 """
 
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import datasets
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
-from sklearn.preprocessing import StandardScaler
 
 from . import report
 from .chains import sticky_path
 
 N_COMPONENTS, N_ROWS, N_SEQUENCES = 5, 1500, 10
-# In data that scikit-learn's mixtures are fitted to.
-_MOST_NUMBERS = 50_000
 
 
 class Family(NamedTuple):
@@ -124,7 +115,6 @@ def autoregressive(rng, labels, n_planes=3):
     return np.column_stack([np.real(rows), np.imag(rows)])
 
 
-KINDS = ("full", "diag", "spherical")
 MIXED_COLUMNS = [
     ("numbers", "gaussian", [0, 1]),
     ("kinds", "categorical", slice(2, 10)),
@@ -205,67 +195,13 @@ def synthetic(args) -> None:
     report.print_targets(targets)
 
 
-def best_by_bic(X, most=12):
-    """Label array of scikit-learn's mixture with the least BIC over K and covariance types."""
-    found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for K, kind in itertools.product(range(1, most + 1), ("full", "diag", "spherical", "tied")):
-            model = GaussianMixture(K, covariance_type=kind, random_state=0).fit(X)
-            found.append((model.bic(X), kind, model.predict(X)))
-    return min(found, key=lambda one: one[0])
-
-
-def bundled(name):
-    """Rows and labels of a dataset of scikit-learn, and (title, rows, observation) of what suits it."""
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    suited = [
-        *((kind, X, _observation("GaussianObservation", covariance_type=kind)) for kind in KINDS),
-        ("fixed variance", X, _observation("FixedVarianceGaussianObservation")),
-    ]
-    if name == "digits":
-        suited += [
-            ("poisson", X, _observation("PoissonObservation")),
-            ("multinomial", X, _observation("MultinomialObservation")),
-            ("bernoulli, x > 7", (X > 7).astype(float), _observation("BernoulliObservation")),
-        ]
-    else:
-        quartiles = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-        codes = np.sum(quartiles[:, np.newaxis] < X, axis=0)
-        suited.append(("categorical, quartiles", codes, _observation("CategoricalObservation")))
-    return X, y, suited
-
-
-def real(args) -> None:
-    from sklearn_bnp import DPMixtureVB
-
-    rows = []
-    for name in ("iris", "wine", "breast_cancer", "digits"):
-        X, y, suited = bundled(name)
-        for title, own, observation in suited:
-            ks, aris = [], []
-            for seed in range(args.seeds):
-                model = DPMixtureVB(observation=observation(), random_state=seed)
-                report.fit_timed(model, own)
-                ks.append(model.n_components_)
-                aris.append(adjusted_rand_score(y, model.predict(own)))
-            rows.append([name, f"ours, {title}", report.tally(ks), f"{np.median(aris):.3f}"])
-        if X.size > _MOST_NUMBERS:  # it would take many minutes
-            continue
-        _, kind, labels = best_by_bic(StandardScaler().fit_transform(X))
-        ari = adjusted_rand_score(y, labels)
-        rows.append([name, f"scikit-learn, {kind}", str(labels.max() + 1), f"{ari:.3f}"])
-    report.print_table(["data", "model", "K", "ARI"], rows)
-
-
 def main() -> None:
     parser = report.parser(__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--families", nargs="+", choices=sorted(FAMILIES))
-    parser.add_argument("--real", action="store_true")
     args = parser.parse_args()
     limits = report.start("families", args.threads)
-    (real if args.real else synthetic)(args)
+    synthetic(args)
     limits.unregister()
 
 

@@ -65,6 +65,12 @@ def _tallies(rng, on):
     return rng.poisson(np.where(on, 12.0, 3.0)).astype(float)
 
 
+def _kinds(rng, on):
+    """Codes of four kinds, the first of which is likely where the pattern is on."""
+    first = rng.random(on.shape) < np.where(on, 0.9, 0.1)
+    return np.where(first, 0.0, rng.integers(1, 4, on.shape))
+
+
 def _tilted(seed):
     """Six components with full covariances in eight columns."""
     rng = np.random.default_rng(seed)
@@ -88,6 +94,7 @@ def problems():
     yield Problem("blobs in 2, full", _blobs(2), full, telling=False)
     yield Problem("switches", _patterns(_switches), "bernoulli")
     yield Problem("tallies", _patterns(_tallies), "poisson")
+    yield Problem("kinds", _patterns(_kinds), "categorical")
 
 
 def measured(problem, seed, threads):

@@ -31,7 +31,7 @@ CASES = [
 def test_the_number_found_predicts_as_well_as_any(name, suited):
     """On rows held out it gains what the best number set gains over one component, with no more of them."""
     numbers = (1, 2, 4, 8) if (name, suited.title) in SHORT else (1, 4, 16, 40, 80, 160)
-    held = heldout(suited, [K for K in numbers if K <= len(suited.X) // 4])
+    held = heldout(suited, [k for k in numbers if k <= len(suited.X) // 4])
     # of 60 rows a fold, scores of neighbouring numbers differ by a tenth of the gain
     assert held.share > 0.8, held
     assert 1 < held.found <= 1.5 * held.needed, held

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import (
     HDPHMMVB,
+    ColumnObservation,
     DPMixtureVB,
     GaussianObservation,
     HDPTopicVB,
@@ -112,6 +113,41 @@ class CountPass:
 
     def time_lap(self, family, rows):
         self._learner.run_lap(self._source, propose=False)
+
+
+class Blocks:
+    """Laps over rows of categories, and of blocks of categories, counts and numbers."""
+
+    params = (["categorical", "blocks"],)
+    param_names = ("observation",)
+    n_rows, n_components = 20_000, 10
+
+    def setup(self, observation):
+        rng = np.random.default_rng(0)
+        labels = rng.integers(self.n_components, size=self.n_rows)
+        kinds = (labels[:, np.newaxis] + rng.binomial(2, 0.3, size=(self.n_rows, 12))) % 6
+        numbers = labels[:, np.newaxis] + rng.standard_normal((self.n_rows, 4))
+        counts = rng.poisson(1.0 + labels[:, np.newaxis], size=(self.n_rows, 4))
+        blocks = [
+            ("kinds", "categorical", slice(0, 12)),
+            ("numbers", "gaussian", slice(12, 16)),
+            ("counts", "poisson", slice(16, 20)),
+        ]
+        mixed = observation == "blocks"
+        self.X = np.column_stack([kinds, numbers, counts]) if mixed else kinds
+        self.model = DPMixtureVB(
+            self.n_components,
+            observation=ColumnObservation(blocks) if mixed else observation,
+            proposals=None,
+            max_iter=5,
+            random_state=0,
+        )
+
+    def time_laps(self, observation):
+        fit(self.model, self.X)
+
+    def peakmem_laps(self, observation):
+        fit(self.model, self.X)
 
 
 class UnionEntropies:

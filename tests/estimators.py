@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -110,3 +111,13 @@ def cases(parameters):
         for name, values in parameters.items()
         for value in values
     ]
+
+
+def peak_memory(call):
+    """Most bytes that arrays took during a call, beyond those there were."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -1,6 +1,5 @@
 """Data in batches, and data in memory maps, of which no more than batches may be in memory."""
 
-import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn_bnp.core.learner import Learner
 from sklearn_bnp.core.scheduler import Scheduler
 from sklearn_bnp.proposals.base import SplitTrial
 
-from .estimators import assert_same_state, blobs, public_state, same_partition
+from .estimators import assert_same_state, blobs, peak_memory, public_state, same_partition
 
 X, truth = blobs(300)
 
@@ -65,16 +64,6 @@ def on_disk(tmp_path_factory):
             rows = centers[rng.integers(3, size=10_000)] + rng.normal(size=(10_000, 20))
             file.write(rows.tobytes())
     return np.memmap(path, dtype=np.float64, mode="r", shape=(200_000, 20))
-
-
-def peak_memory(call):
-    """Bytes allocated at the worst moment of a call."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_memory_map_equals_array(on_disk):

@@ -1,7 +1,5 @@
 """`HDPHMMVB(low_memory=True)`: the same results, and no table of all rows and states."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,7 +8,7 @@ from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, _hmm_predictor
 from sklearn_bnp.core import chain_step
 from sklearn_bnp.observation import base
 
-from .estimators import assert_same_state, chains, one_hot, public_state
+from .estimators import assert_same_state, chains, one_hot, peak_memory, public_state
 
 X, STATES = chains(n_sequences=4, n_rows=200)
 LENGTHS = [len(x) for x in X]
@@ -113,20 +111,10 @@ def test_memory(low_memory, kind, dtype, monkeypatch):
     )  # fmt: skip
     model.fit(x[:2000])  # what is made once for all is there
     table = 8.0 * n_rows * n_states
-    peaks = {"fit": peak(lambda: model.fit(x)) / table}
+    peaks = {"fit": peak_memory(lambda: model.fit(x)) / table}
     assert sum(lap.tried.get(kind, 0) for lap in model.history_) > 0
     table = 8.0 * n_rows * model.n_components_
-    peaks["predict"] = peak(lambda: model.predict(x)) / table
+    peaks["predict"] = peak_memory(lambda: model.predict(x)) / table
     # prepared rows, scales and labels: columns of rows, of which a table has twenty
     assert peaks["fit"] < (0.4 if low_memory else 1.4)
     assert peaks["predict"] < (0.4 if low_memory else 1.4)
-
-
-def peak(call):
-    """Most bytes that arrays took during a call, beyond those there were."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()

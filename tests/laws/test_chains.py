@@ -136,13 +136,16 @@ def test_batches_leave_what_all_data_leave():
 
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("n_start", [1, 9])
-def test_memory_is_that_of_a_pass_after_all_proposals(n_batches, n_start):
-    """Accepted births, merges and deletes replayed on each bag add up to the totals."""
-    rng = np.random.default_rng(4)
-    rows, states = h.toy(rng, n_states=4, lengths=(150, 90, 3, 200), stay=0.95, spread=8.0)
+@pytest.mark.parametrize("weight", [(1.0, 1.0, 1.0, 1.0), (0.6, 1.7, 4.0, 1.2)])
+def test_memory_is_that_of_a_pass_after_all_proposals(n_batches, n_start, weight):
+    """Accepted births, merges and deletes replayed on each bag add up to the totals; the bound rises."""
+    rng, lengths = np.random.default_rng(4), (150, 90, 3, 200)
+    rows, states = h.toy(rng, n_states=4, lengths=lengths, stay=0.95, spread=8.0)
     learner, batch = h.learner_of(
         rows, h.ALLOCATIONS["sticky"], proposals=("birth", "merge", "delete")
     )
+    batch = batch._replace(weight=np.array(weight))
+    mass = batch.weight @ lengths
     h.start(learner, batch, n_start)
     bounds, accepted = [], set()
 
@@ -154,9 +157,8 @@ def test_memory_is_that_of_a_pass_after_all_proposals(n_batches, n_start):
         np.testing.assert_allclose(
             chain_counts(summed), chain_counts(learner.totals), rtol=1e-7, atol=1e-6
         )
-        n_rows = sum(len(x) for x in rows)
-        assert learner.totals.n.sum() == pytest.approx(n_rows)
-        assert chain_counts(learner.totals).sum() == pytest.approx(n_rows)
+        assert learner.totals.n.sum() == pytest.approx(mass)
+        assert chain_counts(learner.totals).sum() == pytest.approx(mass)
         assert learner.model.elbo(summed) == pytest.approx(learner.lower_bound)
 
     learner.fit(h.source(batch, n_batches), 40, 1e-6, on_lap)

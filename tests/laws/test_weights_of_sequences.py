@@ -80,37 +80,6 @@ def test_low_memory_leaves_the_same():
     assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_batches", [1, 3])
-@pytest.mark.parametrize("n_start", [1, 9])
-def test_memory_is_that_of_a_pass_after_all_proposals(n_batches, n_start):
-    """With weights that are no whole numbers: memory adds up, and the objective never falls."""
-    rng = np.random.default_rng(4)
-    lengths = (150, 90, 3, 200)
-    rows, states = h.toy(rng, n_states=4, lengths=lengths, stay=0.95, spread=8.0)
-    learner, batch = h.learner_of(
-        rows, h.ALLOCATIONS["sticky"], proposals=("birth", "merge", "delete")
-    )
-    batch = weighted(batch, [0.6, 1.7, 4.0, 1.2])
-    h.start(learner, batch, n_start)
-    bounds, accepted = [], set()
-
-    def on_lap(lap):
-        bounds.append(lap.lower_bound)
-        accepted.update(lap.accepted)
-        summed = learner.memo.total(learner.totals.uids, learner.totals.s.shape[1])
-        assert_allclose(summed.s, learner.totals.s, rtol=1e-7, atol=1e-6)
-        assert_allclose(chain_counts(summed), chain_counts(learner.totals), rtol=1e-7, atol=1e-6)
-        mass = batch.weight @ lengths
-        assert learner.totals.n.sum() == pytest.approx(mass)
-        assert chain_counts(learner.totals).sum() == pytest.approx(mass)
-        assert learner.model.elbo(summed) == pytest.approx(learner.lower_bound)
-
-    learner.fit(h.source(batch, n_batches), 40, 1e-6, on_lap)
-    assert np.all(np.diff(bounds) >= -1e-8 * np.abs(bounds[-1]))
-    assert len(learner.totals.uids) == len(np.unique(np.concatenate(states)))
-    assert accepted & ({"birth"} if n_start == 1 else {"merge", "delete"})
-
-
 def collected(batch, likelihood, owners, rate, rng):
     """`StateSample` of the only state, of rows that all are its own, kept at a rate."""
     resp = np.ones((len(batch.x), 1))

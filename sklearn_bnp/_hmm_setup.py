@@ -14,6 +14,7 @@ from .core.chain_step import ChainParams
 from .core.run_collector import RunCollector
 from .core.sequence_initialize import seeded_states
 from .core.sequence_model import SequenceModel
+from .observation.autoregressive_gaps import blanked
 from .proposals import STATE_PROPOSALS
 
 _CONCENTRATION = 1.0  # alpha, alpha_0 and gamma
@@ -53,11 +54,25 @@ def bind_model(estimator, sequences, *, streaming=False):
     observation = checked(observation_of(estimator).for_sequences())
     batch = sequences.batch
     rows, _ = modelled(batch)
+    if observation.lags:
+        rows = _without_gaps(rows, observation)
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
     likelihood = _base.bind_likelihood(observation, ArraySource(rows, weight), streaming=streaming)
     return SequenceModel(
         likelihood, allocation_of(estimator), likelihood.prior, low_memory=estimator.low_memory
     )
+
+
+def _without_gaps(rows, observation):
+    """Lagged rows, blank where they lack something: moments are of what is explained."""
+    rows = blanked(rows)
+    if np.isnan(rows).all():
+        raise ValueError(
+            f"observation={observation!r} explains rows by the {observation.lags} before them, but X nowhere "
+            f"has {observation.lags + 1} rows without NaN one after the other. Fill values in, leave "
+            "columns out in which they are missing, or lower the order."
+        )
+    return rows
 
 
 def present_model(estimator, model):

@@ -7,7 +7,6 @@ from sklearn.utils import get_tags
 
 from sklearn_bnp import (
     HDPHMMVB,
-    AutoregressiveObservation,
     BernoulliObservation,
     DPMixtureVB,
     FixedVarianceGaussianObservation,
@@ -309,7 +308,6 @@ def test_tags_follow_the_observation():
     for name, value in allowed.items():
         for estimator in (DPMixtureVB, HDPHMMVB, HDPTopicVB):
             assert get_tags(estimator(observation=name)).input_tags.allow_nan is value
-    assert not get_tags(HDPHMMVB(observation="autoregressive")).input_tags.allow_nan
     assert not get_tags(DPMixtureVB(observation="no such thing")).input_tags.allow_nan
 
 
@@ -320,15 +318,6 @@ X_NAN = np.array([[1.0, 2.0], [np.nan, 0.0], [3.0, 1.0], [0.0, 2.0], [2.0, 5.0]]
 def test_likelihoods_that_take_no_holes(estimator):
     with pytest.raises(ValueError, match="NaN in column 0, but observation='multinomial' takes no"):
         estimator(observation="multinomial").fit(X_NAN)
-
-
-def test_regressions_take_no_holes():
-    model = HDPHMMVB(observation=AutoregressiveObservation())
-    for X in (X_NAN, [X_NAN, X_NAN[2:]]):
-        with pytest.raises(
-            ValueError, match=r"NaN in column 0.*Fill them in, leave these rows out"
-        ):
-            model.fit(X)
 
 
 def test_inf_is_an_error_still(observation):

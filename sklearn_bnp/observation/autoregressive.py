@@ -38,6 +38,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
+from .autoregressive_gaps import GappedRegression
 from .base import Likelihood, ObservationModel
 from .covariance_shapes import FullShape
 from .step_units import find_step_units
@@ -132,6 +133,11 @@ class AutoregressiveObservation(ObservationModel):
     reg_covar : float, default=1e-6
         Variance, as a share of that of each column's steps, by which every observation is blurred.
 
+    Notes
+    -----
+    Rows with missing entries (NaN) are gaps: they and the ``order`` rows after them are given and not
+    explained, and the chain goes over them.
+
     References
     ----------
     Hughes (2016), Sec. 6.1.1. E. B. Fox, Bayesian nonparametric learning of complex dynamical phenomena,
@@ -174,16 +180,15 @@ class AutoregressiveObservation(ObservationModel):
         """How many rows before it a row is explained by."""
         return self.order
 
-    @property
-    def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
-        return True
+    needs_covariance = True
+    allows_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         units = find_step_units(moments, self.order, self.reg_covar, streaming)
-        return AutoregressiveLikelihood(units, self._prior(units))
+        complete = AutoregressiveLikelihood(units, self._prior(units))
+        return complete if moments.observed is None else complete.with_holes()
 
     def _prior(self, units):
         D = units.n_features
@@ -248,11 +253,18 @@ class AutoregressiveLikelihood(Likelihood):
         )
         self._last = (None, None)
 
+    def with_holes(self):
+        return GappedRegression(self)
+
     def prepare(self, x):
         return self.units.apply(x)
 
     def log_base(self, x):
         return self.units.log_null_density(x)
+
+    def mean(self, prior, s):
+        """Posterior mean of z (Dz,) given statistics (P,)."""
+        return self._scatter(prior, s[np.newaxis])[1][0]
 
     def _scatter(self, prior, s):
         """Scatter C (K, Dz, Dz) of z about its posterior mean (K, Dz); upper triangles alone."""

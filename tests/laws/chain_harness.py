@@ -13,6 +13,7 @@ from sklearn_bnp.core.run_collector import RunCollector
 from sklearn_bnp.core.sequence_model import SequenceModel
 from sklearn_bnp.core.sequences import SequenceBatch
 from sklearn_bnp.observation import GaussianObservation
+from sklearn_bnp.observation.autoregressive_gaps import blanked
 from sklearn_bnp.observation.lags import lagged
 from sklearn_bnp.proposals import STATE_PROPOSALS
 
@@ -44,13 +45,17 @@ def batch_of(rows, lags=0, resp=None):
     return SequenceBatch(None, np.concatenate(rows), indptr, lags, resp)
 
 
+def moments_of(x, *, covariance=True):
+    """`Moments` of rows."""
+    return column_moments([Batch(None, x)], covariance=covariance)
+
+
 def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
     """A `Learner` of sequences, and all of them as a batch."""
     observation = GaussianObservation() if observation is None else observation
     batch = batch_of(rows, observation.lags)
     x, _ = lagged(batch.x, batch.indptr, batch.lags)
-    moments = column_moments([Batch(None, x)], covariance=observation.needs_covariance)
-    likelihood = observation.bind(moments)
+    likelihood = observation.bind(moments_of(blanked(x), covariance=observation.needs_covariance))
     model = SequenceModel(likelihood, allocation, likelihood.prior)
     chosen = [STATE_PROPOSALS[name]() for name in proposals]
     rng = np.random.RandomState(seed)

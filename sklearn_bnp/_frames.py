@@ -98,7 +98,8 @@ def is_frame(x):
 def _begin(estimator, frames):
     """Find how these frames, of the same columns, are to be read."""
     names, D = list(frames[0].columns), frames[0].shape[1]
-    if any(list(frame.columns) != names for frame in frames) or D == 0:
+    known = all(list(frame.columns) == names for frame in frames)
+    if not known or D == 0 or not any(len(frame) for frame in frames):
         return  # what checks of data will say
     frame = FrameColumns(frames)
     given = resolve_observation(estimator.observation)

@@ -217,6 +217,11 @@ def test_columns_in_another_order(frames):
         model.predict(frame[["width", "kind"]])
 
 
+def test_frames_without_rows(frames):
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        mixture().fit(frames.DataFrame(table())[:0])
+
+
 def test_columns_without_a_category(frames):
     frame = with_kind(frames, frames.DataFrame(table()), None)
     with pytest.raises(ValueError, match="Column 'kind' of X holds no category at all"):

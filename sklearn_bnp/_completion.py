@@ -15,6 +15,12 @@ def mean_of_tokens(log_prob, counts):
     return float(log_prob.sum() / total)
 
 
+def perplexity_of(score):
+    """``exp(-score)``; infinite where rows of many columns have less density than doubles go down to."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(-score))
+
+
 def hidden_entries(documents, keys, heldout):
     """Which entries are hidden (boolean): the share ``heldout`` of each document with the least keys.
 

@@ -86,8 +86,6 @@ def read_frames(estimator, parts, *, reset):
         if parts and all(is_frame(part) for part in parts):
             _begin(estimator, parts)
     reading = vars(estimator).get("_reading")
-    if reading is None:
-        return parts
     return [_as_numbers(reading, part) if is_frame(part) else part for part in parts]
 
 
@@ -100,7 +98,8 @@ def is_frame(x):
 def _begin(estimator, frames):
     """Find how these frames, of the same columns, are to be read."""
     names, D = list(frames[0].columns), frames[0].shape[1]
-    if any(list(frame.columns) != names for frame in frames) or D == 0:
+    known = all(list(frame.columns) == names for frame in frames)
+    if not known or D == 0 or not any(len(frame) for frame in frames):
         return  # what checks of data will say
     frame = FrameColumns(frames)
     given = resolve_observation(estimator.observation)
@@ -114,14 +113,18 @@ def _begin(estimator, frames):
 
 def _as_numbers(reading, frame):
     """A frame of numbers; columns that are not used are zero, whatever they hold."""
-    if list(frame.columns) != reading.names:
-        return frame  # what checks of data will say
-    new = {d: np.zeros(len(frame), dtype=np.float32) for d in reading.unused}
-    for d, values in reading.categories.items():
-        column = _column(frame, d)
-        if not _is_numeric(column):
-            new[d] = _codes(column, values, frame.columns[d])
-    return _with_columns(frame, new)
+    unused, categories = [], {}
+    if reading is not None:
+        if list(frame.columns) != reading.names:
+            return frame  # what checks of data will say
+        unused, categories = reading.unused, reading.categories
+    new = {d: np.zeros(len(frame), dtype=np.float32) for d in unused}
+    for d in range(frame.shape[1]):
+        column, name = _column(frame, d), frame.columns[d]
+        if d not in new and not _is_numeric(column):
+            known = d in categories
+            new[d] = _codes(column, categories[d], name) if known else _floats(column, name)
+    return _with_columns(frame, new) if new else frame
 
 
 # ---------------------------------------------------------------------- pandas and polars
@@ -156,6 +159,25 @@ def _with_columns(frame, new):
     return frame.with_columns([series(frame.columns[d], values) for d, values in new.items()])
 
 
+def _floats(column, name):
+    """Numbers (n,) of a series that holds them as objects, NaN where they are missing.
+
+    Left to NumPy, dates would be days or microseconds, as the library has them.
+    """
+    values, missing = _values(column)
+    out = np.full(len(values), np.nan)
+    for i in np.flatnonzero(~missing):
+        try:
+            out[i] = values[i]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Column {name!r} of X has dtype {column.dtype} and holds {values[i]!r}, but numbers are "
+                "wanted: make it numbers (of dates, the days since some day), leave it out, or take it for "
+                "categories in a block of ColumnObservation."
+            ) from error
+    return out
+
+
 # ---------------------------------------------------------------------- categories
 
 
@@ -165,12 +187,7 @@ def _categories_in(columns, name):
     if all(np.ndim(values) == 1 for values in declared):
         out = list(dict.fromkeys(v for values in declared for v in np.asarray(values).tolist()))
     else:
-        seen = set()
-        for column in columns:
-            values, missing = _values(column)
-            seen.update(values[~missing].tolist())
-        # kinds of values, such as numbers and strings, cannot be compared
-        out = sorted(seen, key=lambda v: (type(v).__name__, v))
+        out = _sorted_categories(columns, name)
     if not out:
         raise ValueError(
             f"Column {name!r} of X holds no category at all: all its entries are missing. Leave it out."
@@ -178,6 +195,22 @@ def _categories_in(columns, name):
     categories = np.empty(len(out), dtype=object)
     categories[:] = out
     return categories
+
+
+def _sorted_categories(columns, name):
+    """Categories that occur."""
+    seen = set()
+    try:
+        for column in columns:
+            values, missing = _values(column)
+            seen.update(values[~missing].tolist())
+        # kinds of values, such as numbers and strings, cannot be compared
+        return sorted(seen, key=lambda v: (type(v).__name__, v))
+    except TypeError as error:
+        raise ValueError(
+            f"Column {name!r} of X has dtype {column.dtype}, and what it holds cannot be categories: "
+            f"{error}. Make them strings or numbers."
+        ) from error
 
 
 def _codes(column, categories, name):

@@ -265,7 +265,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         self : HDPHMMVB
             The fitted estimator.
         """
-        observation = _validation.resolve_observation(self.observation)
+        observation = _validation.checked(_validation.resolve_observation(self.observation))
         sequences = check_sequences(
             self, X, lengths, groups, observation,
             reset=True, min_rows=2, sample_weight=sample_weight,
@@ -328,7 +328,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_learner_")
-        observation = _validation.resolve_observation(self.observation)
+        observation = _validation.checked(_validation.resolve_observation(self.observation))
         if not first:
             _validation.check_same_observation(self, "partial_fit")
         sequences = check_sequences(

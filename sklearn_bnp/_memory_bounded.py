@@ -88,9 +88,9 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
     max_document_groups : int, default=None
         Most groups of documents with topic weights of their own; those most alike are joined. All
         documents have their own if None: memory for counts then grows with them, and clumps get fewer.
-    observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "poisson"} or \
-            ObservationModel, default="gaussian"
-        The likelihood of rows.
+    observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
+            "poisson"} or ObservationModel, default="gaussian"
+        The likelihood of rows; `ColumnObservation` for columns of several kinds.
     doc_topic_prior_shape : float, default=1.0
         Shape a >= 1 of the gamma prior of each topic's weight alpha_k, the parameter of the documents'
         Dirichlet prior.

@@ -19,7 +19,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._base import threads
-from ._completion import hidden_entries, keys_of_content, mean_of_tokens, single_tokens
+from ._completion import (
+    hidden_entries,
+    keys_of_content,
+    mean_of_tokens,
+    perplexity_of,
+    single_tokens,
+)
 from ._corpus import check_corpus, check_same_kind, takes_words
 from ._observations import allows_missing, takes_sparse
 from ._predictor import suited
@@ -280,7 +286,7 @@ class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         perplexity : float
             Of tokens that are predicted from the rest of their document.
         """
-        return float(np.exp(-self.score(X, groups=groups)))
+        return perplexity_of(self.score(X, groups=groups))
 
     def score_completion(self, X, random_state=0, by="types", heldout=_HELDOUT, groups=None):
         """Document completion: mean log probability of a random part of each document, given the rest.

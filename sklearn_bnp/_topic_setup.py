@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _base
+from ._completion import perplexity_of
 from ._corpus import bind_likelihood, takes_words
 from ._observations import observation_of as chosen_observation
 from ._validation import (
@@ -238,7 +239,7 @@ def publish(estimator, learner):
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
-        "bound_": float(np.exp(-model.elbo(totals) / max(n_tokens, 1e-300))),
+        "bound_": perplexity_of(model.elbo(totals) / max(n_tokens, 1e-300)),
         **likelihood.attributes(model.prior, s),
     }
     if takes_words(estimator.observation):

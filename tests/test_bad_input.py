@@ -157,6 +157,21 @@ def test_covariance_prior_of_other_shapes(covariance_type, value):
         DPMixtureVB(observation=observation).fit(X)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("n_columns", [2, 3, 10])
+def test_singular_covariance_prior(n_columns, scale):
+    """Its least eigenvalue is 0 but for rounding, of either sign."""
+    rng = np.random.default_rng(0)
+    x = scale * rng.uniform(0.1, 9.0, n_columns) * rng.normal(size=(40, n_columns))
+    direction = rng.normal(size=n_columns)
+    for prior in (np.ones((n_columns, n_columns)), np.multiply.outer(direction, direction)):
+        observation = GaussianObservation(covariance_prior=prior)
+        with pytest.raises(ValueError, match="covariance_prior must be symmetric and positive"):
+            DPMixtureVB(observation=observation).fit(x)
+        nearly = GaussianObservation(covariance_prior=prior + 1e-8 * np.eye(n_columns))
+        assert np.isfinite(DPMixtureVB(observation=nearly, max_iter=0).fit(x).lower_bound_)
+
+
 def test_parameters_that_exclude_each_other():
     with pytest.raises(ValueError, match=names("batch_size=5", "n_batches=3", "set one")):
         DPMixtureVB(batch_size=5, n_batches=3).fit(X)

@@ -6,6 +6,7 @@ from scipy import sparse
 
 from sklearn_bnp import (
     HDPHMMVB,
+    AutoregressiveObservation,
     Birth,
     Delete,
     DPMixtureVB,
@@ -196,6 +197,15 @@ def test_regressions_of_too_short_sequences(method):
         ValueError, match=names("Sequence 1 has 1 row", "Autoregressive", "2 or more")
     ):
         getattr(model, method)([X[0], X[1][:1]])
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("order", [0, -1, 1.5, "1", None])
+def test_orders_of_regressions(order, method):
+    """Lags are asked for before the likelihood is made, and are checked before that."""
+    model = HDPHMMVB(observation=AutoregressiveObservation(order))
+    with pytest.raises(ValueError, match="The 'order' parameter of AutoregressiveObservation"):
+        getattr(model, method)(X)
 
 
 def test_other_columns_than_before(fitted):

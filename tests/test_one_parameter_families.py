@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
     HDPHMMVB,
+    ColumnObservation,
     DPMixtureVB,
     FixedVarianceGaussianObservation,
     HDPTopicVB,
@@ -142,8 +143,28 @@ def test_means_init_of_rates():
     given = {"max_iter": 0, "proposals": None, "observation": "poisson"}
     model = DPMixtureVB(3, means_init=RATES + 0.25, **given).fit(X)
     assert adjusted_rand_score(LABELS, model.predict(X)) >= 0.99
-    with pytest.raises(ValueError, match="means_init"):
-        DPMixtureVB(3, means_init=-RATES, **given).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("observation", "value", "words"),
+    [
+        ("poisson", -2.0, "means_init holds -2, but must hold rates"),
+        ("bernoulli", -2.0, "means_init holds -2, but must hold probabilities"),
+        ("bernoulli", 1.5, "means_init holds 1.5, but must hold probabilities"),
+        ("multinomial", -2.0, "means_init must hold counts or proportions"),
+        ("categorical", 0.5, "means_init must hold codes of categories"),
+        ("categorical", 7.0, "means_init must hold codes of categories"),
+    ],
+)
+@pytest.mark.parametrize("in_block", [False, True])
+def test_means_init_that_cannot_be(observation, value, words, in_block):
+    X = np.tile([[0, 1], [1, 0], [1, 1]], (20, 1))
+    if in_block:
+        observation = ColumnObservation([("both", observation, slice(None))])
+        words = f"In block 'both'.*{words}"
+    model = DPMixtureVB(2, observation=observation, means_init=[[1, 1], [1, value]])
+    with pytest.raises(ValueError, match=words):
+        model.fit(X)
 
 
 # ---------------------------------------------------------------------- variances

@@ -227,7 +227,7 @@ def test_a_fitted_gaussian_says_so_as_well():
 @pytest.mark.parametrize("value, family, words", [
     (-2.0, "poisson", "X holds -2, but observation='poisson'"),
     (0.5, "multinomial", "X holds 0.5, but observation='multinomial'"),
-    (2.0, "bernoulli", "needs columns of 0 and 1"),
+    (2.0, "bernoulli", "X holds 2, but observation='bernoulli'"),
     (np.nan, "poisson", "NaN"),
     (np.inf, "multinomial", "infinity"),
     (1e200, "poisson", "Rescale X"),

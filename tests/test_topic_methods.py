@@ -14,7 +14,14 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from sklearn_bnp import DPMixtureVB, HDPTopicVB, Merge, MultinomialObservation, TopicBirth
+from sklearn_bnp import (
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+    Merge,
+    MultinomialObservation,
+    TopicBirth,
+)
 
 from .estimators import (
     TOPICS,
@@ -306,3 +313,14 @@ def test_progress(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("HDPTopicVB: lap") == model.n_iter_
+
+
+def test_perplexity_beyond_doubles():
+    """Densities of rows of many columns vanish, and their inverses are infinite; scores are not."""
+    rows, groups, _ = grouped_rows(n_docs=5)
+    rows = np.tile(1e9 * rows, 20)
+    observation = GaussianObservation("diag")
+    model = HDPTopicVB(observation=observation, random_state=0).fit(rows, groups=groups)
+    assert model.score(rows, groups=groups) < -np.log(np.finfo(float).max)
+    assert model.perplexity(rows, groups=groups) == np.inf
+    assert model.bound_ == np.inf

@@ -73,6 +73,11 @@ class BernoulliLikelihood(ColumnsOfCounts):
         return checked_bits(self.columns.dense(x), self.holes)
 
     def prepare_means(self, means):
+        wrong = means[~((means >= 0) & (means <= 1))]
+        if len(wrong):
+            raise ValueError(
+                f"means_init holds {wrong[0]:g}, but must hold probabilities, which are from 0 to 1."
+            )
         return np.ascontiguousarray(means, dtype=np.float64)
 
     def _counts(self, prior, s):

@@ -163,6 +163,13 @@ class CategoricalLikelihood(Likelihood):
         z.reshape(-1)[places] = 1.0
         return z
 
+    def prepare_means(self, means):
+        """Each mean is the code of a category."""
+        try:
+            return self.prepare(means)
+        except ValueError as error:
+            raise ValueError(f"means_init must hold codes of categories: {error}") from error
+
     def _check_codes(self, x):
         """Raise unless rows (n, D) hold codes that the columns have, or NaN."""
         wrong = (x < 0) | (x >= self.sizes)

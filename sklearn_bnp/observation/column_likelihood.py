@@ -146,7 +146,11 @@ class ColumnLikelihood(TableLikelihood):
         return np.hstack(parts)
 
     def prepare_means(self, means):
-        return np.hstack([b.likelihood.prepare_means(means[:, b.columns]) for b in self.blocks])
+        parts = []
+        for b in self.blocks:
+            with says_which_block(b.name, b.columns):
+                parts.append(b.likelihood.prepare_means(means[:, b.columns]))
+        return np.hstack(parts)
 
     def features(self, z):
         out = np.ones((len(z), self.n_statistics), dtype=z.dtype)

@@ -174,9 +174,10 @@ def checked_bits(x, holes=False):
     rows = _converted(x)
     values = _values(rows)
     if not (are_counts(values, True) or (holes and are_counts(values[~np.isnan(values)], True))):
+        wrong = values[(values != 0) & (values != 1) & (values == values)]
         raise ValueError(
-            "observation='bernoulli' needs columns of 0 and 1; binarise X first, for instance with "
-            "sklearn.preprocessing.Binarizer."
+            f"X holds {wrong[0]:g}, but observation='bernoulli' needs columns of 0 and 1; binarise X first, "
+            "for instance with sklearn.preprocessing.Binarizer."
         )
     return rows
 

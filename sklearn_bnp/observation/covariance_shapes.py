@@ -20,6 +20,15 @@ from .._kernels._responsibilities import Quadratic, statistics
 _LOG_2 = np.log(2.0)
 
 
+def _is_positive_definite(b):
+    """Whether a symmetric matrix is so beyond rounding, whatever the units of its columns."""
+    diagonal = np.diag(b)
+    if not np.all(diagonal > 0):
+        return False
+    values = np.linalg.eigvalsh(b / np.sqrt(np.multiply.outer(diagonal, diagonal)))
+    return bool(np.all(values > 16 * len(b) * np.finfo(float).eps))
+
+
 class FullShape:
     """Dense matrices, Wishart precisions."""
 
@@ -49,8 +58,11 @@ class FullShape:
         b = value / np.multiply.outer(units.scale, units.scale)
         if units.basis is not None:
             b = units.basis.T @ b @ units.basis
-        if not np.isfinite(b).all() or not np.allclose(b, b.T) or np.linalg.eigvalsh(b)[0] <= 0:
-            raise ValueError("covariance_prior must be symmetric and positive definite.")
+        if not (np.isfinite(b).all() and np.allclose(b, b.T) and _is_positive_definite(b)):
+            raise ValueError(
+                "covariance_prior must be symmetric and positive definite; add a small multiple of the "
+                "identity to one that is singular."
+            )
         return np.ascontiguousarray(0.5 * (b + b.T))
 
     def own(self, b):

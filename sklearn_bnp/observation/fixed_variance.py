@@ -28,6 +28,8 @@ from .units import Units, find_units
 
 # Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.
 _FLOOR = 1e-6
+# Mass of rows; a column that fewer show is taken to have no variance of its own.
+_LEAST_SEEN = 1e-6
 
 
 class NormalPrior(NamedTuple):
@@ -263,6 +265,7 @@ class FixedVarianceLikelihood(Likelihood):
         variance = prior.variance
         if not whiten and self.adapts_prior:
             squares, total, n = self._split(s)
+            n = np.maximum(n, _LEAST_SEEN)  # no row of the target may show a column
             variance = np.maximum(squares / n - (total / n) ** 2, 0.0) + prior.variance
         return np.ascontiguousarray(z / np.sqrt(variance).astype(z.dtype))
 

@@ -117,7 +117,8 @@ class HoledColumnsGaussian(Likelihood):
         kappa = prior.kappa + seen
         mean = (prior.kappa * prior.m + sums) / kappa
         b = b + self._pool(prior.kappa * prior.m**2 - kappa * mean**2)
-        return b, nu, mean, kappa
+        # less it is for rounding alone, where columns that share a precision are of very unequal scales
+        return np.maximum(b, prior.b), nu, mean, kappa
 
     def _log_norm(self, b, nu, kappa):
         out = np.sum(gammaln(0.5 * nu) + 0.5 * nu * (_LOG_2 - np.log(b)), axis=-1)

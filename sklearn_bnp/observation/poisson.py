@@ -112,7 +112,9 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def prepare_means(self, means):
         if np.any(means < 0):
-            raise ValueError("means_init must hold rates, which are zero or more.")
+            raise ValueError(
+                f"means_init holds {means.min():g}, but must hold rates, which are zero or more."
+            )
         return np.ascontiguousarray(means, dtype=np.float64)
 
     def _posterior(self, prior, s):

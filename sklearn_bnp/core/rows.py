@@ -45,8 +45,9 @@ def canonical(x):
     """Sparse rows with sorted entries, none of them zero or twice; the user's ``x`` stays as it is."""
     out = sparse.csr_array((x.data, x.indices, x.indptr), shape=x.shape)
     if not out.has_canonical_format:
-        # small whole numbers would overflow in the sums of duplicates
-        out = out.astype(np.float64 if x.dtype.kind in "iub" else x.dtype, copy=True)
+        # small whole numbers would overflow in the sums of duplicates; `astype` of older releases sums first
+        data = x.data.astype(np.float64 if x.dtype.kind in "iub" else x.dtype)
+        out = sparse.csr_array((data, x.indices.copy(), x.indptr.copy()), shape=x.shape)
         out.sum_duplicates()
         if np.array_equal(out.data.astype(x.dtype), out.data):
             out = out.astype(x.dtype)

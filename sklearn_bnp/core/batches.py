@@ -43,12 +43,15 @@ class Block(NamedTuple):
     resp : ndarray, shape (n, K)
     uids : ndarray, shape (K,)
         Components that the columns of ``resp`` stand for.
+    n_nonzero : int or None
+        How many of these may share a row; all if None.
     """
 
     z: np.ndarray
     weight: np.ndarray | None
     resp: np.ndarray
     uids: np.ndarray
+    n_nonzero: int | None = None
 
 
 class Batch(NamedTuple):

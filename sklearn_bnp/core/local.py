@@ -70,7 +70,7 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
             entropy = np.sum(-w * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
         total.s[...] += s
         total.entropy[...] += entropy
-        block = Block(z, weight, resp, uids)
+        block = Block(z, weight, resp, uids, n_nonzero)
         for observer in observers:
             observer.observe(block)
     return total

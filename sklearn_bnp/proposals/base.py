@@ -183,6 +183,7 @@ class SplitTrial(Trial):
             weight,
             s,
             entropy,
+            n_nonzero=block.n_nonzero,
         )
         self._s += s
         self._entropy += entropy

@@ -69,6 +69,17 @@ def test_every_lap_with_proposals(leading_family, n_components, birth, allocatio
     assert_allclose(fitted.lower_bound_, fitted.lower_bounds_[-1], rtol=RTOL)
 
 
+@pytest.mark.parametrize("n_components", [1, 8])
+def test_every_lap_of_hard_assignments(leading_family, n_components):
+    """A trial shares no row among more components than the local step after it may."""
+    X, _ = leading_family.rows(np.random.default_rng(4), 240, spread=2.0)
+    model = estimator(leading_family, n_components=n_components, n_batches=3, n_nonzero_resp=1)
+    fitted = quiet_fit(model.set_params(random_state=0), X)
+    assert_rises(fitted.lower_bounds_)
+    assert sum(sum(lap.accepted.values()) for lap in fitted.history_) > 0
+    assert np.all(fitted.predict_proba(X).max(axis=1) == 1.0)
+
+
 @pytest.mark.parametrize("n_components, birth, allocation", SEARCHES[:4])
 def test_every_verdict_raises_the_objective(leading_family, n_components, birth, allocation):
     """Strictly, and by what the totals before and after say."""

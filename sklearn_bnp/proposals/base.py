@@ -97,7 +97,7 @@ class Context(NamedTuple):
     totals : StatBag
         Statistics of the whole data.
     samples : dict
-        Uid -> `Sample` of its rows.
+        Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
     uniform : tuple of ndarray
         Prepared rows (m, D') drawn uniformly and their responsibilities (m, K), as ``totals.uids``.
     rng : numpy.random.RandomState
@@ -295,11 +295,12 @@ class AdoptTrial(Trial):
     """Components added to the model for a lap, with statistics ``s`` that count rows twice.
 
     The learner puts them in when the lap begins and judges the whole lap when it ends. If the trial
-    ``retires`` its target, no row may go to that any more.
+    ``retires`` its targets, the ``target`` and ``others``, no row may go to those any more.
     """
 
-    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS):
+    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS, others=()):
         self.kind, self.target, self.retires = kind, target, retires
+        self.targets = (target, *others)
         self.removed, self.created = (), tuple(created)
         self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), docs)
 
@@ -352,6 +353,21 @@ class Proposal(BaseEstimator, ABC):
         """
         return []
 
+    def wants_unions(self, totals):
+        """Sets of states whose rows this proposal would like to see as if each were one state.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        unions : list of tuple of int
+            Uids. Only states of sequences are collected so.
+        """
+        return []
+
     def sample_rows(self, n_statistics):
         """How many rows of each wanted component to collect.
 
@@ -377,7 +393,7 @@ class Proposal(BaseEstimator, ABC):
         accepted : bool
             Whether it was carried out.
         mass : float
-            Count of its target, or of all its components if they were to be one.
+            Count of its targets, or of all its components if they were to be one.
         """
 
     def last_resort(self):

@@ -54,7 +54,9 @@ class StateCreation(NamedTuple):
     gain: float
 
 
-def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1):
+def create_states(
+    likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS
+):
     """Successors of a state by a hidden Markov model nested in it.
 
     Parameters
@@ -68,6 +70,10 @@ def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1)
         The most successors.
     rng : numpy.random.RandomState
     n_threads : int
+    lengths : list of int, or None
+        Lengths of the windows to try; all that make a difference if None.
+    seeds : tuple of int
+        How many seeds to try.
 
     Returns
     -------
@@ -75,11 +81,10 @@ def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1)
         None if no split was found that raises the objective.
     """
     field = _Field(likelihood, prior, sample, settings, n_threads)
-    lengths = _window_lengths(sample)
-    for L in lengths:
-        for n_seeds in sorted({min(n, n_most) for n in _SEEDS if n_most > 1}, reverse=True):
+    for L in window_lengths(sample) if lengths is None else lengths:
+        for n_seeds in sorted({min(n, n_most) for n in seeds if n_most > 1}, reverse=True):
             field.enter(L, n_seeds, rng)
-    n_seeds, most = min(_SEEDS[0], n_most), min(_MOST_SEEDS, n_most)
+    n_seeds, most = min(seeds[0], n_most), min(_MOST_SEEDS, n_most)
     while n_seeds < most and field.crowded(n_seeds):
         n_seeds = min(2 * n_seeds, most)
         field.enter(field.entrants[0].L, n_seeds, rng)
@@ -153,7 +158,7 @@ def _pieces(sample, L):
     return np.maximum(1, np.diff(sample.indptr) // L)
 
 
-def _window_lengths(sample):
+def window_lengths(sample):
     """Those that make a difference: runs may be too short."""
     out, n_last = [], np.inf
     for L in _WINDOWS:

@@ -162,6 +162,9 @@ class StateBirth(Proposal):
         scale = totals.n[totals.positions(uids)].sum() / sample
         created = context.new_uids(len(creation.s))
         counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
+        if len(uids) > 1:  # how many states there are in these rows has just been found out
+            for uid, n in zip(created, scale * creation.s[:, -1], strict=True):
+                self._barren.note((uid,), float(n))
         return AdoptTrial(
             self.kind, uids[0], created, scale * creation.s, retires=True,
             docs=Transitions(created, counts), others=uids[1:],

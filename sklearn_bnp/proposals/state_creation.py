@@ -26,6 +26,8 @@ _LLOYD_STEPS = 3
 _TRIES = 3
 # Passes before a candidate's first cut; how many are worked out.
 _FIRST_STEPS, _FINALISTS = 3, 2
+# Nats a row that a candidate may lack of what it should gain, and be worked out all the same.
+_SHORT = 0.1
 # Passes of those, and after each later cut; they stop when they gain less than this a row.
 _STEPS, _STEPS_AFTER_CUT, _ROUNDS = 8, 4, 3
 _TOL = 1e-4
@@ -55,8 +57,9 @@ class StateCreation(NamedTuple):
 
 
 def create_states(
-    likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS
-):
+    likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS,
+    least_gain=0.0,
+):  # fmt: skip
     """Successors of a state by a hidden Markov model nested in it.
 
     Parameters
@@ -74,6 +77,8 @@ def create_states(
         Lengths of the windows to try; all that make a difference if None.
     seeds : tuple of int
         How many seeds to try.
+    least_gain : float
+        Candidates that fall far short of it after few passes are given up.
 
     Returns
     -------
@@ -89,7 +94,8 @@ def create_states(
         n_seeds = min(2 * n_seeds, most)
         field.enter(field.entrants[0].L, n_seeds, rng)
     best = None
-    for entrant in field.entrants[:_FINALISTS]:
+    worth = least_gain - _SHORT * sample.total
+    for entrant in [e for e in field.entrants[:_FINALISTS] if e.gain >= worth]:
         chain = _refined(entrant.model, entrant.chain)
         if len(chain.s) > 1:
             gain = entrant.model.gain(chain, prior)

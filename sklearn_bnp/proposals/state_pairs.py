@@ -63,20 +63,20 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
         model.allocation.concentration, model.allocation.stickiness,
         np.delete(totals.s, pair, axis=0),
     )  # fmt: skip
+    nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
+    two = nested.iterate(_as_they_are(totals, pair, sample), _STEPS, _TOL * sample.total)
+    gain = nested.gain(two, model.prior) if len(two.s) > 1 else 0.0
+    least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
     creation = create_states(
         model.likelihood, model.prior, sample, settings, n_most, rng, n_threads,
-        lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS,
+        lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS, least_gain=least,
     )  # fmt: skip
-    if creation is None:
+    if creation is None or creation.gain < least:
         return None
-    nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
-    two = nested.iterate(_as_it_is(totals, pair, sample), _STEPS, _TOL * sample.total)
-    gain = creation.gain - (nested.gain(two, model.prior) if len(two.s) > 1 else 0.0)
-    least = _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
-    return creation._replace(gain=gain) if gain > least else None
+    return creation._replace(gain=creation.gain - gain)
 
 
-def _as_it_is(totals, pair, sample):
+def _as_they_are(totals, pair, sample):
     """The `Chain` of two states as the whole data know them, on the scale of a sample of their rows."""
     scale = sample.total / totals.n[pair].sum()
     counts = totals.docs.listed(totals.uids[pair].tolist())[1:]

@@ -58,7 +58,7 @@ class StateCreation(NamedTuple):
 
 def create_states(
     likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS,
-    least_gain=0.0,
+    least_gain=None,
 ):  # fmt: skip
     """Successors of a state by a hidden Markov model nested in it.
 
@@ -77,8 +77,9 @@ def create_states(
         Lengths of the windows to try; all that make a difference if None.
     seeds : tuple of int
         How many seeds to try.
-    least_gain : float
-        Candidates that fall far short of it after few passes are given up.
+    least_gain : float or None
+        Candidates that fall far short of it after few passes are given up, and lengths after one that did
+        are not tried. None is 0, and all lengths are tried.
 
     Returns
     -------
@@ -86,7 +87,10 @@ def create_states(
         None if no split was found that raises the objective.
     """
     field = _Field(likelihood, prior, sample, settings, n_threads)
+    worth = (least_gain or 0.0) - _SHORT * sample.total
     for L in window_lengths(sample) if lengths is None else lengths:
+        if least_gain is not None and field.entrants and field.entrants[0].gain < worth:
+            break
         for n_seeds in sorted({min(n, n_most) for n in seeds if n_most > 1}, reverse=True):
             field.enter(L, n_seeds, rng)
     n_seeds, most = min(seeds[0], n_most), min(_MOST_SEEDS, n_most)
@@ -94,7 +98,6 @@ def create_states(
         n_seeds = min(2 * n_seeds, most)
         field.enter(field.entrants[0].L, n_seeds, rng)
     best = None
-    worth = least_gain - _SHORT * sample.total
     for entrant in [e for e in field.entrants[:_FINALISTS] if e.gain >= worth]:
         chain = _refined(entrant.model, entrant.chain)
         if len(chain.s) > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .nested_chain import Chain, NestedChain, NestedModel
-from .state_creation import create_states, window_lengths
+from .state_creation import StateCreation, create_states, window_lengths
 
 # Transitions between two states from which on they are neighbours.
 _NEIGHBOURS = 0.5
@@ -64,16 +64,20 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
         np.delete(totals.s, pair, axis=0),
     )  # fmt: skip
     nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
-    two = nested.iterate(_as_they_are(totals, pair, sample), _STEPS, _TOL * sample.total)
-    gain = nested.gain(two, model.prior) if len(two.s) > 1 else 0.0
+    two = nested.pass_over(_as_they_are(totals, pair, sample))
+    gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
-    creation = create_states(
+    made = [create_states(
         model.likelihood, model.prior, sample, settings, n_most, rng, n_threads,
         lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS, least_gain=least,
-    )  # fmt: skip
-    if creation is None or creation.gain < least:
+    )]  # fmt: skip
+    two = nested.iterate(two, _STEPS, _TOL * sample.total)
+    if len(two.s) > 1:  # without the other states around they may leave where they are by themselves
+        made.append(StateCreation(*two[:3], nested.gain(two, model.prior)))
+    best = max((one for one in made if one is not None), key=lambda one: one.gain, default=None)
+    if best is None or best.gain < least:
         return None
-    return creation._replace(gain=creation.gain - gain)
+    return best._replace(gain=best.gain - gain)
 
 
 def _as_they_are(totals, pair, sample):
@@ -85,9 +89,9 @@ def _as_they_are(totals, pair, sample):
 
 
 def _window_lengths(totals, pair, sample):
-    """Those of windows that are nearest to the mean visit to the two states."""
+    """Those of windows that are nearest to the mean visit to the two states, the longest first."""
     counts = totals.docs.listed(totals.uids[pair].tolist())[1:]
     visits = np.maximum(totals.n[pair] - np.diagonal(counts), 1.0)
     mean = totals.n[pair].sum() / visits.sum()
     lengths = sorted(window_lengths(sample), key=lambda L: abs(np.log(L / mean)))
-    return sorted(lengths[:_N_LENGTHS])
+    return sorted(lengths[:_N_LENGTHS], reverse=True)

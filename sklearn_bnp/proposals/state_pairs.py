@@ -15,11 +15,11 @@ from .state_creation import StateCreation, create_states, window_lengths
 # Transitions between two states from which on they are neighbours.
 _NEIGHBOURS = 0.5
 # Lengths of windows that are tried, and seeds.
-_N_LENGTHS, _SEEDS = 2, (10,)
+_N_LENGTHS, _SEEDS = 2, (10, 2)
 # Passes that the two states have to settle in their rows, until these gain less than this a row.
 _STEPS, _TOL = 8, 1e-4
 # Nats, and nats a row, by which new states have to be better than the two.
-_LEAST_GAIN, _LEAST_GAIN_A_ROW = 1.0, 0.03
+_LEAST_GAIN, _LEAST_GAIN_A_ROW = 1.0, 0.05
 
 
 def likely_pairs(model, totals):
@@ -67,14 +67,16 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     two = nested.pass_over(_as_they_are(totals, pair, sample))
     gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
-    made = [create_states(
+    creation = create_states(
         model.likelihood, model.prior, sample, settings, n_most, rng, n_threads,
         lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS, least_gain=least,
-    )]  # fmt: skip
+    )  # fmt: skip
+    made = [] if creation is None else [creation]
+    # without the other states around, the two may leave where they are by themselves
     two = nested.iterate(two, _STEPS, _TOL * sample.total)
-    if len(two.s) > 1:  # without the other states around they may leave where they are by themselves
+    if len(two.s) > 1:
         made.append(StateCreation(*two[:3], nested.gain(two, model.prior)))
-    best = max((one for one in made if one is not None), key=lambda one: one.gain, default=None)
+    best = max(made, key=lambda one: one.gain, default=None)
     if best is None or best.gain < least:
         return None
     return best._replace(gain=best.gain - gain)

@@ -354,18 +354,7 @@ class Proposal(BaseEstimator, ABC):
         return []
 
     def wants_unions(self, totals):
-        """Sets of states whose rows this proposal would like to see as if each were one state.
-
-        Parameters
-        ----------
-        totals : StatBag
-            Statistics of the whole data.
-
-        Returns
-        -------
-        unions : list of tuple of int
-            Uids. Only states of sequences are collected so.
-        """
+        """Tuples of uids of states of sequences, whose rows are to be collected as if they were one."""
         return []
 
     def sample_rows(self, n_statistics):

@@ -176,14 +176,8 @@ class SplitTrial(Trial):
         if len(rows) == 0:
             return
         s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
-        self.likelihood.local_step(
-            self.coef,
-            block.z[rows],
-            np.minimum(mass[rows], 1.0),
-            weight,
-            s,
-            entropy,
-        )
+        share = np.minimum(mass[rows], 1.0)
+        self.likelihood.local_step(self.coef, block.z[rows], share, weight, s, entropy)
         self._s += s
         self._entropy += entropy
 
@@ -354,7 +348,18 @@ class Proposal(BaseEstimator, ABC):
         return []
 
     def wants_unions(self, totals):
-        """Tuples of uids of states of sequences, whose rows are to be collected as if they were one."""
+        """States of sequences whose rows this proposal would like to see as if they were one.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        unions : list of tuple of int
+            Uids of the states of each.
+        """
         return []
 
     def sample_rows(self, n_statistics):

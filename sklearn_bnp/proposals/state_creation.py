@@ -78,8 +78,8 @@ def create_states(
     seeds : tuple of int
         How many seeds to try.
     least_gain : float or None
-        Candidates that fall far short of it after few passes are given up, and lengths after one that did
-        are not tried. None is 0, and all lengths are tried.
+        Candidates that fall far short of it after few passes are given up, and no further length is tried
+        if none so far reaches it. None is 0, and all lengths are tried.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def create_states(
     field = _Field(likelihood, prior, sample, settings, n_threads)
     worth = (least_gain or 0.0) - _SHORT * sample.total
     for L in window_lengths(sample) if lengths is None else lengths:
-        if least_gain is not None and field.entrants and field.entrants[0].gain < worth:
+        if least_gain is not None and field.entrants and field.entrants[0].gain < least_gain:
             break
         for n_seeds in sorted({min(n, n_most) for n in seeds if n_most > 1}, reverse=True):
             field.enter(L, n_seeds, rng)

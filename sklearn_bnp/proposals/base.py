@@ -163,8 +163,7 @@ class SplitTrial(Trial):
 
     def observe(self, block):
         """One block's share: restricted local step on the rows that the removed ones explain."""
-        columns = np.isin(block.uids, self.removed)
-        mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
+        mass = block.resp[:, np.isin(block.uids, self.removed)].sum(axis=1, dtype=np.float64)
         # what completed rows left with the target is not what they leave with its successors
         least = 0.0 if self.likelihood.completes else _LEAST_MASS
         rows = np.flatnonzero(mass > least)
@@ -176,8 +175,8 @@ class SplitTrial(Trial):
         if len(rows) == 0:
             return
         s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
-        share = np.minimum(mass[rows], 1.0)
-        self.likelihood.local_step(self.coef, block.z[rows], share, weight, s, entropy)
+        own = np.minimum(mass[rows], 1.0)
+        self.likelihood.local_step(self.coef, block.z[rows], own, weight, s, entropy)
         self._s += s
         self._entropy += entropy
 

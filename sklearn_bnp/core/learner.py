@@ -140,7 +140,7 @@ class Learner:
     def _adopt(self):
         """The model as it suits the components on trial, and its parameters."""
         adoptions = self.scheduler.adoptions
-        retired = {trial.target: trial.created for trial in adoptions if trial.retires}
+        retired = {uid: t.created for t in adoptions if t.retires for uid in t.targets}
         self.model = self.model.adopting(self.totals, retired)
         self.coef = self.model.coefficients(self.totals)
 

@@ -21,11 +21,12 @@ class RunCollector(ChainObserver):
 
     Each run of state k is kept with a probability that makes about as many rows as k's budget. A run
     of a sequence of weight w is kept like those of w equal sequences: it may come several times.
+    Several states may be wanted as if they were one.
 
     Parameters
     ----------
     wanted : dict
-        Uid -> expected number of rows to keep.
+        Tuple of uids, mostly of one -> expected number of rows to keep.
     totals : StatBag
         Counts from which the probabilities are found.
     rng : numpy.random.RandomState
@@ -34,59 +35,68 @@ class RunCollector(ChainObserver):
     def __init__(self, wanted, totals, rng):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         self._rate = {
-            uid: min(1.0, wanted[uid] / max(totals.n[where[uid]], 1e-12))
-            for uid in wanted
-            if uid in where
+            uids: min(1.0, wanted[uids] / max(totals.n[[where[uid] for uid in uids]].sum(), 1e-12))
+            for uids in wanted
+            if where.keys() >= set(uids)
         }
+        self._unions = [uids for uids in self._rate if len(uids) > 1]
         self._rng = rng
         self._parts, self._batches = {}, {}
         self._owners, self._uids = [], None
 
     @staticmethod
     def wanted(proposals, totals, room):
-        """Uid -> rows to collect, for all states that any proposal wants; about ``room`` at the most."""
+        """Uids -> rows to collect of all that any proposal wants; about ``room`` at the most."""
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         rows = {
-            uid: min(proposal.sample_rows(totals.s.shape[1]), counts[uid])
+            uids: min(proposal.sample_rows(totals.s.shape[1]), sum(counts[uid] for uid in uids))
             for proposal in proposals
-            for uid in proposal.wants(totals)
+            for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals)
         }
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
-        return {uid: share * n for uid, n in rows.items()}
+        return {uids: share * n for uids, n in rows.items()}
 
     def observe(self, block):
         if self._rate:
-            self._owners.append((block.part.begin, _owners(block.resp)))
             self._uids = block.uids.tolist()
+            own = [_owned(block.resp[:, np.isin(block.uids, uids)]) for uids in self._unions]
+            self._owners.append((block.part.begin, _owners(block.resp), own))
 
     def revisit(self, rows):
         """Draw runs of the batch: which part of a sequence was seen first has no say in it."""
         parts, self._owners = sorted(self._owners, key=lambda part: part[0]), []
         if not parts:
             return
-        all_first, all_last, owner = _runs(np.concatenate([p for _, p in parts]), rows.indptr)
+        first, last, owner = _runs(np.concatenate([p for _, p, _ in parts]), rows.indptr)
         for k, uid in enumerate(self._uids):
-            if uid not in self._rate:
-                continue
-            first, last = _cut(all_first[owner == k], all_last[owner == k])
-            if self._rate[uid] < 1.0 or rows.batch.weight is not None:
-                sequence = np.searchsorted(rows.indptr, first, side="right") - 1
-                kept = rows.batch.copies(sequence, self._rate[uid], self._rng)
-                first, last = np.repeat(first, kept), np.repeat(last, kept)
-            if len(first):
-                self._parts[uid] = (rows.runs(first, last), last - first)
+            if (uid,) in self._rate:
+                self._draw((uid,), rows, first[owner == k], last[owner == k])
+        for i, uids in enumerate(self._unions):
+            own = np.concatenate([np.unpackbits(p[i], count=len(o)) for _, o, p in parts])
+            first, last, owned = _runs(own, rows.indptr)
+            self._draw(uids, rows, first[owned == 1], last[owned == 1])
+
+    def _draw(self, uids, rows, first, last):
+        """Draw some of the runs from rows ``first`` to before ``last``."""
+        first, last = _cut(first, last)
+        if self._rate[uids] < 1.0 or rows.batch.weight is not None:
+            sequence = np.searchsorted(rows.indptr, first, side="right") - 1
+            kept = rows.batch.copies(sequence, self._rate[uids], self._rng)
+            first, last = np.repeat(first, kept), np.repeat(last, kept)
+        if len(first):
+            self._parts[uids] = (rows.runs(first, last), last - first)
 
     def close(self, batch_id, bag):
         """Keep the runs of a batch; if it is seen again, these are replaced."""
         self._batches[batch_id], self._parts = self._parts, {}
 
     def samples(self):
-        """Uid -> `StateSample`."""
+        """Uid, or tuple of several -> `StateSample`."""
         found = {}
         for parts in self._batches.values():
-            for uid, part in parts.items():
-                found.setdefault(uid, []).append(part)
-        return {uid: _joined(parts) for uid, parts in found.items()}
+            for uids, part in parts.items():
+                found.setdefault(uids if len(uids) > 1 else uids[0], []).append(part)
+        return {uids: _joined(parts) for uids, parts in found.items()}
 
     def uniform(self):
         """No rows are drawn uniformly."""
@@ -110,6 +120,11 @@ def _owners(resp):
         tile = resp[lo : lo + _TILE]
         out[lo : lo + _TILE] = np.where(tile.max(axis=1) > _LEAST_SHARE, tile.argmax(axis=1), -1)
     return out
+
+
+def _owned(resp):
+    """Whether the states (n, m) have most of each row together, in bits."""
+    return np.packbits(resp.sum(axis=1) > _LEAST_SHARE)
 
 
 def _runs(owners, indptr):

@@ -121,7 +121,7 @@ class Scheduler:
         """
         adoptions = self.adoptions
         for trial in adoptions:
-            self._proposal_of(trial).judged(trial, rose, mass(trial.target))
+            self._proposal_of(trial).judged(trial, rose, sum(map(mass, trial.targets)))
         self.trials = []
         return adoptions
 
@@ -217,10 +217,11 @@ class Scheduler:
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
-        kinds = [t.kind for t in trials if isinstance(t, AdoptTrial)]
+        adoptions = [t for t in trials if isinstance(t, AdoptTrial)]
         # a lap is judged as a whole: births and deletes that change the model take turns
-        trials = [t for t in trials if not isinstance(t, AdoptTrial) or t.kind == kinds[0]]
-        leaving = {t.target for t in trials if isinstance(t, AdoptTrial) and t.retires}
+        adoptions = [t for t in adoptions if t.kind == adoptions[0].kind]
+        trials = [t for t in trials if not isinstance(t, AdoptTrial) or t in adoptions]
+        leaving = {uid for t in adoptions if t.retires for uid in t.targets}
         self.trials = [
             t for t in trials if isinstance(t, UndoTrial) or leaving.isdisjoint(t.removed)
         ]

@@ -32,7 +32,8 @@ class SequenceModel(NamedTuple):
         Global parameters for the components ``uids``.
     uids : tuple of int
     retired : dict
-        States that take part in no local step any more -> those that take their place.
+        States that take part in no local step any more -> those that take their place; several
+        states with the same heirs left together.
     low_memory : bool
         Hold no table of all rows and states of long sequences.
     """
@@ -69,10 +70,13 @@ class SequenceModel(NamedTuple):
     def coefficients(self, totals):
         """`ChainParams` of the local step."""
         counts, states = chain_counts(totals), np.arange(len(totals.uids))
+        groups = {}
         for gone, created in (self.retired or {}).items():
-            [k] = totals.positions([gone])
-            states = states[states != k]
-            counts = _inherited(counts, int(k), totals.positions(created), totals.n)
+            groups.setdefault(created, []).append(gone)
+        for created, gone in groups.items():
+            leaving = totals.positions(gone)
+            states = np.setdiff1d(states, leaving)
+            counts = _inherited(counts, leaving, totals.positions(created), totals.n)
         log_rows = self.allocation.expected_log_rows(self._sticks(totals), counts)
         coef = self.likelihood.coefficients(self.prior, totals.s[states])
         log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
@@ -186,12 +190,12 @@ def chain_counts(totals):
 
 
 def _inherited(counts, gone, heirs, mass):
-    """Counts with the links of state ``gone`` given to its heirs, in proportion to their masses.
+    """Counts with the links of states ``gone`` given to their heirs, in proportion to their masses.
 
-    Its transitions to itself are left out: the heirs come with transitions among themselves.
+    Transitions among those are left out: the heirs come with transitions among themselves.
     """
     counts = counts.copy()
-    into, out_of = counts[:, gone].copy(), counts[gone + 1].copy()
+    into, out_of = counts[:, gone].sum(axis=1), counts[gone + 1].sum(axis=0)
     into[gone + 1] = out_of[gone] = 0.0
     counts[:, gone] = 0.0
     counts[gone + 1] = 0.0

@@ -97,7 +97,7 @@ class Context(NamedTuple):
     totals : StatBag
         Statistics of the whole data.
     samples : dict
-        Uid -> `Sample` of its rows.
+        Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
     uniform : tuple of ndarray
         Prepared rows (m, D') drawn uniformly and their responsibilities (m, K), as ``totals.uids``.
     rng : numpy.random.RandomState
@@ -163,8 +163,7 @@ class SplitTrial(Trial):
 
     def observe(self, block):
         """One block's share: restricted local step on the rows that the removed ones explain."""
-        columns = np.isin(block.uids, self.removed)
-        mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
+        mass = block.resp[:, np.isin(block.uids, self.removed)].sum(axis=1, dtype=np.float64)
         # what completed rows left with the target is not what they leave with its successors
         least = 0.0 if self.likelihood.completes else _LEAST_MASS
         rows = np.flatnonzero(mass > least)
@@ -176,15 +175,8 @@ class SplitTrial(Trial):
         if len(rows) == 0:
             return
         s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
-        self.likelihood.local_step(
-            self.coef,
-            block.z[rows],
-            np.minimum(mass[rows], 1.0),
-            weight,
-            s,
-            entropy,
-            n_nonzero=block.n_nonzero,
-        )
+        own, L = np.minimum(mass[rows], 1.0), block.n_nonzero
+        self.likelihood.local_step(self.coef, block.z[rows], own, weight, s, entropy, n_nonzero=L)
         self._s += s
         self._entropy += entropy
 
@@ -296,11 +288,12 @@ class AdoptTrial(Trial):
     """Components added to the model for a lap, with statistics ``s`` that count rows twice.
 
     The learner puts them in when the lap begins and judges the whole lap when it ends. If the trial
-    ``retires`` its target, no row may go to that any more.
+    ``retires`` its targets, the ``target`` and ``others``, no row may go to those any more.
     """
 
-    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS):
+    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS, others=()):
         self.kind, self.target, self.retires = kind, target, retires
+        self.targets = (target, *others)
         self.removed, self.created = (), tuple(created)
         self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), docs)
 
@@ -353,6 +346,21 @@ class Proposal(BaseEstimator, ABC):
         """
         return []
 
+    def wants_unions(self, totals):
+        """States of sequences whose rows this proposal would like to see as if they were one.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        unions : list of tuple of int
+            Uids of the states of each.
+        """
+        return []
+
     def sample_rows(self, n_statistics):
         """How many rows of each wanted component to collect.
 
@@ -378,7 +386,7 @@ class Proposal(BaseEstimator, ABC):
         accepted : bool
             Whether it was carried out.
         mass : float
-            Count of its target, or of all its components if they were to be one.
+            Count of its targets, or of all its components if they were to be one.
         """
 
     def last_resort(self):

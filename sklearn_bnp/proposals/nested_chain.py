@@ -221,10 +221,13 @@ class NestedModel:
         alone = sum(by_row[group] for group in groups)
         share = chain.entropy / alone if alone > 0 else 0.0
         best, value = chain, self.bound(chain)
+        data = self.evidence(chain.s).sum()
+        gains = dict.fromkeys(groups, 0.0) | {node.members: node.gain for node in tree.nodes}
         for union in unions[:-1]:
             groups = [g for g in groups if g[0] not in union] + [union]
             merged = chain.grouped(groups, share * sum(by_row[group] for group in groups))
-            bound = self.bound(merged)
+            bound = data + sum(gains[group] for group in groups) + merged.entropy
+            bound += self.settings.transition_term(merged.counts, merged.start)
             if bound > value:
                 best, value = merged, bound
         return best

@@ -12,6 +12,7 @@ from .base import AdoptTrial, Proposal
 from .failures import Failures
 from .nested_chain import NestedChain
 from .state_creation import create_states
+from .state_pairs import create_from_pair, likely_pairs
 
 
 class StateBirth(Proposal):
@@ -22,6 +23,9 @@ class StateBirth(Proposal):
     stay if the objective of the whole data is higher than before the lap; otherwise all is as it
     was, and the more promising half of the targets is tried without the others.
 
+    When no single state is left to try, pairs of states are: those most likely to share out their rows in
+    a wrong way give way to states created from the rows of both.
+
     Parameters
     ----------
     max_states : int, default=10
@@ -30,6 +34,9 @@ class StateBirth(Proposal):
         States with fewer rows are not split.
     n_rows : int, default=4000
         Rows of a target that are looked at.
+    pairs_per_state : float, default=1
+        Pairs of states that are looked at in a round, a multiple of the number of states; 0 for none. There
+        is another round only when the states have changed, with pairs that were not looked at yet.
 
     References
     ----------
@@ -46,77 +53,138 @@ class StateBirth(Proposal):
         "max_states": [Interval(Integral, 2, None, closed="left")],
         "min_rows": [Interval(Real, 0, None, closed="left")],
         "n_rows": [Interval(Integral, 1, None, closed="left")],
+        "pairs_per_state": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, max_states=10, min_rows=10, n_rows=4000):
+    def __init__(self, max_states=10, min_rows=10, n_rows=4000, pairs_per_state=1):
         self.max_states = max_states
         self.min_rows = min_rows
         self.n_rows = n_rows
+        self.pairs_per_state = pairs_per_state
 
     def reset(self):
         """Forget all failures."""
         self._validate_params()
+        # by uids: of births that were taken back, and of targets in which nothing better was found
         self._failures = Failures(change=0.1, patience=2)
-        self._whole = Failures(change=0.1)  # in which no several states were found
+        self._barren = Failures(change=0.1)
         self._resting = False
         self._gains = {}  # estimated gains of the targets on trial
         self._half = set()  # targets to be tried without others
+        self._pairs = []  # of uids, whose rows are being collected
+        self._paired = None  # the states when pairs were last chosen
+        self._due = False  # whether pairs are to be chosen as soon as no single state will do
+
+    def _open(self, totals, targets):
+        """Those of the ``targets``, tuples of uids, that are large enough and have not failed."""
+        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        out = []
+        for uids in targets:
+            n = sum(counts.get(uid, -np.inf) for uid in uids)
+            failed = self._failures.blocked(uids, n) or self._barren.blocked(uids, n)
+            if n >= self.min_rows and not failed:
+                out.append(uids)
+        return out
 
     def wants(self, totals):
         """The states that may be split next."""
         if self._resting:
             return []
-        return [
-            uid
-            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if n >= self.min_rows
-            and not (self._failures.blocked(uid, n) or self._whole.blocked(uid, n))
-        ]
+        return [uid for (uid,) in self._open(totals, [(uid,) for uid in totals.uids.tolist()])]
+
+    def wants_unions(self, totals):
+        """The pairs that may be made anew next."""
+        return [] if self._resting else self._open(totals, self._pairs)
 
     def sample_rows(self, n_statistics):
         """How many rows of each state to collect, at the most."""
         return self.n_rows
 
     def plan(self, context):
-        """An adoption for each target."""
-        totals, half = context.totals, self._half
-        targets = [uid for uid in self.wants(totals) if uid in context.samples]
+        """An adoption for each target; pairs are only chosen, so that their rows be collected."""
+        totals, samples, resting = context.totals, context.samples, self._resting
+        single = [(uid,) for uid in self.wants(totals) if uid in samples]
+        pairs = [pair for pair in self.wants_unions(totals) if pair in samples]
+        half, self._half, self._pairs = self._half, set(), []
         self._resting, self._gains = False, {}
         if context.settling:
             return []
-        self._half = set()
-        if half.intersection(targets):
-            targets = [uid for uid in targets if uid in half]
-        trials, room = [], context.max_components - len(totals.uids)
-        allocation = context.model.allocation
-        for uid in targets:
-            if room < 1:
-                break
-            k, sample = int(totals.positions([uid])[0]), context.samples[uid]
-            n, others = float(totals.n[k]), np.delete(totals.s, k, axis=0)
-            settings = NestedChain(allocation.concentration, allocation.stickiness, others)
-            creation = create_states(
-                context.model.likelihood, context.model.prior, sample, settings,
-                int(min(self.max_states, room + 1)), context.rng, context.n_threads,
-            )  # fmt: skip
-            if creation is None:
-                self._whole.note(uid, n)
-                continue
-            created = context.new_uids(len(creation.s))
-            room -= len(created) - 1
-            self._gains[uid] = creation.gain
-            scale = n / sample.total
-            counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
-            links = Transitions(created, counts)
-            seeds = scale * creation.s
-            trials.append(AdoptTrial(self.kind, uid, created, seeds, retires=True, docs=links))
+        trials = []
+        for targets in (single, pairs):
+            if half.intersection(targets):
+                targets = [uids for uids in targets if uids in half]
+            trials = trials or self._trials(context, targets)
         self._resting = len(trials) > 0
+        if not (trials or pairs or resting) and (self._due or not single):
+            self._choose_pairs(context)
         return trials
+
+    def _trials(self, context, targets):
+        """Adoptions for those of the targets that have a creation, the best of those that overlap."""
+        totals = context.totals
+        made = []
+        room = context.max_components - len(totals.uids)
+        for uids in targets:
+            if room < 1 and len(uids) == 1:
+                break
+            creation = self._create(context, uids, int(min(self.max_states, room + len(uids))))
+            if creation is None:
+                self._barren.note(uids, float(totals.n[totals.positions(uids)].sum()))
+                continue
+            room -= max(0, len(creation.s) - len(uids))
+            made.append((uids, creation))
+        used = set()
+        for uids, creation in sorted(made, key=lambda one: -one[1].gain):
+            if used.isdisjoint(uids):
+                used.update(uids)
+                self._gains[uids] = creation.gain
+        return [self._adoption(context, *one) for one in made if one[0] in self._gains]
+
+    def _create(self, context, uids, n_most):
+        """`StateCreation` for a target, or None."""
+        totals, model = context.totals, context.model
+        rows = totals.positions(uids).tolist()
+        if len(uids) > 1:
+            return create_from_pair(
+                model, totals, rows, context.samples[uids], n_most, context.rng, context.n_threads
+            )
+        allocation, others = model.allocation, np.delete(totals.s, rows, axis=0)
+        settings = NestedChain(allocation.concentration, allocation.stickiness, others)
+        return create_states(
+            model.likelihood, model.prior, context.samples[uids[0]], settings, n_most,
+            context.rng, context.n_threads,
+        )  # fmt: skip
+
+    def _adoption(self, context, uids, creation):
+        """Trial of a creation's states in place of ``uids``."""
+        totals = context.totals
+        sample = creation.s[:, -1].sum()
+        scale = totals.n[totals.positions(uids)].sum() / sample
+        created = context.new_uids(len(creation.s))
+        counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
+        if len(uids) > 1:  # how many states there are in these rows has just been found out
+            for uid, n in zip(created, scale * creation.s[:, -1], strict=True):
+                self._barren.note((uid,), float(n))
+        return AdoptTrial(
+            self.kind, uids[0], created, scale * creation.s, retires=True,
+            docs=Transitions(created, counts), others=uids[1:],
+        )  # fmt: skip
+
+    def _choose_pairs(self, context):
+        """Choose pairs whose rows to collect, once for the states as they are."""
+        self._due, states = False, frozenset(context.totals.uids.tolist())
+        if states == self._paired or len(states) < 2:
+            return
+        self._paired = states
+        uids = context.totals.uids
+        pairs = [tuple(uids[list(p)].tolist()) for p in likely_pairs(context.model, context.totals)]
+        n_most = int(self.pairs_per_state * len(states))
+        self._pairs = self._open(context.totals, pairs[:n_most])
 
     @property
     def pending(self):
-        """Whether half of the targets of a lap that was taken back are still to be tried."""
-        return bool(self._half)
+        """Whether there are pairs to be tried, or half of the targets of a lap that was taken back."""
+        return bool(self._half or self._pairs or self._due)
 
     def new_data(self):
         """What failed before may succeed on more: try again."""
@@ -125,12 +193,14 @@ class StateBirth(Proposal):
     def last_resort(self):
         """Nothing is left to try: other states have moved on since births were taken back."""
         self._failures = Failures(change=0.1, patience=2)
+        self._due = self.pairs_per_state > 0
 
     def judged(self, trial, accepted, mass):
         """Remember failures; of births that were taken back the better half is tried alone."""
         if accepted:
             return
         self._resting = False
-        self._failures.note(trial.target, mass)
+        self._failures.note(trial.targets, mass)
         best = sorted(self._gains, key=self._gains.get, reverse=True)
         self._half = set(best[: len(best) // 2])
+        self._pairs = [uids for uids in self._half if len(uids) > 1]

@@ -26,6 +26,8 @@ _LLOYD_STEPS = 3
 _TRIES = 3
 # Passes before a candidate's first cut; how many are worked out.
 _FIRST_STEPS, _FINALISTS = 3, 2
+# Nats a row that a candidate may lack of what it should gain, and be worked out all the same.
+_SHORT = 0.1
 # Passes of those, and after each later cut; they stop when they gain less than this a row.
 _STEPS, _STEPS_AFTER_CUT, _ROUNDS = 8, 4, 3
 _TOL = 1e-4
@@ -54,7 +56,10 @@ class StateCreation(NamedTuple):
     gain: float
 
 
-def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1):
+def create_states(
+    likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS,
+    least_gain=None,
+):  # fmt: skip
     """Successors of a state by a hidden Markov model nested in it.
 
     Parameters
@@ -68,6 +73,13 @@ def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1)
         The most successors.
     rng : numpy.random.RandomState
     n_threads : int
+    lengths : list of int, or None
+        Lengths of the windows to try; all that make a difference if None.
+    seeds : tuple of int
+        How many seeds to try.
+    least_gain : float or None
+        Candidates that fall far short of it after few passes are given up, and no further length is tried
+        if none so far reaches it. None is 0, and all lengths are tried.
 
     Returns
     -------
@@ -75,16 +87,18 @@ def create_states(likelihood, prior, sample, settings, n_most, rng, n_threads=1)
         None if no split was found that raises the objective.
     """
     field = _Field(likelihood, prior, sample, settings, n_threads)
-    lengths = _window_lengths(sample)
-    for L in lengths:
-        for n_seeds in sorted({min(n, n_most) for n in _SEEDS if n_most > 1}, reverse=True):
+    worth = (least_gain or 0.0) - _SHORT * sample.total
+    for L in window_lengths(sample) if lengths is None else lengths:
+        if least_gain is not None and field.entrants and field.entrants[0].gain < least_gain:
+            break
+        for n_seeds in sorted({min(n, n_most) for n in seeds if n_most > 1}, reverse=True):
             field.enter(L, n_seeds, rng)
-    n_seeds, most = min(_SEEDS[0], n_most), min(_MOST_SEEDS, n_most)
+    n_seeds, most = min(seeds[0], n_most), min(_MOST_SEEDS, n_most)
     while n_seeds < most and field.crowded(n_seeds):
         n_seeds = min(2 * n_seeds, most)
         field.enter(field.entrants[0].L, n_seeds, rng)
     best = None
-    for entrant in field.entrants[:_FINALISTS]:
+    for entrant in [e for e in field.entrants[:_FINALISTS] if e.gain >= worth]:
         chain = _refined(entrant.model, entrant.chain)
         if len(chain.s) > 1:
             gain = entrant.model.gain(chain, prior)
@@ -153,7 +167,7 @@ def _pieces(sample, L):
     return np.maximum(1, np.diff(sample.indptr) // L)
 
 
-def _window_lengths(sample):
+def window_lengths(sample):
     """Those that make a difference: runs may be too short."""
     out, n_last = [], np.inf
     for L in _WINDOWS:

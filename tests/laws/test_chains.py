@@ -255,7 +255,8 @@ def watched(learner, batch, *, low_memory):
     model = learner.model._replace(low_memory=low_memory)
     merges = [CoarseningTrial([(pair, 99)]) for pair in itertools.combinations(uids.tolist(), 2)]
     delete = DeleteTrial(int(uids[0]), uids[1:], model.without(totals, int(uids[0])))
-    wanted = {int(uids[0]): 0.6 * totals.n[0], int(uids[1]): 1e9}  # some of its runs, and all
+    wanted = {(int(uids[0]),): 0.6 * totals.n[0], (int(uids[1]),): 1e9}  # some of its runs, and all
+    wanted[int(uids[1]), int(uids[2])] = 1e9
     collector = RunCollector(wanted, totals, np.random.RandomState(0))
     observers = [CoarseningObserver(merges), delete, collector]
     bag = model.local_pass(batch, params, uids, observers)

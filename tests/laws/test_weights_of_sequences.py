@@ -87,9 +87,9 @@ def collected(batch, likelihood, owners, rate, rng):
     totals.start(np.zeros((1, likelihood.n_statistics)))
     bag = totals.totals
     bag.s[0, -1] = batch.total_weight
-    collector = RunCollector({0: rate * batch.total_weight}, bag, rng)
+    collector = RunCollector({(0,): rate * batch.total_weight}, bag, rng)
     rows = PreparedRows(batch, likelihood.prepare, keep=True)
-    collector._owners.append((0, np.zeros(len(resp), dtype=np.int32)))
+    collector._owners.append((0, np.zeros(len(resp), dtype=np.int32), []))
     collector._uids = owners
     collector.revisit(rows)
     collector.close("all", bag)

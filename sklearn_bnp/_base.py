@@ -195,12 +195,22 @@ def fit_learner(estimator, learner, source):
             learner.fit(source, estimator.max_iter, estimator.tol, progress.show)
 
 
-def open_to_holes(learner, x):
-    """Let the learner go on with the likelihood for rows with holes, if rows ``x`` have the first."""
-    complete = learner.model.likelihood
-    if not complete.holes and has_missing(x):
-        holed = complete.with_holes()
-        learner.go_on_with(holed, holed.from_complete)
+def likelihood_for(likelihood, x):
+    """The likelihood, or that of rows with holes if rows ``x`` have the first."""
+    return likelihood.with_holes() if not likelihood.holes and has_missing(x) else likelihood
+
+
+def ready_for(learner, batch, check):
+    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some.
+
+    If the check raises, the learner is as it was.
+    """
+    before = learner.model.likelihood
+    likelihood = likelihood_for(before, batch.x)
+    batch = check(likelihood, batch)
+    if likelihood is not before:
+        learner.go_on_with(likelihood, likelihood.from_complete)
+    return batch
 
 
 def show_laps(estimator, learner, n_before):

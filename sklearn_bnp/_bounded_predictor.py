@@ -216,8 +216,9 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         size = max(1, _BLOCK_NUMBERS // self.n_components_)
         for lo in range(0, len(x), size):
             rows = slice(lo, lo + size)
-            z = likelihood.prepare(x[rows])
-            each = likelihood.log_predictive(self._topics.prior, self._statistics, z)
+            with blas_on_one_thread():
+                z = self._prepared(x[rows])
+                each = likelihood.log_predictive(self._topics.prior, self._statistics, z)
             out[rows] = logsumexp(each + np.log(weights[rows]), axis=1)
             out[rows] += likelihood.log_base(x[rows])
         return out
@@ -247,10 +248,11 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         documents = self._checked(X, groups, alone=False).documents
         zeta = self._topics.counts / self._kept.sizes + self._topics.alpha[:, np.newaxis]
         coef = self._likelihood.coefficients(self._topics.prior, self._topics.s)
-        scores = [
-            retrieval_scores(self._likelihood, coef, zeta, self._prepared(documents.x[lo:hi]))
-            for lo, hi in pairwise(documents.indptr)
-        ]
+        with blas_on_one_thread():
+            scores = [
+                retrieval_scores(self._likelihood, coef, zeta, self._prepared(documents.x[lo:hi]))
+                for lo, hi in pairwise(documents.indptr)
+            ]
         return np.array(scores)[:, self._kept.group_of_document]
 
     @property

@@ -358,8 +358,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     def _present_learner(self, X, sequences):
         """The learner as it is, and the batch in a precision that suits its units."""
         learner = self._learner_
-        _base.open_to_holes(learner, sequences.batch.x)
-        batch = _hmm_setup.in_units(learner.model.likelihood, sequences.batch)
+        batch = _base.ready_for(learner, sequences.batch, _hmm_setup.in_units)
         learner = _base.with_settings(learner, self)
         learner.model = _hmm_setup.present_model(self, learner.model)
         return learner, batch

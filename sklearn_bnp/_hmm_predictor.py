@@ -245,9 +245,8 @@ class SequencePredictor(DensityMixin, BaseEstimator):
         """Log density of each modelled row, given those before it in its sequence."""
         out, n_threads = np.empty(batch.n_entries), threads(self.n_jobs)
         trans = np.ascontiguousarray(self.transmat_)
-        message = (
-            None  # weights of the first state of a part, where its sequence has begun before it
-        )
+        # weights of the first state of a part, where its sequence has begun before it
+        message = None
         for part in self._parts(batch):
             table, indptr = self._densities(batch.cut(part))
             largest = table.max(axis=1)

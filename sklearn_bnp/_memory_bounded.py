@@ -79,7 +79,8 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         Most numbers that may be kept between epochs: for each clump its statistics and its count of rows in
         each document group, and for each row that is kept as it is its columns. A clump in d
         columns has ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with diagonal ones and
-        ``d`` for counts. None keeps all rows: the batch algorithm.
+        ``d`` for counts. None keeps all rows: the batch algorithm. Beyond it an integer is kept for each
+        document, which `similarity` asks for, and a record for each epoch.
     target_points : float, default=None
         How many rows the model is expected to see in its life. What is compressed is chosen as if there
         were so many, all like those that were seen; ten times those seen if None.
@@ -326,11 +327,10 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
             )
 
     def _least_bound(self, error):
-        topics = "1 topic" if error.n_topics == 1 else f"{error.n_topics} topics"
         groups = "1 group" if error.n_groups == 1 else f"{error.n_groups} groups"
         return (
-            f"memory_bound={self.memory_bound} is too small for this epoch: {topics} with a clump each, "
-            f"which has statistics and a count for {groups} of documents, need "
+            f"memory_bound={self.memory_bound} is too small for this epoch: a topic with a clump, "
+            f"which has statistics and a count for {groups} of documents, needs "
             f"memory_bound={error.least} at least. Raise it, or have fewer groups by "
             "max_document_groups."
         )

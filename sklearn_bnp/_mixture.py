@@ -253,9 +253,12 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         with blas_on_one_thread():
             resp = _base.starting_responsibilities(self, X, rng)
             source = ArraySource(X, weight, _base.number_of_batches(self, X.shape[0]), resp)
-            model = self._warm_model(source) if self._is_warm else _base.bind_model(self, source)
+            if self._is_warm:
+                model, s, source = self._warm_start(source)
+            else:
+                model, s = _base.bind_model(self, source), None
             for _ in range(self.n_init):
-                learner = self._fit_once(_base.make_learner(self, model, rng), source)
+                learner = self._fit_once(_base.make_learner(self, model, rng), source, s)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
         best.mass_seen = source.total_weight
@@ -263,13 +266,11 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         _base.warn_if_not_converged(self)
         return self
 
-    def _fit_once(self, learner, source):
-        """A fit from one initialisation."""
-        learner.start(
-            self._learner_.totals.s
-            if self._is_warm and source.resp is None
-            else _base.starting_statistics(self, learner, source)
-        )
+    def _fit_once(self, learner, source, s):
+        """A fit from statistics ``s``, or from one initialisation."""
+        if s is None or source.resp is not None:
+            s = _base.starting_statistics(self, learner, source)
+        learner.start(s)
         _base.fit_learner(self, learner, source)
         learner.forget_batches()
         return learner
@@ -278,14 +279,21 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     def _is_warm(self):
         return self.warm_start and hasattr(self, "_learner_")
 
-    def _warm_model(self, source):
-        """The model of the previous fit: its units and the prior as it was adapted."""
+    def _warm_start(self, source):
+        """Model and statistics of the previous fit, and the data in a precision that suits its units.
+
+        The prior is that of the end of the fit, as it was adapted.
+        """
         _validation.check_same_observation(self, "warm_start=True")
-        _base.open_to_holes(self._learner_, source.x)
-        model = self._learner_.model
-        for batch in source.batches():
-            _validation.check_units(model.likelihood, batch)
-        return model._replace(allocation=_base.allocation_of(self))
+        model, s = self._learner_.model, self._learner_.totals.s
+        likelihood = _base.likelihood_for(model.likelihood, source.x)
+        if likelihood is not model.likelihood:
+            s = likelihood.from_complete(s)
+        batches = (_validation.check_units(likelihood, batch) for batch in source.batches())
+        if {batch.x.dtype for batch in batches} != {source.x.dtype}:
+            source = source.in_double()
+        model = model._replace(likelihood=likelihood, allocation=_base.allocation_of(self))
+        return model, s, source
 
     @_fit_context(prefer_skip_nested_validation=True)
     @_base.leaves_model_on_error
@@ -345,6 +353,5 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     def _present_learner(self, batch):
         """The learner as it is, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
-        _base.open_to_holes(self._learner_, batch.x)
-        batch = _validation.check_units(self._learner_.model.likelihood, batch)
+        batch = _base.ready_for(self._learner_, batch, _validation.check_units)
         return _base.with_settings(self._learner_, self), batch

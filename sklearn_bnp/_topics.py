@@ -363,8 +363,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         _topic_setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
-            _base.open_to_holes(learner, batch.x)
-            batch = _validation.check_units(learner.model.likelihood, batch)
+            batch = _base.ready_for(learner, batch, _validation.check_units)
         learner.model = learner.model._replace(local=_topic_setup.schedule(self))
         return _base.with_settings(learner, self), batch
 

@@ -308,7 +308,7 @@ def numbers(value, name):
 
 def _identity(observation):
     """What two observation models have in common if their parameters are the same."""
-    params = observation.get_params()
+    params = clone(observation).get_params()  # a model in two blocks is like two equal ones
     try:
         return joblib.hash(params)
     except (AttributeError, PicklingError):  # a function without a name, to choose columns

@@ -211,3 +211,16 @@ def test_means_init_are_rows():
     usual = (np.arange(3)[:, np.newaxis] + np.arange(len(SIZES))) % SIZES
     model.set_params(means_init=usual).fit(X)
     assert adjusted_rand_score(LABELS, model.predict(X)) >= 0.95
+
+
+def test_categories_of_rows_of_weight_zero():
+    """They are there, as a bootstrap by weights leaves them; rows of weight say nothing of them."""
+    X = np.random.default_rng(24).integers(3, size=(50, 3)).astype(float)
+    X[:, 2] = 0.0
+    X[4, 2] = 1.0
+    weight = np.ones(50)
+    weight[4] = 0.0
+    model = DPMixtureVB(observation="categorical", random_state=0).fit(X, sample_weight=weight)
+    assert model.probabilities_.shape[1:] == (3, 3)
+    assert np.all(model.probabilities_[:, 2, 1] > 0)
+    assert np.all(model.probabilities_[:, 2, 2] == 0)

@@ -329,3 +329,14 @@ def test_categories_not_seen_in_fit():
         ValueError, match=r"In block 'kind', whose X is X\[:, \[1\]\]: Column 0 of X"
     ):
         model.predict(X)
+
+
+def test_one_model_in_two_blocks():
+    model = GaussianObservation("diag")
+    columns = ColumnObservation([("a", model, [0]), ("b", model, [1])])
+    X = np.random.default_rng(25).normal(size=(40, 2))
+    stream = DPMixtureVB(observation=columns, random_state=0).partial_fit(X[:20])
+    assert stream.partial_fit(X[20:]).n_components_ >= 1
+    stream.set_params(observation__a__covariance_type="full")
+    with pytest.raises(ValueError, match="differs from that of the fit"):
+        stream.partial_fit(X)

@@ -215,3 +215,24 @@ def test_integer_weights_are_repetitions():
     everywhere = DPMixtureVB(random_state=0).fit(X, sample_weight=2.0)
     assert everywhere.n_components_ == K
     assert everywhere.lower_bound_ < weighted.lower_bound_
+
+
+@pytest.mark.parametrize("shift", [1e4, 1e6])
+def test_warm_starts_far_from_the_first_data(shift):
+    """Single precision gives way to double where the units of the first fit ask for it."""
+    rng = np.random.default_rng(21)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    far = X + shift * (np.arange(200) % 2)[:, np.newaxis].astype(np.float32)
+    bounds = []
+    for dtype in (np.float32, np.float64):
+        model = DPMixtureVB(warm_start=True, random_state=0).fit(X.astype(dtype))
+        bounds.append(model.fit(far.astype(dtype)).lower_bound_)
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-3)
+
+
+def test_few_rows_of_weight_among_many():
+    rng = np.random.default_rng(22)
+    X, weight = rng.normal(size=(20_000, 2)), np.zeros(20_000)
+    weight[[17, 4_000, 12_345]] = 1.0
+    model = DPMixtureVB(random_state=0).fit(X, sample_weight=weight)
+    assert model.n_components_ == 1

@@ -14,6 +14,7 @@ from sklearn_bnp import (
     HDPTopicVB,
     PoissonObservation,
 )
+from sklearn_bnp.core.batches import Batch, column_moments
 
 RATES = np.array([[1.0, 20.0, 4.0], [9.0, 2.0, 30.0], [25.0, 6.0, 0.5]])
 CENTERS = np.array([[0.0, 900.0, 0.2], [6.0, 900.0, 0.5], [0.0, 300.0, 0.5]])
@@ -231,3 +232,14 @@ def test_values_that_return_are_not_components():
     X = np.round(rng.normal(0.0, 1.5, size=(600, 2)))
     model = DPMixtureVB(observation="fixed_variance_gaussian", random_state=0).fit(X)
     assert model.n_components_ == 1
+
+
+@pytest.mark.parametrize("observation", [PoissonObservation(), FixedVarianceGaussianObservation()])
+def test_moves_of_priors_do_not_cancel(observation):
+    """One column up and another down is a long way."""
+    moments = column_moments([Batch(None, np.arange(20.0).reshape(10, 2))], covariance=False)
+    likelihood = observation.bind(moments)
+    field = "b" if isinstance(observation, PoissonObservation) else "variance"
+    prior = likelihood.prior
+    moved = prior._replace(**{field: getattr(prior, field) * [100.0, 0.01]})
+    assert likelihood.prior_distance(prior, moved) == pytest.approx(np.log(100.0))

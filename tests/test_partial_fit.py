@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation
+from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation
 from sklearn_bnp.core import streaming
 
 from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
@@ -299,3 +299,20 @@ def test_a_model_at_rest_holds_no_rows():
         for n in (300, 3000)
     )
     assert len(pickle.dumps(many)) < len(pickle.dumps(few)) + 2000
+
+
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
+def test_a_batch_that_is_refused_changes_nothing(estimator):
+    """Not even what the learner takes for rows: its likelihood and the form of its statistics."""
+    X = np.random.default_rng(23).normal(size=(60, 3))
+    model = estimator(random_state=0).partial_fit(X)
+    bad = X.copy()
+    bad[1, 0], bad[2, 1] = np.nan, -1e20
+    learner = model._learner_
+    likelihood, s = learner.model.likelihood, learner.totals.s
+    with pytest.raises(ValueError, match="standard deviations away"):
+        model.partial_fit(bad)
+    assert model._learner_.model.likelihood is likelihood
+    assert model._learner_.totals.s is s
+    bad[2, 1] = 0.0
+    assert model.partial_fit(bad)._learner_.model.likelihood.holes

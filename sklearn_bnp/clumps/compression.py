@@ -22,6 +22,9 @@ from .halves import Part, Rules, halve, whole
 from .objective import price
 from .state import Kept, memory_cost
 
+# Numbers of a table of cosines at a time.
+_COSINES = 4_000_000
+
 
 class Leaf(NamedTuple):
     """Items that may become a clump.
@@ -107,23 +110,19 @@ def _one_of(summary, j):
 
 
 def compress(settings, topics, items, labels, memory_bound, scale):
-    """Parts of the items that fit in the bound, and what they cost.
-
-    A list of `Leaf`, or None if not even one for each topic fits.
+    """Parts of the items, a list of `Leaf`, that fit in the bound, which has room for one for each topic.
 
     Parameters
     ----------
     labels : ndarray of int, shape (n_items,)
         Topic of each item.
-    memory_bound : int or None
-        What (26) may come to; if None, or if all items fit as they are, each stays alone.
+    memory_bound : int
+        What (26) may come to.
     scale : Scale
         Of (23)-(25).
     """
     cost = price(items.lengths, items.sizes, topics.alpha.sum(), settings.rate, scale.documents)
-    rules = Rules(
-        settings.likelihood, topics.prior, items.sizes, settings.shape, cost, scale
-    )  # fmt: skip
+    rules = Rules(settings.likelihood, topics.prior, items.sizes, settings.shape, cost, scale)
     tree = Tree(items, rules)
     order = np.argsort(labels, kind="stable")
     edges = np.searchsorted(labels[order], np.arange(len(topics.s) + 1))
@@ -131,10 +130,8 @@ def compress(settings, topics, items, labels, memory_bound, scale):
         which = np.sort(order[edges[k] : edges[k + 1]])
         if len(which):
             tree.plant(which, topics.alpha[k])
-    if tree.cost > memory_bound:
-        return None, tree.cost
     tree.spread(memory_bound)
-    return list(tree.leaves.values()), tree.cost
+    return list(tree.leaves.values())
 
 
 def fits(items, memory_bound, n_statistics):
@@ -182,27 +179,35 @@ def grouping(topics, sizes, n_groups):
     if n_groups is None or n_groups >= S:
         return group
     counts, sizes = topics.counts.T.copy(), sizes.copy()
-    alive = np.ones(S, dtype=bool)
+    zeta = counts / sizes[:, np.newaxis] + topics.alpha
+    unit = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)  # 0 for groups that are no more
+    best, partner = np.empty(S), np.empty(S, dtype=np.intp)  # cosine with the most similar group
+    stale = np.zeros(S, dtype=bool)  # whose partner has changed: it may be less now
 
-    def shares(rows):
-        zeta = counts[rows] / sizes[rows, np.newaxis] + topics.alpha
-        return zeta / zeta.sum(axis=1, keepdims=True)
+    def look(rows):
+        cosine = unit[rows] @ unit.T
+        cosine[np.arange(len(rows)), rows] = -np.inf
+        partner[rows] = cosine.argmax(axis=1)
+        best[rows] = cosine.max(axis=1)
+        stale[rows] = False
 
-    unit = shares(slice(None))
-    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-    cosine = unit @ unit.T
-    np.fill_diagonal(cosine, -np.inf)
+    for rows in np.array_split(np.arange(S), -(-S * S // _COSINES)):
+        look(rows)
     for _ in range(S - n_groups):
-        i, j = sorted(divmod(int(np.argmax(cosine)), S))
+        while stale[i := int(np.argmax(best))]:
+            look(np.array([i]))
+        i, j = sorted((i, int(partner[i])))
         counts[i] += counts[j]
         sizes[i] += sizes[j]
         group[group == j] = i
-        alive[j] = False
-        unit[i] = shares(slice(i, i + 1))[0]
-        unit[i] /= np.linalg.norm(unit[i])
-        cosine[i] = cosine[:, i] = np.where(alive, unit @ unit[i], -np.inf)
-        cosine[i, i] = -np.inf
-        cosine[j] = cosine[:, j] = -np.inf
+        zeta = counts[i] / sizes[i] + topics.alpha
+        unit[i], unit[j], best[j] = zeta / np.linalg.norm(zeta), 0.0, -np.inf
+        stale |= (partner == i) | (partner == j)
+        look(np.array([i]))
+        cosine = unit @ unit[i]
+        closer = np.flatnonzero((cosine > best) & np.isfinite(best))
+        closer = closer[closer != i]
+        best[closer], partner[closer], stale[closer] = cosine[closer], i, False
     return np.unique(group, return_inverse=True)[1]
 
 

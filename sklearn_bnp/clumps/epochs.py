@@ -58,9 +58,9 @@ class Limits(NamedTuple):
 class BoundTooSmall(Exception):
     """The bound cannot hold what has to be kept; ``least`` numbers would do."""
 
-    def __init__(self, least, n_topics, n_groups):
-        super().__init__(least, n_topics, n_groups)
-        self.least, self.n_topics, self.n_groups = least, n_topics, n_groups
+    def __init__(self, least, n_groups):
+        super().__init__(least, n_groups)
+        self.least, self.n_groups = least, n_groups
 
 
 class Epoch(NamedTuple):
@@ -113,17 +113,13 @@ def run_epoch(settings, limits, kept, topics, z, indptr):
     return Epoch(kept, topics, again.bound, n_splits, n_merges)
 
 
-def least_memory(likelihood, n_groups, n_topics=1):
-    """Numbers that a model of so many topics needs at the least: a clump for each."""
-    return memory_cost(n_topics, 0, likelihood.n_statistics, n_groups)
-
-
 def _with_room(settings, limits, n_groups):
+    """Settings for as many topics as can have a clump each."""
     if limits.memory_bound is None:
         return settings
-    least = least_memory(settings.likelihood, n_groups)
+    least = memory_cost(1, 0, settings.likelihood.n_statistics, n_groups)
     if limits.memory_bound < least:
-        raise BoundTooSmall(least, 1, n_groups)
+        raise BoundTooSmall(least, n_groups)
     return settings._replace(max_topics=min(settings.max_topics, limits.memory_bound // least))
 
 
@@ -131,7 +127,5 @@ def _compressed(settings, limits, topics, items, labels, group_of_document):
     if fits(items, limits.memory_bound, settings.likelihood.n_statistics):
         return kept_as_they_are(items, group_of_document)
     scale = limits.scale(items.n.sum(), items.sizes.sum())
-    leaves, cost = compress(settings, topics, items, labels, limits.memory_bound, scale)
-    if leaves is None:
-        raise BoundTooSmall(cost, len(topics.s), len(items.sizes))
+    leaves = compress(settings, topics, items, labels, limits.memory_bound, scale)
     return kept_of_leaves(items, leaves, group_of_document)

@@ -30,7 +30,7 @@ class Kept(NamedTuple):
     counts : ndarray, shape (C, S)
         Rows of each document group in each clump, N_cs.
     z : ndarray, shape (n, D)
-        Prepared single rows, of one group after another.
+        Prepared single rows.
     owner : ndarray of int32, shape (n,)
         Document group of each single row.
     sizes : ndarray, shape (S,)

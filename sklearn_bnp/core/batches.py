@@ -160,6 +160,10 @@ class ArraySource:
     def total_weight(self):
         return float(self.x.shape[0] if self.weight is None else self.weight.sum())
 
+    def in_double(self):
+        """The same with rows in double precision."""
+        return ArraySource(self.x.astype(np.float64), self.weight, len(self), self.resp)
+
     def batch(self, i):
         rows = slice(self.edges[i], self.edges[i + 1])
         return Batch(
@@ -227,7 +231,8 @@ def column_moments(batches, *, covariance):
                 precision = np.finfo(x.dtype).eps
     if np.isnan(magnitude).any():
         return observed_moments(batches, covariance=covariance)
-    magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
+    empty = magnitude == 0
+    magnitude = np.where(empty, 1.0, magnitude).astype(float)
     shift = None
     mass, first, second = 0.0, 0.0, 0.0
     for batch in batches:
@@ -243,7 +248,7 @@ def column_moments(batches, *, covariance):
             second = second + (weighted.T @ z if covariance else np.einsum("nd,nd->d", weighted, z))
     offset = first / mass
     second = second / mass - (np.multiply.outer(offset, offset) if covariance else offset**2)
-    return Moments(n_rows, magnitude, shift + offset, second, precision)
+    return Moments(n_rows, magnitude, shift + offset, second, precision, empty=empty)
 
 
 def _sparse_moments(batches):

@@ -34,6 +34,7 @@ def observed_moments(batches, *, covariance):
             magnitude = np.fmax(magnitude, np.fmax.reduce(np.abs(x), axis=0))
         if x.dtype in (np.float32, np.float16):
             precision = np.finfo(x.dtype).eps
+    empty = magnitude == 0
     magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
     mass, first = 0.0, 0.0
     for x, w in _parts(batches):
@@ -52,7 +53,7 @@ def observed_moments(batches, *, covariance):
         else:
             second = second + np.einsum("nd,nd->d", weighted, z)
     second = second / np.maximum(pairs, np.finfo(float).tiny) if covariance else second / mass
-    return Moments(n_rows, magnitude, mean, second, precision, observed=mass / total)
+    return Moments(n_rows, magnitude, mean, second, precision, empty=empty, observed=mass / total)
 
 
 def _parts(batches):

@@ -41,6 +41,8 @@ def recording_steps(x, weight=None):
     eps = np.finfo(x.dtype if x.dtype == np.float32 else np.float64).eps
     weight = np.ones(len(x)) if weight is None else np.asarray(weight, dtype=float)
     x = x[weight > 0].astype(np.float64, copy=False)
+    if len(x) == 0:
+        return np.zeros(x.shape[1])
     largest = np.maximum(np.maximum(x.max(axis=0), -x.min(axis=0)), np.finfo(float).tiny)
     total, whole = np.full(x.shape[1], weight.sum()), slice(None)
     if np.isnan(largest).any():

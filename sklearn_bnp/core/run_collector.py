@@ -48,11 +48,12 @@ class RunCollector(ChainObserver):
     def wanted(proposals, totals, room):
         """Uids -> rows to collect of all that any proposal wants; about ``room`` at the most."""
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        rows = {
-            uids: min(proposal.sample_rows(totals.s.shape[1]), sum(counts[uid] for uid in uids))
-            for proposal in proposals
-            for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals)
-        }
+        rows = {}
+        for proposal in proposals:
+            most = proposal.sample_rows(totals.s.shape[1])
+            for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals):
+                own = min(most, sum(counts[uid] for uid in uids))
+                rows[uids] = max(own, rows.get(uids, 0.0))
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
         return {uids: share * n for uids, n in rows.items()}
 
@@ -105,8 +106,9 @@ class RunCollector(ChainObserver):
     @staticmethod
     def samples_after(trial, samples):
         """States that were replaced have no runs; their successors have none yet."""
-        for uid in trial.removed:
-            samples.pop(uid, None)
+        gone = set(trial.removed)
+        for uids in [uids for uids in samples if not gone.isdisjoint(np.atleast_1d(uids).tolist())]:
+            del samples[uids]
 
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):

@@ -51,6 +51,8 @@ class Moments(NamedTuple):
         Rounding unit of the data's type.
     step : ndarray, shape (D,), or 0.0
         Step to which each column was recorded; 0 where none can be told or the family does not ask.
+    empty : ndarray of bool, shape (D,), or None
+        Columns of which all values are 0; None if nobody has looked.
     observed : ndarray, shape (D,), or None
         Share of the data's weight that shows each column; None if no entry is missing.
     """
@@ -61,6 +63,7 @@ class Moments(NamedTuple):
     covariance: np.ndarray
     precision: float
     step: np.ndarray | float = 0.0
+    empty: np.ndarray | None = None
     observed: np.ndarray | None = None
 
     @property

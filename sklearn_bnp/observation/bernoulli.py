@@ -70,7 +70,7 @@ class BernoulliLikelihood(ColumnsOfCounts):
     """``s(x) = [x, 1]``; the evidence of a column is a ratio of Beta functions."""
 
     def prepare(self, x):
-        return checked_bits(self.columns.dense(x), self.holes)
+        return checked_bits(self.columns.dense(x))
 
     def prepare_means(self, means):
         wrong = means[~((means >= 0) & (means <= 1))]

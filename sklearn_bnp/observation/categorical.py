@@ -97,8 +97,7 @@ class CategoricalObservation(ObservationModel):
                 f"n_categories={self.n_categories!r} must be a whole number, 1 or more, or a list of "
                 f"{D} of them, one a column, in which None stands for what the data show."
             )
-        nothing = (moments.mean == 0) & (moments.variance == 0)  # where a magnitude is 1 too
-        largest = np.where(nothing, 0.0, moments.magnitude)
+        largest = np.where(moments.empty, 0.0, moments.magnitude)
         found = [v is None for v in given]
         if np.any(largest[found] > _LARGEST_CODE):
             d = int(np.flatnonzero((largest > _LARGEST_CODE) & found)[0])

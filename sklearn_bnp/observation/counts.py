@@ -144,7 +144,6 @@ def _arrays(z):
 
 
 def checked_counts(x, name, instead):
-    """Rows of counts in float32 or float64; ``instead`` says what to give for what are none."""
     """Rows of counts in float32 or float64; ``instead`` says what to give for what are none.
 
     Where the family allows it, and X was let through with them, nan stands for what is missing.
@@ -169,12 +168,14 @@ def checked_counts(x, name, instead):
     return rows
 
 
-def checked_bits(x, holes=False):
-    """Rows of 0 and 1 in float32 or float64, with ``holes`` nan as well."""
+def checked_bits(x):
+    """Rows of 0 and 1 in float32 or float64; nan as in `checked_counts`."""
     rows = _converted(x)
     values = _values(rows)
-    if not (are_counts(values, True) or (holes and are_counts(values[~np.isnan(values)], True))):
-        wrong = values[(values != 0) & (values != 1) & (values == values)]
+    if are_counts(values, True):
+        return rows
+    wrong = values[(values != 0) & (values != 1) & ~np.isnan(values)]
+    if len(wrong):
         raise ValueError(
             f"X holds {wrong[0]:g}, but observation='bernoulli' needs columns of 0 and 1; binarise X first, "
             "for instance with sklearn.preprocessing.Binarizer."

@@ -248,7 +248,7 @@ class FixedVarianceLikelihood(Likelihood):
         return n.sum()
 
     def prior_distance(self, old, new):
-        return abs(np.mean(np.log(new.variance / old.variance)))
+        return np.mean(np.abs(np.log(new.variance / old.variance)))
 
     def log_predictive(self, prior, s, z):
         """Normal density whose variance is that of rows and of the mean."""

@@ -155,7 +155,7 @@ class PoissonLikelihood(ColumnsOfCounts):
         return prior
 
     def prior_distance(self, old, new):
-        return abs(np.mean(np.log(new.b / old.b)))
+        return np.mean(np.abs(np.log(new.b / old.b)))
 
     def log_predictive(self, prior, s, z):
         """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""

@@ -35,8 +35,9 @@ class StateBirth(Proposal):
     n_rows : int, default=4000
         Rows of a target that are looked at.
     pairs_per_state : float, default=1
-        Pairs of states that are looked at in a round, a multiple of the number of states; 0 for none. There
-        is another round only when the states have changed, with pairs that were not looked at yet.
+        Pairs of states that are looked at in a round, the likeliest, as a multiple of the number of states;
+        0 for none. There is another round only when the states have changed, for those of its likeliest
+        pairs that did not fail before.
 
     References
     ----------

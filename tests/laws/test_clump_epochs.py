@@ -1,12 +1,14 @@
 """Laws of model building and of compression: the bound rises, and what is kept adds up and fits."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.special import digamma
 
 from sklearn_bnp.clumps.building import build
 from sklearn_bnp.clumps.compression import grouping, joined_groups
-from sklearn_bnp.clumps.epochs import BoundTooSmall, Limits, least_memory, run_epoch
+from sklearn_bnp.clumps.epochs import BoundTooSmall, Limits, run_epoch
 from sklearn_bnp.clumps.moves import rules_of_splits, split, unions
 from sklearn_bnp.clumps.objective import objective
 from sklearn_bnp.clumps.retrieval import retrieval_scores
@@ -145,7 +147,7 @@ def life(family, memory_bound, max_groups=None, n_epochs=3):
 
 
 def bound_of(likelihood, n_groups, n_clumps=8):
-    return least_memory(likelihood, n_groups, n_clumps)
+    return memory_cost(n_clumps, 0, likelihood.n_statistics, n_groups)
 
 
 @pytest.mark.parametrize("max_groups", [None, 5])
@@ -212,6 +214,29 @@ def test_groups_that_are_most_alike_are_joined():
     topics = topics._replace(counts=counts, alpha=np.full(len(topics.s), 0.01))
     group = grouping(topics, np.ones(6), 3)
     assert group.tolist() == [0, 0, 1, 1, 1, 2]
+
+
+def test_joins_are_those_of_a_table_of_all_pairs():
+    """The two most alike of all, again and again, as one would do it by hand."""
+    likelihood, items = epoch_items(ROW_FAMILIES[0])
+    own = settings(likelihood)
+    topics = first_topics(own, items)
+    rng = np.random.default_rng(0)
+    S, K = 40, 5
+    counts, sizes = rng.gamma(0.3, 5.0, size=(K, S)), rng.integers(1, 4, size=S).astype(float)
+    topics = topics._replace(counts=counts, alpha=np.full(K, 0.1))
+    parts = [[d] for d in range(S)]
+
+    def unit(part):
+        zeta = counts[:, part].sum(axis=1) / sizes[part].sum() + topics.alpha
+        return zeta / np.linalg.norm(zeta)
+
+    while len(parts) > 7:
+        pairs = [(unit(a) @ unit(b), a, b) for a, b in itertools.combinations(parts, 2)]
+        _, a, b = max(pairs, key=lambda pair: pair[0])
+        parts = [part for part in parts if part not in (a, b)] + [sorted(a + b)]
+    group = grouping(topics, sizes, 7)
+    assert sorted(np.flatnonzero(group == g).tolist() for g in range(7)) == sorted(parts)
 
 
 def test_joined_groups_leave_the_sums(family):

@@ -185,7 +185,8 @@ def _categories_in(columns, name):
     """Categories of series of one column: those that their dtype declares, or those that occur, sorted."""
     declared = [getattr(column.dtype, "categories", None) for column in columns]
     if all(np.ndim(values) == 1 for values in declared):
-        out = list(dict.fromkeys(v for values in declared for v in np.asarray(values).tolist()))
+        each = [np.asarray(values, dtype=object).tolist() for values in declared]
+        out = list(dict.fromkeys(v for values in each for v in values))
     else:
         out = _sorted_categories(columns, name)
     if not out:

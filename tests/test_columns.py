@@ -298,6 +298,8 @@ def test_ways_to_name_columns(columns):
         ([("g", GaussianObservation, [0])], "Block 'g' has observation="),
         ([("g", GaussianObservation("round"), [0])], "covariance_type"),
         ([("g", AutoregressiveObservation(), [0])], "explains each row by those before it"),
+        ([("x", ColumnObservation([("p", "gaussian", [1])]), [0, 2])], "Block 'x' has a ColumnObservation"),
+        ([("x", ColumnObservation([("p", "gaussian", [1])]), [0, 2])], "list its blocks in the outer one"),
         ([("g", "gaussian", [])], "Block 'g' has no columns: columns=[] of n_features=5"),
         ([("g", "gaussian", slice(7, None))], "Block 'g' has no columns"),
         ([("g", "gaussian", [0, 5])], "names column 5, but X has 5 columns"),
@@ -340,3 +342,14 @@ def test_one_model_in_two_blocks():
     stream.set_params(observation__a__covariance_type="full")
     with pytest.raises(ValueError, match="differs from that of the fit"):
         stream.partial_fit(X)
+
+
+def test_blocks_within_blocks_are_refused_of_frames():
+    """Where the inner one would look up names in the whole frame, and take positions in its own columns."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(mixed(LABELS), columns=list("abcde"))
+    inner = ColumnObservation([("p", "gaussian", ["c"])])
+    model = DPMixtureVB(observation=ColumnObservation([("x", inner, ["b", "c", "d"])]))
+    with pytest.raises(ValueError, match="Block 'x' has a ColumnObservation as its model"):
+        model.fit(frame)
+    assert not hasattr(model, "weights_")

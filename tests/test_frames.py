@@ -164,6 +164,23 @@ def test_declared_categories_may_come_later(frames):
     assert model.blocks_["kind"]["probabilities_"][:, 0, 3].max() > 0.05
 
 
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_declared_categories_may_be_times(unit):
+    """NumPy has those to the nanosecond as whole numbers, which are not what rows hold."""
+    pandas = pytest.importorskip("pandas", minversion="2.0")  # others know nanoseconds alone
+    days = pandas.to_datetime(["2020-01-03", "2020-01-01", "2020-01-02"]).as_unit(unit)
+    kind = np.array(table()["kind"])
+    codes = np.searchsorted(np.sort(KINDS), kind)
+    declared = pandas.Categorical.from_codes(codes, categories=days)
+    assert declared.categories.dtype == f"datetime64[{unit}]"
+    model = mixture().fit(pandas.DataFrame({**table(), "kind": declared}))
+    assert model.categories_["kind"].tolist() == list(days)
+    expected = mixture(BY_NUMBER).fit(numbers())
+    assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12)
+    plain = pandas.DataFrame({**table(), "kind": days[codes]})  # the same values as no categories
+    assert_array_equal(model.predict(plain), expected.predict(numbers()))
+
+
 def test_categories_never_seen(frames):
     frame = frames.DataFrame(table())
     model = mixture().fit(frame)

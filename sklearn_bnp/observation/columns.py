@@ -32,7 +32,8 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         name : str
             Its parameters are set by this name: ``set_params(name__covariance_type="diag")``.
         observation : str or ObservationModel
-            A name such as ``"gaussian"``, or a model; not for rows explained by those before them.
+            A name such as ``"gaussian"``, or a model; not for rows explained by those before them, nor
+            another `ColumnObservation`.
         columns : int, str, slice, list of int, of str or of bool, or callable
             As in `ColumnTransformer`: numbers, or names if X is a pandas or polars frame, for which
             a callable such as `sklearn.compose.make_column_selector` picks them too. No column may
@@ -129,6 +130,12 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         self._validate_names([name for name, _, _ in self.blocks])
         out = [(name, _model(o, name), columns) for name, o, columns in self.blocks]
         for name, model, _ in out:
+            if isinstance(model, ColumnObservation):
+                # it would look up names in the whole frame, and index its own columns by what it finds
+                raise ValueError(
+                    f"Block {name!r} has a ColumnObservation as its model, which cannot be within another; "
+                    "list its blocks in the outer one."
+                )
             if hasattr(model, "_parameter_constraints"):
                 model._validate_params()
             if model.lags:

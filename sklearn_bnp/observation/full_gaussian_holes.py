@@ -12,7 +12,8 @@ Design note
     that shows nothing at all has no part in the Gaussian, and counts for the weights alone: hence
     a count of rows that show something beside that of all rows.
 (d) Where a row must be completed and no component is in sight (seeds, given responsibilities), it is
-    under one Gaussian for all the data.
+    under one Gaussian for all the data. Most rows of wide data have a pattern of their own, and each
+    pattern a matrix: so this goes by blocks of rows.
 
 Symbols are those of ``doc/missing_values.rst``.
 """
@@ -29,6 +30,8 @@ from .holes import entry_constants, log_base_of_seen
 from .tables import TableLikelihood
 
 _LOG_2PI = np.log(2.0 * np.pi)
+# Numbers in the statistics of rows that are held at a time.
+_BLOCK_NUMBERS = 4_000_000
 
 
 class Patterns(NamedTuple):
@@ -67,6 +70,12 @@ def patterns_of(z):
         np.flatnonzero(n_missing == 0), np.flatnonzero(n_missing == z.shape[1]), some[order],
         starts.astype(np.intp), hole[some[first]].astype(np.uint8),
     )  # fmt: skip
+
+
+def _blocks(n, width):
+    """Slices of n rows, of which a table of so many columns is no larger than ours may be."""
+    most = max(1, _BLOCK_NUMBERS // width)
+    return [slice(lo, lo + most) for lo in range(0, n, most)]
 
 
 def _doubles(values, rows):
@@ -181,16 +190,21 @@ class HoledFullGaussian(TableLikelihood):
 
     def features(self, z):
         """s(x) (n, P) of rows completed under the Gaussian of all the data."""
+        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
+        for block in _blocks(len(z), self.n_statistics):
+            self._fill_features(z[block], out[block])
+        return out
+
+    def _fill_features(self, z, out):
+        """The same of a block of rows."""
         rows, n_packed = patterns_of(z), len(self.i)
         x, spread, entropy = self._completed(z, rows, self.whole, np.zeros(self.n_features))
-        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
         out[:, :-2] = self.complete.features(x)
         out[:, -2], out[:, -1] = 0.0, 1.0
         pattern = np.repeat(np.arange(len(rows.hole)), np.diff(rows.starts))
         out[rows.order, :n_packed] += spread[pattern].astype(z.dtype)
         out[rows.order, -2] = entropy[pattern]
         out[rows.blank, :-1] = 0.0
-        return out
 
     def _completed(self, z, rows, a, b):
         """Rows with conditional means for holes, and variances and entropies (G, ...) of patterns."""
@@ -209,7 +223,9 @@ class HoledFullGaussian(TableLikelihood):
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         """Fill ``s`` (J, P) with completed statistics; see `Likelihood.summarise`."""
         if coef is None:
-            s[...] = np.asarray(shares, dtype=z.dtype).T @ self.features(z)
+            s[...] = 0.0
+            for block in _blocks(len(z), max(s.shape)):
+                self._add_completed(z[block], shares[block], s, sparse)
             return
         rows, own = patterns_of(z), np.empty((len(s), s.shape[1] - 2))
         self.complete.summarise(z[rows.whole], shares[rows.whole], own, sparse=sparse)
@@ -223,10 +239,25 @@ class HoledFullGaussian(TableLikelihood):
                 self.ridge, self.constants.each, self.complete.linear, s,
             )  # fmt: skip
 
+    def _add_completed(self, z, shares, s, sparse):
+        """Add what a block of rows has to ``s`` (J, P), completed under the Gaussian of all the data."""
+        rows, own = patterns_of(z), np.empty((len(s), s.shape[1] - 2))
+        x, spread, entropy = self._completed(z, rows, self.whole, np.zeros(self.n_features))
+        seen = np.concatenate([rows.whole, rows.order])
+        self.complete.summarise(x[seen], shares[seen], own, sparse=sparse)
+        of_pattern = np.add.reduceat(_doubles(shares, rows.order), rows.starts[:-1], axis=0)
+        s[:, :-2] += own
+        s[:, : len(self.i)] += of_pattern.T @ spread
+        s[:, -2] += of_pattern.T @ entropy
+        s[:, -1] += own[:, -1] + shares[rows.blank].sum(axis=0, dtype=float)
+
     def imputed(self, prior, s, z):
         """Rows with conditional means for holes, under the posterior given ``s`` (P,)."""
         a, b = self._unpacked(self.coefficients(prior, s[np.newaxis]))
-        return self._completed(z, patterns_of(z), a[0], b[0])[0]
+        out = np.empty_like(z)
+        for block in _blocks(len(z), self.n_statistics):
+            out[block] = self._completed(z[block], patterns_of(z[block]), a[0], b[0])[0]
+        return out
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """As of complete rows, with what is missing as expected."""

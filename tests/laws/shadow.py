@@ -90,7 +90,8 @@ class Shadow:
                     self._replace(name, trial, np.ones((len(self.resp[name]), 1)))
                 elif name in trial.seen:
                     weights = self.features[name] @ trial.coef.T
-                    self._replace(name, trial, mixtures.responsibilities(weights)[0])
+                    shares, _ = mixtures.responsibilities(weights, self.learner.n_nonzero)
+                    self._replace(name, trial, shares)
             self.accepted.append(trial.kind)
         if verdict.accepted:
             self.gains.append(verdict.model.elbo(verdict.totals) - model.elbo(totals))

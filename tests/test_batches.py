@@ -113,11 +113,15 @@ def bound(n_rows, n_features, n_statistics, model, most):
     [
         (20_000, 20, 3, 1, 2000, GaussianObservation()),
         (20_000, 20, 3, 3, 2000, GaussianObservation()),
-        (20_000, 12, 3, 3, 1000, GaussianObservation(zero_mean=True)),
+        pytest.param(
+            20_000, 12, 3, 3, 1000, GaussianObservation(zero_mean=True), marks=pytest.mark.slow
+        ),
         (40_000, 10, 30, 1, 2000, GaussianObservation()),
-        (30_000, 50, 20, 20, 4096, GaussianObservation()),
+        pytest.param(30_000, 50, 20, 20, 4096, GaussianObservation(), marks=pytest.mark.slow),
         (12_000, 400, 3, 1, 500, GaussianObservation("diag")),
-        (12_000, 400, 3, 4, 100, GaussianObservation("spherical")),
+        pytest.param(
+            12_000, 400, 3, 4, 100, GaussianObservation("spherical"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_memory_of_a_fit_is_bounded(

@@ -271,8 +271,8 @@ FAMILIES += [holes(family, _HOLED[family.name]) for family in FAMILIES if family
 # The others differ from one of these by parameters or by rows alone: long laws run on them if slow
 # tests do.
 _LEADING = {
-    "full", "diag-rounded", "spherical-zero-mean", "bernoulli", "multinomial", "autoregressive",
-    "poisson", "categorical", "columns", "shared-variance", "spherical-holes",
+    "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "columns", "shared-variance",
+    "spherical-holes",
 }  # fmt: skip
 LEADING_FAMILIES = [
     pytest.param(f, marks=() if f.name in _LEADING else (pytest.mark.slow,), id=f.name)

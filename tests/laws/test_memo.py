@@ -57,8 +57,10 @@ def test_totals_are_those_of_all_responsibilities(leading_family, proposals, n_c
 
 def test_proposals_of_every_kind_were_followed():
     """So the law above is not empty: over the families each kind was accepted somewhere."""
-    accepted = set()
+    accepted, every = set(), {"birth", "merge", "delete"}
     for family in FAMILIES:
+        if accepted == every:
+            break
         for proposals, n_components in [("birth", 1), ("merge", 6), ("delete", 6)]:
             learner, source, shadow = followed(
                 family, proposals=proposals, n_components=n_components
@@ -66,7 +68,7 @@ def test_proposals_of_every_kind_were_followed():
             for _ in range(3):
                 learner.run_lap(source)
             accepted.update(shadow.accepted)
-    assert accepted == {"birth", "merge", "delete"}
+    assert accepted == every
 
 
 def test_weights_and_sparse_responsibilities_are_followed(leading_family):

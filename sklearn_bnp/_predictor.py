@@ -16,11 +16,11 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import threads
+from ._base import likelihood_for, threads
 from ._observations import allows_missing, takes_sparse
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
-from .core.observed_moments import has_missing, largest_of
+from .core.observed_moments import largest_of
 from .core.rows import block_rows, part
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
@@ -218,9 +218,9 @@ class Fitted(NamedTuple):
 def suited(model, s, coef, x):
     """`Fitted`, in terms of rows with holes if rows ``x`` have some; they are None for words."""
     complete, prior = model.likelihood, model.prior
-    if complete.holes or x is None or not has_missing(x):
+    holed = complete if x is None else likelihood_for(complete, x)
+    if holed is complete:
         return Fitted(complete, s, coef)
-    holed = complete.with_holes()
     log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
     s = holed.from_complete(s)
     coef = holed.coefficients(prior, s)

@@ -12,7 +12,7 @@ from ..proposals.base import Context
 from .collector import Collector
 from .memo import Memo
 from .scheduler import Scheduler
-from .stats import StatBag
+from .stats import StatBag, UidCounter
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.
@@ -72,7 +72,7 @@ class Learner:
     ):  # fmt: skip
         self.model, self.rng = model, rng
         self.n_nonzero, self.n_threads = n_nonzero, n_threads
-        self._next_uid = 0
+        self.new_uids = UidCounter()
         self.scheduler = Scheduler(
             proposals, self.new_uids, max_components, rng, n_threads, collector_type
         )
@@ -94,11 +94,6 @@ class Learner:
     def n_laps(self):
         """Laps made, of which a stream may have forgotten the first."""
         return self.history[-1].lap if self.history else 0
-
-    def new_uids(self, n):
-        """Names for n components, never used before."""
-        self._next_uid += n
-        return tuple(range(self._next_uid - n, self._next_uid))
 
     def start(self, s):
         """Begin from statistics ``s`` (K, P), which only serve to find first parameters."""

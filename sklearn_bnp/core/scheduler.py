@@ -55,7 +55,7 @@ class Scheduler:
     ----------
     proposals : list of Proposal
         Not shared with anybody: they keep memories.
-    new_uids : callable
+    new_uids : UidCounter
     max_components : float
     rng : numpy.random.RandomState
     n_threads : int

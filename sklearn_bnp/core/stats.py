@@ -15,6 +15,21 @@ from .document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
 from .transitions import Transitions, TransitionUnions
 
 
+class UidCounter:
+    """Makes names of components: whole numbers, none of which is ever used twice by one model.
+
+    A learner and its scheduler share one counter.
+    """
+
+    def __init__(self):
+        self._next = 0
+
+    def __call__(self, n):
+        """Names for ``n`` new components, a tuple."""
+        self._next += n
+        return tuple(range(self._next - n, self._next))
+
+
 class StatBag(NamedTuple):
     """Statistics of K components.
 

@@ -164,7 +164,7 @@ def starting_statistics(estimator, learner, source):
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
     n_components, means = estimator.n_components, estimator.means_init
-    if n_components > source.n_rows:
+    if n_components > source.n_rows and means is None:
         raise ValueError(
             f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
             "components."

@@ -96,10 +96,13 @@ class Learner:
         return self.history[-1].lap if self.history else 0
 
     def start(self, s):
-        """Begin from statistics ``s`` (K, P), which only serve to find first parameters."""
+        """Begin from statistics ``s`` (K, P), which give the first parameters.
+
+        The first lap counts everything anew. Stochastic steps average what they find with ``s``.
+        """
         uids = np.array(self.new_uids(len(s)), dtype=np.int64)
-        self.coef = self.model.coefficients(StatBag(uids, s, np.zeros(len(s))))
-        self.totals = StatBag.zeros(uids, s.shape[1])
+        self.totals = StatBag(uids, s, np.zeros(len(s)))
+        self.coef = self.model.coefficients(self.totals)
 
     def go_on_with(self, likelihood, change):
         """Go on with another likelihood, whose statistics are ``change`` of the present one's.
@@ -118,6 +121,8 @@ class Learner:
 
     def begin_lap(self, expected_mass=None):
         """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet."""
+        if len(self.memo) == 0:  # a start gave the parameters, but nothing is counted yet
+            self.totals = StatBag.zeros(self.totals.uids, self.totals.s.shape[1])
         totals = self.totals
         if expected_mass is not None:
             s = totals.s.copy()

@@ -66,6 +66,10 @@ class Model(NamedTuple):
         """The model after those global steps that are no function of the totals: there are none."""
         return self
 
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``: the totals are averages already."""
+        return self
+
     def adopting(self, totals, retired):
         """The model for a lap with components on trial in place of others: nothing depends on it."""
         return self

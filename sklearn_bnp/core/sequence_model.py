@@ -116,6 +116,10 @@ class SequenceModel(NamedTuple):
         sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
 
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``: the totals are averages already."""
+        return self.updated(totals)
+
     in_order = in_order_of_weights
 
     def adopting(self, totals, retired):

@@ -133,6 +133,16 @@ class TopicModel(NamedTuple):
         sticks, _ = self.allocation.optimise(columns(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
 
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``.
+
+        The documents of ``totals`` are those of one batch. The shares of topics that are best for these are
+        averaged with the shares before, so that a topic does not vanish with a batch that lacks it.
+        """
+        now = self.updated(totals)
+        sticks = self.allocation.averaged(self._sticks(totals), now.sticks, rate)
+        return now._replace(sticks=sticks)
+
     in_order = in_order_of_weights
 
     def adopting(self, totals, retired):

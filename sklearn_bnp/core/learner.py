@@ -11,7 +11,7 @@ import numpy as np
 from ..proposals.base import Context
 from .collector import Collector
 from .memo import Memo
-from .scheduler import Scheduler
+from .scheduler import Scheduler, resolution
 from .stats import StatBag, UidCounter
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
@@ -40,12 +40,12 @@ class Lap(NamedTuple):
 
 
 class _Snapshot(NamedTuple):
-    """State to go back to if a lap with adopted components lowers the objective."""
+    """State to go back to unless a lap with adopted components raises the objective above ``least``."""
 
     totals: StatBag
     memo: Memo
     model: object
-    lower_bound: float
+    least: float
 
 
 class Learner:
@@ -132,7 +132,8 @@ class Learner:
         self._seen, self._seconds = set(), 0.0
         self._before, self.seeds = None, [trial.seeds for trial in self.scheduler.adoptions]
         if self.seeds:
-            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
+            least = self.lower_bound + resolution(self.model, self.totals)
+            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, least)
             for seeds in self.seeds:
                 self.totals = self.totals.concatenated(seeds)
             self._adopt()
@@ -248,7 +249,7 @@ class Learner:
         before, self._before = self._before, None
         if before is None:
             return Counter(), Counter(), False
-        rose = self.lower_bound > before.lower_bound
+        rose = self.lower_bound > before.least
         if not rose:
             self.totals, self.memo, self.model = before.totals, before.memo, before.model
             self.scheduler.collector = None
@@ -276,13 +277,13 @@ class Learner:
         self._take_out_seeds()
         value = self.model.updated(self.totals).elbo(self.totals)
         for _ in range(_MORE_PASSES):
-            if value > self._before.lower_bound:
+            if value > self._before.least:
                 break
             self._adopt()
             for batch in source.batches(self.rng):
                 self.visit(batch)
             last, value = value, self.model.updated(self.totals).elbo(self.totals)
-            if value + _MORE_PASSES * (value - last) <= self._before.lower_bound:
+            if value + _MORE_PASSES * (value - last) <= self._before.least:
                 break
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):

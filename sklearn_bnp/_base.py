@@ -2,8 +2,9 @@
 
 Design note
 -----------
-(a) A call that fails changes nothing: `leaves_model_on_error` puts the attributes back, and an
-    engine is published only when it has come to the end.
+(a) A call that fails, or is interrupted, changes nothing: `leaves_model_on_error` puts the attributes
+    back, `partial_fit` works on a copy of the learner, and an engine is published only when it
+    has come to the end.
 (b) What is published lists components by decreasing weight. The engine keeps its own order while a
     lap of `partial_fit` is under way: observers of the lap know components by their column.
 """
@@ -44,16 +45,22 @@ _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
 
 
 def leaves_model_on_error(method):
-    """Decorator of `fit` and the like: attributes are as they were if the call fails."""
+    """Decorator of `fit` and the like: attributes are as they were if the call fails.
+
+    So is a generator given as ``random_state``: to try again gives what the first call would have given.
+    """
 
     @wraps(method)
     def guarded(self, *args, **kwargs):
-        before = vars(self).copy()
+        before, rng = vars(self).copy(), getattr(self, "random_state", None)
+        state = rng.get_state() if isinstance(rng, np.random.RandomState) else None
         try:
             return method(self, *args, **kwargs)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
+            if state is not None:
+                rng.set_state(state)
             raise
 
     return guarded
@@ -201,10 +208,7 @@ def likelihood_for(likelihood, x):
 
 
 def ready_for(learner, batch, check):
-    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some.
-
-    If the check raises, the learner is as it was.
-    """
+    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some."""
     before = learner.model.likelihood
     likelihood = likelihood_for(before, batch.x)
     batch = check(likelihood, batch)

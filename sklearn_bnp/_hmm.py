@@ -356,8 +356,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         return self._new_learner(sequences, batch, rng, streaming=True), batch
 
     def _present_learner(self, X, sequences):
-        """The learner as it is, and the batch in a precision that suits its units."""
-        learner = self._learner_
+        """A copy of the learner, and the batch in a precision that suits its units."""
+        learner = self._learner_.copy()
         batch = _base.ready_for(learner, sequences.batch, _hmm_setup.in_units)
         learner = _base.with_settings(learner, self)
         learner.model = _hmm_setup.present_model(self, learner.model)

@@ -351,7 +351,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         return learner, batch
 
     def _present_learner(self, batch):
-        """The learner as it is, and the batch in a precision that suits its units."""
+        """A copy of the learner, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
-        batch = _base.ready_for(self._learner_, batch, _validation.check_units)
-        return _base.with_settings(self._learner_, self), batch
+        learner = self._learner_.copy()
+        batch = _base.ready_for(learner, batch, _validation.check_units)
+        return _base.with_settings(learner, self), batch

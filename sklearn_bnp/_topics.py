@@ -357,9 +357,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         return learner, start.documents
 
     def _present_learner(self, X, corpus):
-        """The learner as it is, and the batch in a precision that suits its units."""
+        """A copy of the learner, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
-        learner, batch = self._learner_, corpus.documents
+        learner, batch = self._learner_.copy(), corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         _topic_setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from copy import copy, deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +95,24 @@ class Learner:
     def n_laps(self):
         """Laps made, of which a stream may have forgotten the first."""
         return self.history[-1].lap if self.history else 0
+
+    def copy(self):
+        """A learner that goes on from here without changing this one.
+
+        It shares what is never changed in place: models, statistics and the rows of samples. What proposals,
+        trials and observers remember is copied at once, so that they still know each other.
+        """
+        other = copy(self)
+        shared = self.scheduler.arrays_of_samples()
+        other.new_uids, other.rng, other.scheduler, other._observers = deepcopy(
+            (self.new_uids, self.rng, self.scheduler, self._observers),
+            {id(array): array for array in shared},
+        )
+        other.memo, other._seen = self.memo.copy(), set(self._seen)
+        other.history, other.seeds = list(self.history), list(self.seeds)
+        if self._before is not None:
+            other._before = self._before._replace(memo=self._before.memo.copy())
+        return other
 
     def start(self, s):
         """Begin from statistics ``s`` (K, P), which give the first parameters.

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..proposals.base import AdoptTrial, UndoTrial
 from .collector import Collector
@@ -94,6 +95,20 @@ class Scheduler:
         numbers = _SAMPLE_BATCHES * n_rows * numbers_a_row
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
         self.numbers_a_row = numbers_a_row
+
+    def arrays_of_samples(self):
+        """Arrays in the lists and tables of the collector: rows, which may be many."""
+        found, open_ = [], [] if self.collector is None else list(vars(self.collector).values())
+        open_ = [value for value in open_ if not isinstance(value, np.ndarray)]
+        while open_:
+            value = open_.pop()
+            if isinstance(value, dict):
+                open_.extend(value.values())
+            elif isinstance(value, (list, tuple)):
+                open_.extend(value)
+            elif isinstance(value, np.ndarray) or issparse(value):
+                found.append(value)
+        return found
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""

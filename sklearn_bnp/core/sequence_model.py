@@ -51,6 +51,9 @@ class SequenceModel(NamedTuple):
     # What a batch gave to a state has transitions to and from others: it cannot simply be told apart.
     new_batches_stay_together = False
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
         return {

@@ -29,18 +29,15 @@ def stream_batch(learner, batch, *, memoize=True):
     Parameters
     ----------
     learner : Learner
+        Changed on the way, and in an undefined state if the call fails: hand over a copy.
     batch : Batch
     memoize : bool
         Keep the batch's statistics so that a later visit can replace them.
     """
-    try:
-        if batch.batch_id in learner.memo:
-            _revisit(learner, batch)
-        else:
-            _new(learner, batch)
-    except BaseException:
-        learner.abandon_lap()
-        raise
+    if batch.batch_id in learner.memo:
+        _revisit(learner, batch)
+    else:
+        _new(learner, batch)
     if not memoize:
         learner.forget_batches()
         del learner.history[:-_KEPT_LAPS]

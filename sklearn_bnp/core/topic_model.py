@@ -79,6 +79,9 @@ class TopicModel(NamedTuple):
     # They let documents think again over all topics, and find what is new in a batch.
     new_batches_stay_together = False
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (5.29) at the optimum of q(phi) and q(pi_d)."""
         return {

@@ -39,7 +39,7 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
-from .base import Likelihood, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import FullShape
 from .step_units import find_step_units
 
@@ -251,7 +251,7 @@ class AutoregressiveLikelihood(Likelihood):
             + steps.mean_log_null_density
             - 0.5 * steps.n_features * np.log(2 * np.pi)
         )
-        self._last = (None, None)
+        self._last_norm = LastPrior()
 
     def with_holes(self):
         return GappedRegression(self)
@@ -285,14 +285,12 @@ class AutoregressiveLikelihood(Likelihood):
         return out - 0.5 * self.shape.D * (log_det_x + np.log(kappa))
 
     def _prior_norm(self, prior):
-        """Log normaliser of the prior, kept for the last prior asked about."""
-        if self._last[0] is not prior:
-            self._last = (prior, self._log_norm(prior, np.zeros((1, self.n_statistics))))
-        return self._last[1]
+        """Log normaliser of the prior."""
+        return self._log_norm(prior, np.zeros((1, self.n_statistics)))
 
     def evidence(self, prior, s):
         rows = np.ascontiguousarray(s, dtype=float).reshape(-1, s.shape[-1])
-        out = self._log_norm(prior, rows) - self._prior_norm(prior)
+        out = self._log_norm(prior, rows) - self._last_norm(self._prior_norm, prior)
         return (out + rows[:, -1] * self.row_constant).reshape(s.shape[:-1])
 
     def _regressions(self, prior, s):

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import Likelihood, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_holes import holed
 from .units import find_units
@@ -234,7 +234,7 @@ class GaussianLikelihood(Likelihood):
         self.prior = prior
         self.adapts_prior = adapts_prior
         self.ridge = units.ridge
-        self._last = (None, None)
+        self._last_norm = LastPrior()
         self.row_constant = (
             units.log_density_constant
             + units.mean_log_null_density
@@ -266,16 +266,13 @@ class GaussianLikelihood(Likelihood):
         n = rows[:, -1]
         log_det = self.shape.log_det(self._scatter(prior, rows)[0])
         out = self._log_norm(prior.nu + self.shape.rows_a_point * n, prior.kappa + n, log_det)
-        out += n * self.row_constant - self._prior_norm(prior)
+        out += n * self.row_constant - self._last_norm(self._prior_norm, prior)
         return out if np.ndim(s) == 2 else out[0]
 
     def _prior_norm(self, prior):
-        """Log normaliser of the prior, kept for the last prior asked about."""
-        if self._last[0] is not prior:
-            log_det = self.shape.log_det(self.shape.own(prior.b))
-            norm = self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
-            self._last = (prior, norm)
-        return self._last[1]
+        """Log normaliser of the prior."""
+        log_det = self.shape.log_det(self.shape.own(prior.b))
+        return self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
 
     def _precision(self, prior, s):
         """``E[Lambda]``, posterior means and log determinants of B."""

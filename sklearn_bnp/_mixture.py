@@ -57,7 +57,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     n_batches : int, default=None
         Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
     n_nonzero_resp : int, default=None
-        At most this many components share a row (the L of L-sparse responsibilities); all if None.
+        At most this many components share a row (the L of L-sparse responsibilities); all if None. Those
+        that ``init_params`` gives are cut down to the largest of each row.
     max_iter : int, default=100
         Laps through the data, at the most; one is always made.
     tol : float, default=1e-3

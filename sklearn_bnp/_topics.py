@@ -61,7 +61,8 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     n_batches : int, default=None
         Number of batches, instead of ``batch_size``.
     n_nonzero_resp : int, default=None
-        At most this many topics share a word of a document; all if None.
+        At most this many topics share a word of a document; all if None. Responsibilities that
+        ``init_params`` gives are cut down to the largest of each word.
     warm_start_docs : bool, default=True
         Documents go on from the topics they had when last visited, and start anew only every other
         lap, keeping what is better: the ELBO then never falls. False starts anew in each lap.

@@ -50,7 +50,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         The concentration gamma of the global weights under ``"hdp"`` (1 if None); greater values favour
         more states.
     max_components : int, default=None
-        Births do not lead beyond this number.
+        No fit starts from more states, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
         How the number of states may change: these names, or `StateBirth`, `StateMerge` and
         `StateDelete` with settings. None: never.
@@ -70,7 +70,9 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         Where the first states come from: contiguous blocks of the sequences drawn at random, or windows
         of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
         or an array is given, of responsibilities (n_rows, K) in the order of the rows of X. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+        responsibilities and ``max_iter=0``, `fit` is one global step on them. The columns' order is
+        that of the states found if their number is fixed (``proposals=None``, or the stochastic
+        method), and is lost if not.
     low_memory : bool, default=False
         Whether memory for states is to be a table of some ten thousand rows (sqrt(T) rows of longer
         sequences) instead of one of all rows and states of a batch, which takes about ``8 * n_rows *
@@ -98,7 +100,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     Attributes
     ----------
     n_components_ : int
-        Number of states found. They are sorted by decreasing number of rows.
+        Number of states found. They are sorted by decreasing number of rows; or stay in the order of
+        given responsibilities, if their number is fixed.
     startprob_ : ndarray of shape (`n_components_`,)
         Expected probabilities of the first state, among the states that were found.
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
@@ -250,8 +253,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for what was not observed, where the likelihood allows it;
             rows of nothing else are gaps. Sparse (CSR) rows are for families of counts.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -268,7 +271,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         observation = _validation.checked(_validation.resolve_observation(self.observation))
         sequences = check_sequences(
             self, X, lengths, groups, observation,
-            reset=True, min_rows=2, sample_weight=sample_weight,
+            reset=True, min_rows=2, sample_weight=sample_weight, y=y,
         )  # fmt: skip
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
@@ -287,7 +290,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     def _new_learner(self, sequences, batch, rng, *, streaming=False):
         model = _hmm_setup.bind_model(self, sequences, streaming=streaming)
         learner = _hmm_setup.make_learner(self, model, rng)
-        learner.start(_hmm_setup.starting_statistics(self, learner, batch))
+        _base.begin(self, learner, _hmm_setup.starting_statistics(self, learner, batch))
         return learner
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -311,8 +314,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Whole sequences, or the rows of all of them; two rows or more in the first call.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -333,7 +336,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             _validation.check_same_observation(self, "partial_fit")
         sequences = check_sequences(
             self, X, lengths, groups, observation,
-            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight,
+            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight, y=y,
         )  # fmt: skip
         _validation.check_batch_id(batch_id)
         with blas_on_one_thread():

@@ -221,14 +221,14 @@ def keep_past(learner):
 
 
 def publish(estimator, learner):
-    """Set all fitted attributes at once, with topics by decreasing weight.
+    """Set all fitted attributes at once, with topics by decreasing weight, or as they were given.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
     model, totals = learner.model, _base.totals_without_seeds(learner)
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
-    order = np.lexsort((-totals.n, -weights))
+    order = _base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
     s = totals.s[order]
     n_tokens = totals.n.sum()
     lengths = [part.mean_length for part in totals.docs.parts.values()]

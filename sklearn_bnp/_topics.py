@@ -49,7 +49,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         The concentration gamma of the topics' shares under ``"hdp"`` (1 if None); greater values
         favour more topics.
     max_components : int, default=None
-        Births do not lead beyond this number.
+        No fit starts from more topics, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
         How the number of topics may change: these names, or `TopicBirth`, `Merge` and
         `TopicDelete` with settings. None: never.
@@ -82,7 +82,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         callable ``(X, n_components, random_state)`` returns an array, or an array is given: topics of
         shape (K, n_features), of which the proportions count, or responsibilities (n_entries, K) for
         the nonzeros of X row by row, or for its rows if there are ``groups``. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+        responsibilities and ``max_iter=0``, `fit` is one global step on them. The order of given
+        topics is that of the topics found if their number is fixed (``proposals=None``, or the
+        stochastic method), and is lost if not.
     memoize : bool, default=True
         Whether `partial_fit` keeps what each document left behind. The objective needs it: False is
         for ``learning_method="stochastic"`` alone, which never keeps any.
@@ -103,7 +105,8 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     Attributes
     ----------
     n_components_ : int
-        Number of topics found. They are sorted by decreasing weight.
+        Number of topics found. They are sorted by decreasing weight; or stay in the order in which
+        ``init_params`` gave them, if their number is fixed.
     components_ : ndarray of shape (`n_components_`, n_features)
         Words only: parameters of the topics' Dirichlet posteriors, ``topic_word_prior`` plus expected
         counts.
@@ -279,7 +282,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
             model = _topic_setup.bind_model(self, corpus)
             learner = _topic_setup.make_learner(self, model, rng)
             start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
-            learner.start(start.s)
+            _base.begin(self, learner, start.s)
             n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = GroupSource(start.documents, n_batches)
             _base.fit_learner(self, learner, source)
@@ -353,7 +356,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         model = _topic_setup.bind_model(self, corpus, streaming=True)
         learner = _topic_setup.make_learner(self, model, rng)
         start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
-        learner.start(start.s)
+        _base.begin(self, learner, start.s)
         return learner, start.documents
 
     def _present_learner(self, X, corpus):

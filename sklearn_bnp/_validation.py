@@ -93,6 +93,16 @@ def resolve_proposals(proposals, registry=PROPOSALS):
     return out
 
 
+def check_most_components(estimator, n_components, what):
+    """Raise if there are more components from the first than ``max_components``; ``what`` they are."""
+    most = estimator.max_components
+    if most is not None and n_components > most:
+        raise ValueError(
+            f"{what.format(n_components)} is more than max_components={most}; start from fewer, or raise "
+            "max_components."
+        )
+
+
 # ---------------------------------------------------------------------- data
 
 

@@ -197,7 +197,8 @@ class ArraySource:
 
     def rows(self, rows):
         """Rows of any batches, as a batch of their own."""
-        return Batch(None, self.x[rows], None if self.weight is None else self.weight[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return Batch(None, self.x[rows], weight, None if self.resp is None else self.resp[rows])
 
     def sample(self, n_rows, rng, *, least=1000):
         """Up to ``n_rows`` rows without replacement, with their weights.

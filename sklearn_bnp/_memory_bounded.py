@@ -226,7 +226,8 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; all rows are one document if None.
+            The document of each row of X. All rows are one document if None: then the model is a mixture,
+            with weights that all rows share.
 
         Returns
         -------

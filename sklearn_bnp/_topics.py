@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _base, _topic_setup, _validation
-from ._corpus import check_corpus, check_same_kind, require_tokens
+from ._corpus import check_corpus, check_same_kind, require_tokens, warn_of_weighting
 from ._topic_predictor import TopicPredictor
 from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
@@ -146,7 +146,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
 
     Notes
     -----
-    Counts need not be whole numbers: a word that counts 0.5 is half a token.
+    Counts need not be whole numbers: a word that counts 0.5 is half a token. But they have to be counts:
+    of tf-idf and other weights of words, which `fit` and the first `partial_fit` warn of, the number of
+    topics has no meaning.
 
     References
     ----------
@@ -345,9 +347,12 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         observation = _topic_setup.observation_of(self)
-        return check_corpus(
+        corpus = check_corpus(
             self, X, groups, observation, reset=reset, sample_weight=sample_weight
         )  # fmt: skip
+        if reset:
+            warn_of_weighting(corpus)
+        return corpus
 
     def _first_learner(self, X, corpus):
         """A learner in the units of the first batch, and the batch with given responsibilities."""

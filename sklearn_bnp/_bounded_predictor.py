@@ -169,8 +169,8 @@ class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.n_documents_ > 1:
             raise ValueError(
                 f"groups=None, but the model has learned from {self.n_documents_} documents, which have "
-                "topics of their own: give the document of each row of X, such as groups=np.zeros(len(X)) if all "
-                "are of one. Rows of no known document are for predict_proba."
+                "topics of their own: give the document of each row of X, such as groups=np.zeros(len(X)) if "
+                "all are of one. Rows of no known document are for predict_proba."
             )
 
     def fit_transform(self, X, y=None, groups=None):

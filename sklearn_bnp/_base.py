@@ -20,12 +20,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from ._finite import require_finite
 from ._observations import observation_of
 from ._validation import (
     check_explains_rows,
     check_means,
     check_most_components,
+    check_reach,
     check_responsibilities,
+    check_units,
     checked,
     resolve_observation,
     resolve_proposals,
@@ -125,7 +128,11 @@ def bind_likelihood(observation, source, *, streaming=False):
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
-    return observation.bind(moments, streaming=streaming)
+    likelihood = observation.bind(moments, streaming=streaming)
+    if likelihood.units_of_others or source.weight is not None:
+        for batch in batches:
+            check_units(likelihood, batch)
+    return likelihood
 
 
 def allocation_of(estimator):
@@ -190,6 +197,7 @@ def starting_statistics(estimator, learner, source):
         )
     if means is not None:
         means = check_means(means, n_components, source.x.shape[1])
+        check_reach(likelihood, means)
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
     s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
     return as_many_as_wanted(learner, s, n_components)
@@ -280,8 +288,12 @@ def publish(estimator, learner):
 
 
 def publish_with(estimator, learner, totals, own):
-    """Set all fitted attributes at once: those of every estimator, and its ``own``."""
+    """Set all fitted attributes at once: those of every estimator, and its ``own``.
+
+    Raises FloatingPointError, and sets none, if one of them is not finite.
+    """
     terms = learner.model.elbo_terms(totals)
+    require_finite(estimator, terms, own)
     attributes = {
         "_learner_": learner,
         "_model": learner.model,

@@ -22,6 +22,7 @@ from .core.documents import DocumentBatch
 from .core.rows import canonical
 from .observation import Moments, MultinomialObservation
 from .observation.base import Likelihood
+from .observation.limits import LEAST_MASS, MOST_COUNTS, MOST_MASS
 from .observation.multinomial import MultinomialLikelihood
 
 # Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
@@ -119,6 +120,16 @@ def check_same_kind(likelihood, groups):
         )
 
 
+def check_mass(corpus):
+    """Raise if all tokens, if there are any, hardly count, or too much."""
+    total = corpus.documents.total_weight
+    if total != 0 and not LEAST_MASS < total < MOST_MASS:
+        raise ValueError(
+            f"The counts in X, times sample_weight, sum to {total:g}; they must sum to {LEAST_MASS:g} to "
+            f"{MOST_MASS:g}. Rescale X or sample_weight."
+        )
+
+
 def require_tokens(corpus):
     """Raise if there is nothing to learn from."""
     if not corpus.documents.total_weight > 0:
@@ -152,8 +163,11 @@ def _corpus_of_words(estimator, x, observation, reset):
         )
     with np.errstate(over="ignore"):
         total = x.data.sum()
-    if not np.isfinite(total):
-        raise ValueError(f"The counts in X sum to {total:g}. Rescale X.")
+    if not total <= MOST_COUNTS:
+        raise ValueError(
+            f"The counts in X sum to {total:g}, which is more than {MOST_COUNTS:g}: ones are lost in "
+            "rounding. Rescale X."
+        )
     documents = DocumentBatch(
         "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
     )

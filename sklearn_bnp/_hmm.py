@@ -15,10 +15,9 @@ from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
@@ -168,23 +167,23 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(_hmm_setup.CHAIN_ALLOCATIONS))],
-        "transition_concentration": [_POSITIVE, None],
-        "start_concentration": [_POSITIVE, None],
-        "stickiness": [_NOT_NEGATIVE],
-        "weight_concentration_prior": [_POSITIVE, None],
+        "transition_concentration": [POSITIVE, None],
+        "start_concentration": [POSITIVE, None],
+        "stickiness": [NOT_NEGATIVE],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
         "batch_size": [_COUNT, None],
         "n_batches": [_COUNT, None],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [_NOT_NEGATIVE],
+        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [_NOT_NEGATIVE],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],

@@ -15,6 +15,7 @@ from .core.batches import ArraySource, Batch
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -157,7 +158,7 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(ALLOCATIONS))],
-        "weight_concentration_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
@@ -172,8 +173,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         "warm_start": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [Interval(Real, 0, None, closed="left")],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],

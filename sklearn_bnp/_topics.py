@@ -9,16 +9,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _base, _topic_setup, _validation
-from ._corpus import check_corpus, check_same_kind, require_tokens, warn_of_weighting
+from ._corpus import (
+    check_corpus,
+    check_mass,
+    check_same_kind,
+    require_tokens,
+    warn_of_weighting,
+)
 from ._topic_predictor import TopicPredictor
 from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
@@ -172,9 +178,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(_topic_setup.DOCUMENT_ALLOCATIONS))],
-        "topic_word_prior": [_POSITIVE, "array-like", None],
-        "doc_topic_prior": [_POSITIVE, None],
-        "weight_concentration_prior": [_POSITIVE, None],
+        "topic_word_prior": [POSITIVE, "array-like", None],
+        "doc_topic_prior": [POSITIVE, None],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
@@ -184,14 +190,14 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
         "max_doc_update_iter": [_COUNT],
-        "doc_tol": [_POSITIVE],
+        "doc_tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [_NUMBER],
         "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++", "anchor"}), callable, "array-like"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [Interval(Real, 0, None, closed="left")],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -350,6 +356,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         corpus = check_corpus(
             self, X, groups, observation, reset=reset, sample_weight=sample_weight
         )  # fmt: skip
+        check_mass(corpus)
         if reset:
             warn_of_weighting(corpus)
         return corpus

@@ -191,6 +191,8 @@ class Likelihood(ABC):
         row then depend on who explains it.
     n_features : int
         Columns of prepared rows.
+    units_of_others : bool
+        Whether the units are of other numbers than all of the rows', which may be far out in them.
     prior : object
         The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool
@@ -201,7 +203,7 @@ class Likelihood(ABC):
     lags = 0
     quadratic = Quadratic.NONE
     linear = True
-    holes = completes = False
+    holes = completes = units_of_others = False
     n_features: int
     prior: object
     adapts_prior = False

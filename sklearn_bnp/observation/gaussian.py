@@ -29,11 +29,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_holes import holed
+from .limits import LEAST, POSITIVE, points_within
 from .units import find_units
 
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-4, 1e2)
+# Largest step to which a column may have been recorded, in units of its values.
+_MOST_STEP = 1e7
 
 
 class NormalWishartPrior(NamedTuple):
@@ -96,15 +99,15 @@ class GaussianObservation(ObservationModel):
         "covariance_type": [StrOptions(set(SHAPES))],
         "zero_mean": ["boolean"],
         "mean_prior": ["array-like", None],
-        "mean_precision_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "mean_precision_prior": [POSITIVE, None],
+        "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": [
             StrOptions({"data"}),
             "array-like",
             Interval(Real, 0, None, closed="neither"),
             None,
         ],
-        "reg_covar": [Interval(Real, 0, 1, closed="neither")],
+        "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
         "resolution": [
             StrOptions({"auto"}),
             Interval(Real, 0, None, closed="left"),
@@ -179,8 +182,12 @@ class GaussianObservation(ObservationModel):
         D = len(moments.mean)
         step = np.full(D, self.resolution) if np.ndim(self.resolution) == 0 else self.resolution
         step = _as_vector(step, "resolution", D)
-        if np.any(step < 0):
-            raise ValueError(f"resolution={self.resolution!r} must hold no negative number.")
+        most = _MOST_STEP * moments.magnitude
+        if np.any((step < 0) | (step > most)):
+            raise ValueError(
+                f"resolution={self.resolution!r} must hold no negative number, and none that is more than "
+                f"{_MOST_STEP:g} times the largest value of its column, {moments.magnitude.min():g} or more."
+            )
         return step
 
     def for_sequences(self):
@@ -202,9 +209,8 @@ class GaussianObservation(ObservationModel):
         kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
         m = np.zeros(units.n_features)
         if self.mean_prior is not None and not self.zero_mean:
-            m = units.apply(
-                _as_vector(self.mean_prior, "mean_prior", len(units.shift))[np.newaxis]
-            )[0]
+            given = _as_vector(self.mean_prior, "mean_prior", len(units.shift))
+            m = points_within(units, given, "mean_prior")
         if self.covariance_prior is None or as_data:
             scale = 1.0 if as_data else _DEFAULT_SCALE
             b = shape.constant(scale * shape.mean_factor(nu))

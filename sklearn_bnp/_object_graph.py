@@ -59,26 +59,26 @@ class Graph(NamedTuple):
         return out.hexdigest()
 
 
-def graph_of(value):
-    """`Graph` of a value and of all that it refers to."""
-    writer = _Writer()
+def graph_of(value, owner=None):
+    """`Graph` of a value and of all that it refers to, but for the ``owner`` of it all."""
+    writer = _Writer(owner)
     root = writer.value(value)
     text = json.dumps([root, writer.nodes], separators=(",", ":"))
     return Graph(text, writer.arrays, writer.others)
 
 
-def value_of(graph):
+def value_of(graph, owner=None):
     """What `graph_of` was given, made anew; any exception may come of a graph that is damaged."""
     root, nodes = json.loads(graph.text)
-    return _Reader(nodes, graph.arrays, graph.others).value(root)
+    return _Reader(nodes, graph.arrays, graph.others, owner).value(root)
 
 
 class _Writer:
     """Nodes of the objects met so far."""
 
-    def __init__(self):
-        self.nodes, self.arrays, self.others = [], [], []
-        self._where = {}
+    def __init__(self, owner):
+        self.nodes, self.arrays, self.others = [["owner"]], [], []
+        self._where = {id(owner): 0}
         self._alive = []  # no object made on the way may have the id of another
 
     def value(self, x):
@@ -154,9 +154,9 @@ _WRITERS = {
 class _Reader:
     """Objects of the nodes, made when they are first asked for."""
 
-    def __init__(self, nodes, arrays, others):
+    def __init__(self, nodes, arrays, others, owner):
         self.nodes, self.arrays, self.others = nodes, arrays, others
-        self._made = {}
+        self._made = {0: owner}
 
     def value(self, x):
         if type(x) in _PLAIN:

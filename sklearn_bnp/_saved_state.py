@@ -51,7 +51,7 @@ class SavedState:
     """Mixin of the estimators: saving, loading and copying."""
 
     def __getstate__(self):
-        graph, version = graph_of(vars(self)), _version()
+        graph, version = graph_of(vars(self), self), _version()
         return {
             "format": FORMAT, "version": version, "checksum": _checksum(self, version, graph),
             **graph._asdict(),
@@ -119,4 +119,4 @@ def _attributes(estimator, state):
     graph = Graph(*(state[name] for name in Graph._fields))
     if _checksum(estimator, state["version"], graph) != state["checksum"]:
         raise ValueError("its content is not what its checksum was made of")
-    return value_of(graph)
+    return value_of(graph, estimator)

@@ -12,6 +12,7 @@ from itertools import chain
 import joblib
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
@@ -68,13 +69,13 @@ every_way = pytest.mark.parametrize("way", WAYS)
 
 def content(model):
     """Everything that a model holds, and what in it is shared."""
-    graph = graph_of(vars(model))
+    graph = graph_of(vars(model), model)
     return graph.text, [array.tobytes() for array in graph.arrays], graph.checksum()
 
 
 def assert_same_values(one, other):
     """Everything that two models hold is the same to the last bit, whatever of it is shared."""
-    graphs = [graph_of(vars(model)) for model in (one, other)]
+    graphs = [graph_of(vars(model), model) for model in (one, other)]
     (root, first), (also, second) = (json.loads(graph.text) for graph in graphs)
     compared = set()
 
@@ -158,6 +159,16 @@ def test_one_random_generator(way):
     learner = copied[0]._learner_
     assert learner.rng is learner.scheduler.rng is copied[0].random_state is copied[1]
     assert learner.new_uids is learner.scheduler.new_uids
+
+
+@every_way
+def test_requests_of_metadata(way):
+    with config_context(enable_metadata_routing=True):
+        model = DPMixtureVB().set_fit_request(sample_weight=True)
+        copied = WAYS[way](model)
+        assert content(copied) == content(model)
+        assert copied._metadata_request.owner is copied
+        assert copied.get_metadata_routing().fit.requests == {"sample_weight": True}
 
 
 def test_shallow_copies_share():

@@ -9,6 +9,7 @@ from ..core.learner import Learner
 from ..core.memo import Memo
 from ..core.scheduler import Scheduler
 from ..core.stats import UidCounter
+from ..core.topic_model import TopicParams
 from .expectations import (
     expect,
     expect_count,
@@ -17,7 +18,7 @@ from .expectations import (
     expect_type,
     expect_uids,
 )
-from .laps import LapState, check_params, check_watcher
+from .laps import LapState, check_params, check_proposal, check_watcher
 from .likelihoods import check_likelihood
 from .statistics import ANY_DOCS, Names, check_bag, check_memo
 
@@ -38,6 +39,8 @@ def check_learner(learner, model_type, groups, n_columns):
     check_params(learner.coef, likelihood, len(learner.totals.uids))
     expect_type("the memory of batches", learner.memo, Memo)
     check_memo(learner.memo, names)
+    if isinstance(learner.coef, TopicParams):
+        _check_heirs(learner)
     for seeds in learner.seeds:
         check_bag("adopted components", seeds, names)
         learner.totals.positions(seeds.uids)
@@ -75,6 +78,17 @@ def check_model(model, model_type, below, n_columns):
         expect_uids("components that take their place", heirs, below)
 
 
+def _check_heirs(learner):
+    """Raise unless topics that retire are those of the model."""
+    totals, retired = learner.totals, learner.model.retired or {}
+    wanted = [(*totals.positions([gone]), totals.positions(new)) for gone, new in retired.items()]
+    same = [
+        gone == column and np.array_equal(new, columns)
+        for (gone, new), (column, columns) in zip(wanted, learner.coef.heirs, strict=True)
+    ]
+    expect(all(same), "other topics retire than in the model")
+
+
 def check_history(history):
     """Raise unless these are records of laps, all of whose numbers are such."""
     expect_type("the history", history, list)
@@ -91,6 +105,8 @@ def _check_scheduler(learner, lap):
     expect(scheduler.rng is learner.rng, "the scheduler has another random generator")
     expect_number("max_components", scheduler.max_components, least=1, finite=False)
     expect_type("proposals", scheduler.proposals, list)
+    for proposal in scheduler.proposals:
+        check_proposal(proposal)
     for trial in scheduler.trials:
         check_watcher(trial, lap)
     if scheduler.collector is not None:

@@ -15,9 +15,12 @@ from ..core.run_collector import RunCollector
 from ..core.topic_model import TopicParams
 from ..proposals import state_delete, topic_delete
 from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
+from ..proposals.failures import Failures
 from ..proposals.state_merge import CoarseningObserver, CoarseningTrial
+from ..proposals.topic_birth import TopicBirth
 from .expectations import (
     expect,
+    expect_count,
     expect_edges,
     expect_number,
     expect_numbers,
@@ -160,6 +163,25 @@ def _(observer: CoarseningObserver, lap):
     expect_numbers("changes of entropies", observer._change, (len(observer.trials),), finite=False)
 
 
+@singledispatch
+def check_proposal(proposal):
+    """Raise unless what a proposal remembers of its failures are numbers."""
+    for memory in vars(proposal).values():
+        if isinstance(memory, Failures):
+            expect_number("the change that forgives a failure", memory.change, least=0.0)
+            expect_count("the patience of a proposal", memory.patience)
+            for times, mass in memory._memory.values():
+                expect_count("how often something failed", times)
+                expect_number("the mass of what failed", mass)
+
+
+@check_proposal.register
+def _(proposal: TopicBirth):
+    check_proposal.dispatch(object)(proposal)
+    if proposal._size is not None:
+        expect_number("the size of a corpus", proposal._size, least=0.0)
+
+
 # ---------------------------------------------------------------------- samples
 
 
@@ -187,6 +209,7 @@ def _(collector: DocumentCollector, lap):
     columns = np.array(list(collector._columns.values()), dtype=np.intp)
     expect_positions("columns to be collected", columns, columns.shape, lap.n_components)
     expect_number("the rate of documents", collector._rate, least=0.0, most=1.0)
+    expect_number("the number of tokens", collector._n_tokens, least=0.0)
     expect(not collector._parts, "documents are of a batch that is over")
     check_values("tokens", collector._tokens)
     for parts in collector._batches.values():

@@ -50,6 +50,7 @@ def _(likelihood: GaussianLikelihood, n_columns):
     expect_type("linear", likelihood.linear, bool)
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
+    _check_last(likelihood)
     m, kappa, nu, b = likelihood.prior
     expect((m is not None) == likelihood.linear, "the prior's mean is not of this family")
     if m is not None:
@@ -125,6 +126,7 @@ def _(likelihood: AutoregressiveLikelihood, n_columns):
     _check_shape(likelihood.shape, D)
     expect_numbers("ridge", likelihood.ridge, (n_lagged + D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
+    _check_last(likelihood)
     prior = likelihood.prior
     expect_numbers("the prior's coefficients", prior.coef, (D, n_lagged))
     expect_numbers("the prior's gram", prior.gram, (n_lagged, n_lagged))
@@ -218,6 +220,14 @@ def _check_shape(shape, n_features):
     for name, value in vars(fresh).items():
         expect_same_form(name, vars(shape)[name], value)
         expect(np.array_equal(vars(shape)[name], value), f"{name} is of another number of columns")
+
+
+def _check_last(likelihood):
+    """Raise unless what was kept of a prior is its normaliser."""
+    prior, norm = likelihood._last
+    if prior is not None:
+        expect_same_form("the last prior", prior, likelihood.prior)
+        expect_numbers("the prior's normaliser", norm, (1,))
 
 
 def _check_made_of(likelihood, complete, n_columns, same):

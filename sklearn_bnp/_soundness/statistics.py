@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.document_counts import DocumentCounts, NoDocuments
+from ..core.learner import _PAST
 from ..core.stats import GroupsEdit, SplitEdit, StatBag, UnionEdit
 from ..core.transitions import Transitions, TransitionUnions
 from .expectations import (
@@ -92,8 +93,10 @@ def check_memo(memo, names):
     for version in memo._versions.values():
         expect_count("the version of a batch", version, least=memo._forgotten)
         expect(version <= last, f"the version of a batch is {version}, beyond {last}")
-    for bag in memo._bags.values():
+    for batch_id, bag in memo._bags.items():
         check_bag("a batch", bag, names)
+        known = batch_id == _PAST or type(bag.docs) is not DocumentCounts
+        expect(known or batch_id in bag.docs.parts, "a batch lacks its own documents")
     for edit in memo._edits:
         check_edit(edit, names)
 

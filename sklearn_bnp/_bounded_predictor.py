@@ -21,6 +21,8 @@ from ._base import threads
 from ._completion import hidden_entries, keys_of_content, mean_of_tokens
 from ._corpus import corpus_of_rows
 from ._predictor import in_range
+from ._saved_state import SavedState
+from ._soundness import check_bounded
 from ._validation import check_rows
 from .clumps.retrieval import retrieval_scores
 from .core.corpus import Settings
@@ -51,8 +53,12 @@ def check_whole_rows(estimator, x, *, reset):
     return x
 
 
-class BoundedPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BoundedPredictor(
+    SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Inference under fitted topics; the estimator derives from it and brings `fit`."""
+
+    _check_state = check_bounded
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

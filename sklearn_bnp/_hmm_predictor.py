@@ -22,7 +22,9 @@ from ._base import threads
 from ._kernels import _forward_backward as kernel
 from ._observations import allows_missing, takes_sparse
 from ._predictor import in_range, suited
+from ._saved_state import SavedState
 from ._sequences import check_sequences, modelled, with_given_rows
+from ._soundness import check_chains
 from ._validation import check_rows
 from .core.chain_step import (
     LOG_FLOOR,
@@ -55,8 +57,10 @@ class Message(NamedTuple):
     rows: np.ndarray
 
 
-class SequencePredictor(DensityMixin, BaseEstimator):
+class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
+
+    _check_state = check_chains
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

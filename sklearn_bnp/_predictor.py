@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import likelihood_for, threads
 from ._observations import allows_missing, takes_sparse
+from ._saved_state import SavedState
+from ._soundness import check_mixture
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
 from .core.observed_moments import largest_of
@@ -30,9 +32,11 @@ _LARGEST_SINGLE = 1e15
 
 
 class MixturePredictor(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator
+    SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator
 ):
     """Prediction from a fitted learner; estimators derive from it and bring `fit`."""
+
+    _check_state = check_mixture
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

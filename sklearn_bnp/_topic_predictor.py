@@ -29,6 +29,8 @@ from ._completion import (
 from ._corpus import check_corpus, check_same_kind, takes_words
 from ._observations import allows_missing, takes_sparse
 from ._predictor import suited
+from ._saved_state import SavedState
+from ._soundness import check_topics
 from ._topic_draws import drawn_documents
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
@@ -44,8 +46,10 @@ def _of_rows(estimator):
     return not takes_words(estimator.observation)
 
 
-class TopicPredictor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Inference for documents under fitted topics; estimators derive from it and bring `fit`."""
+
+    _check_state = check_topics
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

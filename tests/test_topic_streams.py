@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.observation.multinomial import MultinomialLikelihood
 
 from .estimators import (
     TOPICS,
@@ -122,3 +123,20 @@ def test_streams_of_rows():
             assert consistent(model)
     assert model.n_components_ == 3
     assert same_partition(model.predict(ROWS, groups=GROUPS), LABELS)
+
+
+@pytest.mark.parametrize("n", [5, 60], ids=["fewer", "more"])
+def test_a_batch_comes_back_with_other_documents(n, monkeypatch):
+    """Its documents cannot start from the counts that others left behind under the name."""
+    step = MultinomialLikelihood.document_step
+
+    def checked(self, params, docs, doc_prior, settings, *, start=None, **given):
+        assert start is None or len(start) == len(docs)  # kernels trust it
+        return step(self, params, docs, doc_prior, settings, start=start, **given)
+
+    monkeypatch.setattr(MultinomialLikelihood, "document_step", checked)
+    model = HDPTopicVB(4, random_state=0).partial_fit(X[:20], batch_id=0)
+    model.partial_fit(X[20:40], batch_id=1).partial_fit(X[:n], batch_id=0)
+    mass = X[:n].sum() + X[20:40].sum()
+    assert model._learner_.totals.n.sum() == pytest.approx(mass)
+    assert consistent(model)

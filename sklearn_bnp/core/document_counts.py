@@ -138,7 +138,17 @@ class DocumentCounts:
 
 
 class NoDocuments:
-    """Stands for `DocumentCounts` or `Transitions` where rows are not grouped: there is nothing to keep."""
+    """Stands for `DocumentCounts` or `Transitions` where rows are not grouped: there is nothing to keep.
+
+    There is one alone, `NO_DOCUMENTS`, wherever it was copied to or read from.
+    """
+
+    _one = None
+
+    def __new__(cls):
+        if cls._one is None:
+            cls._one = super().__new__(cls)
+        return cls._one
 
     def joined(self, other):
         return other

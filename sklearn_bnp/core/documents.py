@@ -179,7 +179,9 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
     names, parts, lengths = uids.tolist(), [], []
     start = None
     if old is not None and settings.warm:
-        start = params.starting_counts(old.docs.parts[batch.batch_id].dense(names))
+        before = old.docs.parts[batch.batch_id].dense(names)
+        if len(before) == len(batch.indptr) - 1:  # a name may come back with other documents
+            start = params.starting_counts(before)
     observed = len(observers) > 0
     size = max(1, _BLOCK_NUMBERS // max(1, len(uids))) if observed else _BLOCK_ENTRIES
     for first, last in pairwise(batch.cuts(size)):

@@ -1,0 +1,248 @@
+"""What must hold of a likelihood and its prior: kernels trust their shapes."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from ..observation.autoregressive import AutoregressiveLikelihood
+from ..observation.autoregressive_gaps import GappedRegression
+from ..observation.categorical import CategoricalLikelihood
+from ..observation.column_likelihood import ColumnLikelihood
+from ..observation.counts import ColumnsOfCounts
+from ..observation.covariance_shapes import SHAPES
+from ..observation.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
+from ..observation.full_gaussian_holes import HoledFullGaussian
+from ..observation.gaussian import GaussianLikelihood
+from ..observation.gaussian_holes import HoledColumnsGaussian
+from ..observation.multinomial import MultinomialLikelihood
+from .expectations import (
+    expect,
+    expect_count,
+    expect_number,
+    expect_numbers,
+    expect_positions,
+    expect_same_form,
+    expect_type,
+)
+
+
+def check_likelihood(likelihood, prior, n_columns):
+    """Raise unless a likelihood is one of rows of ``n_columns``, and a prior has the form of its own."""
+    check_own(likelihood, n_columns)
+    expect_same_form("the prior", prior, likelihood.prior)
+
+
+@singledispatch
+def check_own(likelihood, n_columns):
+    """Raise unless a likelihood's attributes fit each other; nothing is known of those of a user."""
+
+
+@check_own.register
+def _(likelihood: GaussianLikelihood, n_columns):
+    D = likelihood.n_features
+    _check_units(likelihood.units, n_columns, D)
+    _check_shape(likelihood.shape, D)
+    expect(
+        likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
+    )
+    expect_type("linear", likelihood.linear, bool)
+    expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
+    expect_number("row_constant", likelihood.row_constant)
+    _check_last(likelihood)
+    m, kappa, nu, b = likelihood.prior
+    expect((m is not None) == likelihood.linear, "the prior's mean is not of this family")
+    if m is not None:
+        expect_numbers("the prior's mean", m, (D,))
+    expect_number("the prior's kappa", kappa, least=0.0)
+    expect_number("the prior's nu", nu, least=0.0)
+    expect_numbers("the prior's scale", b, np.shape(likelihood.shape.constant(np.ones(D))))
+
+
+@check_own.register
+def _(likelihood: HoledColumnsGaussian, n_columns):
+    complete, D = likelihood.complete, likelihood.n_features
+    _check_made_of(likelihood, complete, n_columns, ("units", "shape", "n_features"))
+    expect(likelihood.has_mean == complete.linear, "has_mean is of another family")
+    expect(likelihood.n_squares == (1 if likelihood.pools else D), "n_squares is of another family")
+    expect(likelihood.pools == (complete.shape.rows_a_point > 1), "pools is of another family")
+    expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
+    _check_constants(likelihood.constants, n_columns, D)
+
+
+@check_own.register
+def _(likelihood: HoledFullGaussian, n_columns):
+    D = likelihood.n_features
+    _check_made_of(likelihood, likelihood.complete, n_columns, ("units", "n_features"))
+    expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
+    expect_numbers("the precision of all data", likelihood.whole, (D, D))
+    expect_number("others", likelihood.others)
+    for name, value, found in zip(
+        "ij", np.triu_indices(D), (likelihood.i, likelihood.j), strict=True
+    ):
+        expect_positions(name, found, value.shape, D)
+        expect(np.array_equal(value, found), f"{name} are not the places of a triangle")
+    _check_constants(likelihood.constants, n_columns, D)
+
+
+@check_own.register
+def _(likelihood: FixedVarianceLikelihood, n_columns):
+    D = likelihood.n_features
+    _check_units(likelihood.units, n_columns, D)
+    expect_type("adapts_prior", likelihood.adapts_prior, bool)
+    expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
+    expect_number("row_constant", likelihood.row_constant)
+    m, spread, variance = likelihood.prior
+    expect_numbers("the prior's mean", m, (D,))
+    expect_numbers("the prior's spread", spread, (D,), least=0.0)
+    expect_numbers("variance", variance, (D if likelihood.adapts_prior else 1,), least=0.0)
+    fresh = type(likelihood).__new__(type(likelihood))
+    if isinstance(likelihood, HoledFixedVarianceLikelihood):
+        fresh.__init__(
+            likelihood.units, likelihood.prior, np.ones(n_columns),
+            adapts_prior=likelihood.adapts_prior,
+        )  # fmt: skip
+        expect(likelihood.n_squares == fresh.n_squares, "n_squares is of another family")
+        _check_constants(likelihood.constants, n_columns, D)
+    else:
+        fresh.__init__(likelihood.units, likelihood.prior, adapts_prior=likelihood.adapts_prior)
+    expect(likelihood.quadratic == fresh.quadratic, "the layout of statistics is another")
+
+
+@check_own.register
+def _(likelihood: AutoregressiveLikelihood, n_columns):
+    lags, n_lagged, D = likelihood.lags, likelihood.n_lagged, likelihood.units.n_features
+    expect_count("lags", lags, least=1)
+    expect(lags == likelihood.units.lags, "there are other lags than in the units")
+    expect(n_lagged == lags * D, f"n_lagged is {n_lagged}, not {lags * D}")
+    expect(likelihood.n_features == n_lagged + D, "n_features is not that of lagged rows")
+    own = likelihood.units.n_columns
+    expect(
+        n_columns in (own, (lags + 1) * own), f"the likelihood has {own} columns, not {n_columns}"
+    )
+    for units in (likelihood.units.levels, likelihood.units.steps):
+        _check_units(units, own, D)
+    _check_shape(likelihood.shape, D)
+    expect_numbers("ridge", likelihood.ridge, (n_lagged + D,), least=0.0)
+    expect_number("row_constant", likelihood.row_constant)
+    _check_last(likelihood)
+    prior = likelihood.prior
+    expect_numbers("the prior's coefficients", prior.coef, (D, n_lagged))
+    expect_numbers("the prior's gram", prior.gram, (n_lagged, n_lagged))
+    expect_numbers("the prior's scale", prior.b, (D, D))
+    expect_numbers("the prior's joint scale", prior.joint, (n_lagged + D, n_lagged + D))
+    expect_number("the prior's kappa", prior.kappa, least=0.0)
+    expect_number("the prior's nu", prior.nu, least=0.0)
+
+
+@check_own.register
+def _(likelihood: GappedRegression, n_columns):
+    _check_made_of(likelihood, likelihood.complete, n_columns, ("lags", "n_features"))
+
+
+@check_own.register
+def _(likelihood: ColumnsOfCounts, n_columns):
+    expect(
+        likelihood.n_features == n_columns, f"the likelihood has {likelihood.n_features} columns"
+    )
+    for name in ("a", "b"):
+        expect_numbers(
+            f"the prior's {name}", getattr(likelihood.prior, name), (n_columns,), least=0.0
+        )
+    if likelihood.columns.holes:
+        expect(n_columns == likelihood.columns.D, "holes are of other columns")
+
+
+@check_own.register
+def _(likelihood: MultinomialLikelihood, n_columns):
+    expect(
+        likelihood.n_features == n_columns, f"the likelihood has {likelihood.n_features} columns"
+    )
+    expect_numbers("the prior's pseudo-counts", likelihood.prior.lam, (n_columns,), least=0.0)
+    expect_number("the prior's total", likelihood.prior.total, least=0.0)
+    expect_number("n_tokens", likelihood.n_tokens, least=0.0)
+
+
+@check_own.register
+def _(likelihood: CategoricalLikelihood, n_columns):
+    sizes, n_features = likelihood.sizes, likelihood.n_features
+    expect_positions("numbers of categories", sizes, (n_columns,), n_features + 1, least=1)
+    expect(sizes.sum() == n_features, f"there are {sizes.sum()} categories, not {n_features}")
+    expect_positions("starts of categories", likelihood.starts, (n_columns,), n_features)
+    expect(
+        np.array_equal(likelihood.starts, np.cumsum(sizes) - sizes), "starts are those of others"
+    )
+    expect_numbers("the prior's pseudo-counts", likelihood.prior.lam, (n_features,), least=0.0)
+
+
+@check_own.register
+def _(likelihood: ColumnLikelihood, n_columns):
+    expect(likelihood.n_columns == n_columns, f"the likelihood has {likelihood.n_columns} columns")
+    z = s = 0
+    for block in likelihood.blocks:
+        expect_positions(f"columns of block {block.name!r}", block.columns, (None,), n_columns)
+        check_own(block.likelihood, len(block.columns))
+        ends = z + block.likelihood.n_features, s + block.likelihood.n_statistics - 1
+        expect(
+            (block.z, block.s) == (slice(z, ends[0]), slice(s, ends[1])),
+            f"block {block.name!r} has another place among the statistics",
+        )
+        z, s = ends
+    expect((likelihood.n_features, likelihood.n_statistics) == (z, s + 1), "blocks do not add up")
+    own = tuple(block.likelihood.prior for block in likelihood.blocks)
+    expect_same_form("the blocks' prior", likelihood.prior, own)
+    for block in likelihood._complete or ():
+        check_own(block.likelihood, len(block.columns))
+
+
+def _check_units(units, n_columns, n_features):
+    """Raise unless `Units` are of rows of ``n_columns``, which they make ``n_features`` of."""
+    expect_numbers("shift", units.shift, (n_columns,))
+    expect_numbers("scale", units.scale, (n_columns,), least=0.0)
+    expect(np.all(units.scale > 0), "scale is zero")
+    expect_numbers("ridge", units.ridge, (n_features,), least=0.0)
+    expect_number("floor", units.floor, least=0.0)
+    expect_number("left_out", units.left_out)
+    if units.basis is None:
+        expect(n_features == n_columns, f"the likelihood has {n_features} columns, not {n_columns}")
+    else:
+        expect_numbers("basis", units.basis, (n_columns, n_features))
+    if units.kept is not None:
+        expect_positions("kept", units.kept, (n_features,), n_columns)
+
+
+def _check_shape(shape, n_features):
+    """Raise unless covariances are of so many columns."""
+    fresh = type(shape)(n_features)
+    expect(type(shape) in SHAPES.values(), f"shape is a {type(shape).__name__}")
+    expect(vars(shape).keys() == vars(fresh).keys(), "shape lacks attributes")
+    for name, value in vars(fresh).items():
+        expect_same_form(name, vars(shape)[name], value)
+        expect(np.array_equal(vars(shape)[name], value), f"{name} is of another number of columns")
+
+
+def _check_last(likelihood):
+    """Raise unless what was kept of a prior is its normaliser."""
+    prior, norm = likelihood._last
+    if prior is not None:
+        expect_same_form("the last prior", prior, likelihood.prior)
+        expect_numbers("the prior's normaliser", norm, (1,))
+
+
+def _check_made_of(likelihood, complete, n_columns, same):
+    """Raise unless a likelihood of rows with holes fits the one of complete rows in it."""
+    check_own(complete, n_columns)
+    expect_same_form("the prior for rows with holes", likelihood.prior, complete.prior)
+    for name in same:
+        one, other = getattr(likelihood, name), getattr(complete, name)
+        expect(one is other or one == other, f"{name} are not those of complete rows")
+
+
+def _check_constants(constants, n_columns, n_features):
+    """Raise unless `EntryConstants` are of so many columns."""
+    n_left = n_columns - n_features
+    expect_numbers("constants of entries", constants.each, (n_features,))
+    expect_positions("columns left out", constants.left_out, (n_left,), n_columns)
+    expect_numbers("constants of columns left out", constants.others, (n_left,))
+    expect_number("constants of rows", constants.row)

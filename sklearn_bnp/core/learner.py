@@ -258,6 +258,7 @@ class Learner:
         self.scheduler.fit_samples_to(
             source.rows_in_memory, source.numbers_a_row or self.model.likelihood.n_features
         )
+        self.scheduler.heed_weights(source)
         self.begin_lap(source.total_weight if first else None)
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)

@@ -73,6 +73,7 @@ class Scheduler:
         self.trials = []
         self.collector = None
         self.sample_numbers, self.numbers_a_row = _LEAST_NUMBERS, 1
+        self.mean_weight = None
         for proposal in proposals:
             proposal.reset()
 
@@ -82,15 +83,19 @@ class Scheduler:
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
         self.numbers_a_row = numbers_a_row
 
+    def heed_weights(self, batch):
+        """Let collectors know that rows, of a batch or source to come, have weights if they have."""
+        if batch.mean_weight is not None:
+            self.mean_weight = batch.mean_weight
+
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
         self.collector = None
         if self.proposals:
-            wanted = self._collector_type.wanted(
-                self.proposals, totals, self.sample_numbers // self.numbers_a_row
-            )
-            self.collector = self._collector_type(wanted, totals, self.rng)
+            room = self.sample_numbers // self.numbers_a_row
+            wanted = self._collector_type.wanted(self.proposals, totals, room, self.mean_weight)
+            self.collector = self._collector_type(wanted, totals, self.rng, self.mean_weight)
         observers = [t for t in trials if t.observer_type is None]
         for observer_type in dict.fromkeys(t.observer_type for t in trials if t.observer_type):
             watched = [t for t in trials if t.observer_type is observer_type]
@@ -211,9 +216,9 @@ class Scheduler:
             after = after.astype(np.int64)
             uniform, uids = collector.uniform_after(trial, uniform, uids, after), after
         context = context_of(samples, uniform)
-        z, resp = uniform
+        resp = _columns(uniform.resp, uids, context.totals.uids)
         context = context._replace(
-            uniform=(z, _columns(resp, uids, context.totals.uids)),
+            uniform=uniform._replace(resp=resp),
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]

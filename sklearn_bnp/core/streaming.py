@@ -47,6 +47,7 @@ def stream_batch(learner, batch, *, memoize=True):
 
 def _revisit(learner, batch):
     """Part of a lap over the batches in memory."""
+    learner.scheduler.heed_weights(batch)
     if not learner.lap_under_way:
         learner.begin_lap()
     learner.visit(batch)
@@ -65,6 +66,7 @@ def _new(learner, batch):
     model = learner.model
     numbers_a_row = batch.numbers_a_row or model.likelihood.n_features
     learner.scheduler.fit_samples_to(batch.n_entries, numbers_a_row)
+    learner.scheduler.heed_weights(batch)
     for i in range(model.stream_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)

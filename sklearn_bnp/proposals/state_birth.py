@@ -31,7 +31,7 @@ class StateBirth(Proposal):
     max_states : int, default=10
         Most states that a target is replaced by.
     min_rows : float, default=10
-        States with fewer rows are not split.
+        States with fewer rows, each counted as often as the weight of its sequence says, are not split.
     n_rows : int, default=4000
         Rows of a target that are looked at.
     pairs_per_state : float, default=1
@@ -145,15 +145,16 @@ class StateBirth(Proposal):
         """`StateCreation` for a target, or None."""
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
+        sample = context.samples[uids if len(uids) > 1 else uids[0]]
+        sample = sample.standing_for(float(totals.n[rows].sum()))
         if len(uids) > 1:
             return create_from_pair(
-                model, totals, rows, context.samples[uids], n_most, context.rng, context.n_threads
+                model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
         allocation, others = model.allocation, np.delete(totals.s, rows, axis=0)
         settings = NestedChain(allocation.concentration, allocation.stickiness, others)
         return create_states(
-            model.likelihood, model.prior, context.samples[uids[0]], settings, n_most,
-            context.rng, context.n_threads,
+            model.likelihood, model.prior, sample, settings, n_most, context.rng, context.n_threads,
         )  # fmt: skip
 
     def _adoption(self, context, uids, creation):

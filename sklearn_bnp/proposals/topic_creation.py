@@ -11,6 +11,7 @@ import numpy as np
 
 from .._kernels._entropies import union_entropies
 from ..core.corpus import Settings
+from .creation import seeding_mass
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))
@@ -176,7 +177,8 @@ def _seeds(likelihood, sample, n_seeds, rng):
     """Statistics of half a random document and half the target each, with its mass shared out."""
     docs, mass = sample
     everything = _summary(likelihood, docs, mass)
-    sizes = np.add.reduceat(mass * docs.entry_weight, docs.indptr[:-1])
+    sizes = np.add.reduceat(mass * docs.counts, docs.indptr[:-1])
+    sizes = seeding_mass(sizes, docs.weight)
     n_seeds = min(n_seeds, len(docs))
     chosen = rng.choice(len(docs), n_seeds, replace=False, p=sizes / sizes.sum())
     s = np.array([_summary(likelihood, *_one(docs, mass, d)) for d in chosen])

@@ -84,9 +84,11 @@ class Scheduler:
         self.numbers_a_row = numbers_a_row
 
     def heed_weights(self, batch):
-        """Let collectors know that rows, of a batch or source to come, have weights if they have."""
+        """Let collectors and proposals know if rows, of a batch or source to come, have weights."""
         if batch.mean_weight is not None:
             self.mean_weight = batch.mean_weight
+            for proposal in self.proposals:
+                proposal.weighted = True
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from .stats import SplitEdit
 
-# Mass that a component of a batch's own needs, and must leave behind.
-_LEAST_MASS = 4.0
+# Rows that a component of a batch's own needs, and must leave behind; with weights above 1 less will do.
+_LEAST_ROWS = 4.0
 # Laps that a never-ending stream remembers.
 _KEPT_LAPS = 1000
 
@@ -103,7 +103,8 @@ def _own_components(learner, batch_id):
         model.likelihood.evidence(model.prior, b.s) for b in (bag, rest, learner.totals)
     )
     gain = own + others - both
-    gain[(bag.n < _LEAST_MASS) | (rest.n < _LEAST_MASS)] = -np.inf
+    least = _LEAST_ROWS * min(1.0, scheduler.mean_weight or 1.0)
+    gain[(bag.n < least) | (rest.n < least)] = -np.inf
     before = len(learner.totals.uids)
     for k in np.argsort(-gain, kind="stable"):
         created = learner.new_uids(1)

@@ -245,6 +245,7 @@ class Proposal(BaseEstimator, ABC):
     """
 
     kind: str
+    weighted = False  # whether rows have weights, so that a mass is no number of rows
 
     @property
     def pending(self):

@@ -38,7 +38,7 @@ class Birth(Proposal):
     patience : int, default=2
         Failures after which a component is left alone until its mass has changed by 10 %.
     min_rows : float, default=4
-        Components with less mass, the sum of their rows' weights, are not split.
+        Components with fewer rows are not split; nor, if rows have weights, those with less mass as well.
 
     References
     ----------
@@ -89,7 +89,7 @@ class Birth(Proposal):
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if n >= self.min_rows and not self._failures.blocked(uid, n)
+            if (self.weighted or n >= self.min_rows) and not self._failures.blocked(uid, n)
         )
         return [uid for _, _, uid in keyed][: self.max_targets]
 
@@ -147,7 +147,7 @@ class Birth(Proposal):
         k = int(totals.positions([uid])[0])
         n = float(totals.n[k])
         sample = sample.standing_for(n)
-        if sample.total < self.min_rows:
+        if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
         creation = create(
             context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),

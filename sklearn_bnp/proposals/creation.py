@@ -136,7 +136,7 @@ class _Restricted:
         last = -np.inf
         for i in range(n_steps):
             moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= 1.0
+            keep = moved[:, -1] >= self.sample.one_row
             if not keep.all() and keep.any():
                 s, last = moved[keep], -np.inf
                 continue
@@ -261,4 +261,4 @@ def _seeded(model, sample, target, n_seeds, whiten, rng):
     points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
     resp = lloyd(points, seeding[rows], n_seeds, rng)
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
-    return s[s[:, -1] >= 1.0]
+    return s[s[:, -1] >= sample.one_row]

@@ -142,7 +142,7 @@ class NestedModel:
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
         self.adapts = settings.others is not None and likelihood.adapts_prior
-        self.least = max(_LEAST_ROWS, _LEAST_SHARE * sample.total)
+        self.least = max(_LEAST_ROWS * sample.one_row, _LEAST_SHARE * sample.least_total)
 
     def evidence(self, s):
         return self.likelihood.evidence(self.prior, s)

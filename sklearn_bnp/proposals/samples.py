@@ -28,6 +28,11 @@ class Sample(NamedTuple):
         """Effective number of rows."""
         return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
 
+    @property
+    def one_row(self):
+        """What a row counts, at the most 1: with less a component has no row of its own."""
+        return _least(self.weight)
+
     def standing_for(self, n):
         """The sample with weights raised where they are small, so that it counts as many as its rows.
 
@@ -84,6 +89,18 @@ class DocumentSample(NamedTuple):
         """Tokens."""
         return float(self.mass @ self.docs.entry_weight)
 
+    @property
+    def one_token(self):
+        """What a token counts, at the most 1: with less a topic has no token of its own."""
+        return _least(self.docs.weight)
+
+    @property
+    def least_total(self):
+        """Tokens if all documents weighed as little as the lightest: topics of these are part of it."""
+        if self.docs.weight is None:
+            return self.total
+        return float(self.docs.weight.min() * (self.mass @ self.docs.counts))
+
 
 class StateSample(NamedTuple):
     """Runs of rows that a state explains, from all sequences.
@@ -120,10 +137,24 @@ class StateSample(NamedTuple):
             return self.z.shape[0]
         return float(self.weight @ np.diff(self.indptr))
 
+    @property
+    def one_row(self):
+        """What a row counts, at the most 1: with less a state has no row of its own."""
+        return _least(self.weight)
+
+    @property
+    def least_total(self):
+        """Rows if all weighed as little as the lightest: states of these are part of it."""
+        return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
+
     def standing_for(self, n):
         """The sample with weights raised where they are small, as `Sample.standing_for` does."""
         times = _times(self.n_rows, self.total, n)
         return self if times <= 1.0 else self._replace(weight=times * self.weight)
+
+
+def _least(weight):
+    return 1.0 if weight is None else min(1.0, float(weight.min()))
 
 
 def _times(n_rows, total, n):

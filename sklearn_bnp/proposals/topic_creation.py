@@ -147,12 +147,12 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     rng : numpy.random.RandomState
     """
     nested = _Nested(model, sample, doc_prior, n_threads)
-    least = max(_LEAST_TOKENS, _LEAST_SHARE * sample.total)
+    least = max(_LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
     s = _seeds(model.likelihood, sample, n_seeds, rng)
     for part, max_iter in _PASSES:
         some = _subset(sample, int(part * len(sample.docs)), rng)
         step = nested.step(some, s, max_iter)
-        s = step.s[step.s[:, -1] >= 1.0] * (sample.total / some.total)
+        s = step.s[step.s[:, -1] >= sample.one_token] * (sample.total / some.total)
     some, start, settled = _subset(sample, _ROUND_DOCUMENTS, rng), None, False
     for i in range(_ROUNDS):
         if len(s) < 2:

@@ -14,9 +14,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.proposals import Proposal
 from sklearn_bnp.proposals.affinity import reassignment_loss
-from sklearn_bnp.proposals.base import Sample, SplitTrial
+from sklearn_bnp.proposals.base import SplitTrial
 from sklearn_bnp.proposals.creation import create
 from sklearn_bnp.proposals.failures import Failures
+from sklearn_bnp.proposals.samples import Sample
 
 
 class Regroup(Proposal):

@@ -17,8 +17,8 @@ def require_finite(estimator, bounds, parameters):
     bounds : dict
         Terms of the objective by name.
     parameters : dict
-        What is about to be published; of dicts and tuples, what they hold. Where columns are of several kinds,
-        ``means_`` are left out: they are NaN for categories, and the blocks have parameters of their own.
+        What is about to be published; of dicts and tuples, what they hold. Where columns are of several
+        kinds ``means_`` are left out: they are NaN for categories, and blocks have parameters of their own.
     """
     if "blocks_" in parameters:
         parameters = {name: value for name, value in parameters.items() if name != "means_"}

@@ -178,6 +178,54 @@ def test_states_are_found(n_components, init_params, scale):
     assert model._learner_.totals.n.sum() == pytest.approx(weight @ LENGTHS)
 
 
+SCALES = [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]
+HEAVY = ["every other", "one", "all but one"]
+
+
+def weights_of(scale, n):
+    """Weights of ``scale``, or of 1 and 1e5."""
+    if not isinstance(scale, str):
+        return np.full(n, scale)
+    first, even = np.arange(n) == 0, np.arange(n) % 2 == 0
+    return np.where({"every other": even, "one": first, "all but one": ~first}[scale], 1e5, 1.0)
+
+
+def assert_no_worse(model, known):
+    """But for what a fit that has converged may lack, by `tol`."""
+    assert model.lower_bound_ >= known.lower_bound_ - 1e-3 * model._learner_.totals.n.sum()
+
+
+@pytest.mark.parametrize("scale", SCALES + HEAVY)
+def test_topics_that_the_objective_supports_are_found(scale):
+    """From one topic as from the true ones; a corpus of less than ten tokens is one topic."""
+    weight = weights_of(scale, N)
+    found = HDPTopicVB(random_state=0).fit(X, sample_weight=weight)
+    known = HDPTopicVB(
+        3, init_params=given_topics(), proposals=("merge", "delete"), random_state=0
+    ).fit(X, sample_weight=weight)
+    assert_no_worse(found, known)
+    assert found.n_components_ == 1 if scale == 1e-4 else found.n_components_ >= known.n_components_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("observation", ["gaussian", "multinomial"])
+@pytest.mark.parametrize("scale", SCALES + HEAVY)
+def test_states_that_the_objective_supports_are_found(observation, scale):
+    """Words of a row are as many as will tell states apart however little the row weighs."""
+    data = SEQUENCES
+    if observation == "multinomial":
+        rng, topics = np.random.default_rng(0), np.kron(np.eye(3), np.full(4, 0.25))
+        data = [np.array([rng.multinomial(40, topics[k]) for k in states]) for states in STATES]
+    weight = weights_of(scale, 8)
+    settings = {"observation": observation, "max_components": 6, "max_iter": 30, "random_state": 0}
+    found = HDPHMMVB(**settings).fit(data, sample_weight=weight)
+    known = HDPHMMVB(
+        3, init_params=np.eye(3)[np.concatenate(STATES)], proposals=("merge", "delete"), **settings
+    ).fit(data, sample_weight=weight)
+    assert_no_worse(found, known)
+    assert found.n_components_ >= known.n_components_
+
+
 def test_births_heed_weights():
     """A topic of few documents is worth its parameters if these stand for many, and only then."""
     rare = np.random.default_rng(3).multinomial(3, np.r_[np.zeros(10), 0.5, 0.5], size=2)

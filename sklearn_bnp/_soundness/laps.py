@@ -30,6 +30,9 @@ from .expectations import (
 )
 from .statistics import Names, check_bag, check_change, check_rows, check_values
 
+# No sample has so many rows.
+_MOST_ROWS = 2**31
+
 
 class LapState(NamedTuple):
     """What the parts of a lap have in common.
@@ -190,17 +193,26 @@ def _(collector: Collector, lap):
     n = len(collector.uids)
     expect_uids("components to be collected", collector.uids, lap.names.below)
     expect_positions("columns to be collected", collector._columns, (n,), lap.n_components)
-    expect_numbers("rates of samples", collector._rate, (n,), least=0.0, most=1.0)
-    expect_number("the rate of rows", collector._uniform_rate, least=0.0, most=1.0)
-    expect(not collector._parts and not collector._uniform, "rows are of a batch that is over")
-    for parts, uniform in collector._batches.values():
-        for z, mass, weight, column in parts:
-            _check_sample(z, mass, weight, lap)
-            expect_positions("whose rows were collected", column, mass.shape, n)
-        for z, resp in uniform:
-            _check_rows(z, lap)
-            shape = (z.shape[0], lap.n_components)
-            expect_numbers("shares of rows", resp, shape, size=None, least=0.0)
+    _check_mean_weight(collector)
+    for samples, n_samples, of_all in (
+        (collector._samples, n, False),
+        (collector._uniform, 1, True),
+    ):
+        budget, held = samples._budget, samples._held
+        expect_positions("budgets of samples", budget, (n_samples,), _MOST_ROWS)
+        _check_keys("keys of samples", samples.threshold, (n_samples,))
+        expect(not samples._open, "rows are of a batch that is over")
+        found = np.zeros(n_samples, dtype=held.dtype)
+        for rows in (rows for batch in samples._batches.values() for rows in batch):
+            shape = rows.key.shape if not of_all else (len(rows.key), lap.n_components)
+            _check_rows(rows.z, lap)
+            expect_numbers("shares of rows", rows.share, shape, size=None, least=0.0)
+            if rows.weight is not None:
+                expect_numbers("weights of rows", rows.weight, rows.key.shape, least=0.0)
+            _check_keys("keys of rows", rows.key, (rows.z.shape[0],))
+            expect_positions("whose rows were collected", rows.column, rows.key.shape, n_samples)
+            found += np.bincount(rows.column, minlength=n_samples)
+        expect(np.array_equal(found, held), "samples hold other rows than they count")
 
 
 @check_watcher.register
@@ -208,28 +220,50 @@ def _(collector: DocumentCollector, lap):
     expect_uids("topics to be collected", collector._columns, lap.names.below)
     columns = np.array(list(collector._columns.values()), dtype=np.intp)
     expect_positions("columns to be collected", columns, columns.shape, lap.n_components)
-    expect_number("the rate of documents", collector._rate, least=0.0, most=1.0)
+    expect_number("the key of documents", collector._threshold, least=0.0, finite=False)
     expect_number("the number of tokens", collector._n_tokens, least=0.0)
+    _check_mean_weight(collector)
     expect(not collector._parts, "documents are of a batch that is over")
     check_values("tokens", collector._tokens)
     for parts in collector._batches.values():
-        for docs, mass in (sample for samples in parts.values() for sample in samples):
+        for (docs, mass), key in (part for some in parts.values() for part in some):
             _check_documents(docs, lap)
             expect_numbers("shares of entries", mass, docs.counts.shape, least=0.0)
+            if key is not None:
+                _check_keys("keys of documents", key, (len(docs),))
 
 
 @check_watcher.register
 def _(collector: RunCollector, lap):
-    for uids, rate in collector._rate.items():
+    expect(collector._budget.keys() == collector._threshold.keys(), "budgets are of other states")
+    for uids, budget in collector._budget.items():
         expect_uids("states to be collected", uids, lap.names.below)
-        expect_number("the rate of runs", rate, least=0.0, most=1.0)
+        expect_number("the budget of runs", budget, least=0.0)
+        expect_number("the key of runs", collector._threshold[uids], least=0.0, finite=False)
+    _check_mean_weight(collector)
     expect(not collector._parts and not collector._owners, "runs are of a batch that is over")
     for parts in collector._batches.values():
-        for uids, (z, lengths) in parts.items():
-            expect_uids("states that were collected", uids, lap.names.below)
+        for uids, (z, lengths, weight, key) in parts.items():
+            expect(uids in collector._budget, "runs are of states that nobody wants")
             _check_rows(z, lap)
             expect_positions("lengths of runs", lengths, (None,), z.shape[0] + 1)
             expect(lengths.sum() == z.shape[0], "runs do not add up to their rows")
+            if weight is not None:
+                expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
+            if key is not None:
+                _check_keys("keys of runs", key, lengths.shape)
+
+
+def _check_keys(what, value, shape):
+    """Raise unless these are keys: uniform numbers over odds of a half at the least, or infinite."""
+    expect_numbers(what, value, shape, least=0.0, finite=False)
+    expect(np.all((value <= 2.0) | np.isinf(value)), f"{what} are no keys")
+
+
+def _check_mean_weight(collector):
+    """Raise unless the mean weight that a collector knows of is one."""
+    if collector._mean_weight is not None:
+        expect_number("the mean weight", collector._mean_weight, least=0.0)
 
 
 def _check_rows(z, lap):
@@ -244,14 +278,6 @@ def _check_rows(z, lap):
     expect_type("prepared rows", z, np.ndarray)
     known = np.nan_to_num(z, nan=0.0, posinf=np.inf) if lap.model.likelihood.holes else z
     expect_numbers("prepared rows", known, (None, width), size=None)
-
-
-def _check_sample(z, mass, weight, lap):
-    """Raise unless rows, their shares and their weights fit each other."""
-    _check_rows(z, lap)
-    expect_numbers("shares of rows", mass, (z.shape[0],), size=None, least=0.0)
-    if weight is not None:
-        expect_numbers("weights of rows", weight, mass.shape, least=0.0)
 
 
 def _check_documents(docs, lap):

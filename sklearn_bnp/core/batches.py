@@ -15,7 +15,7 @@ from sklearn.utils.random import sample_without_replacement
 from ..observation.base import Moments
 from .observed_moments import observed_moments
 from .places import Places
-from .rows import arrays_of, block_rows, numbers_a_row, part
+from .rows import arrays_of, block_rows, mean_weight, numbers_a_row, part
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
@@ -85,6 +85,11 @@ class Batch(NamedTuple):
     def total_weight(self):
         """Sum of the rows' weights."""
         return float(self.x.shape[0] if self.weight is None else self.weight.sum())
+
+    @property
+    def mean_weight(self):
+        """Mean weight of the rows; None if they have none."""
+        return None if self.weight is None else mean_weight(self.weight)
 
     def content_hash(self):
         """Identity of the batch by its content."""
@@ -171,6 +176,11 @@ class ArraySource:
     def total_weight(self):
         return float(self.x.shape[0] if self.weight is None else self.weight.sum())
 
+    @property
+    def mean_weight(self):
+        """Mean weight of the rows; None if they have none."""
+        return None if self.weight is None else mean_weight(self.weight)
+
     def in_double(self):
         """The same with rows in double precision."""
         return ArraySource(self.x.astype(np.float64), self.weight, len(self), self.resp)
@@ -216,7 +226,7 @@ class ArraySource:
         )
 
     def sample(self, n_rows, rng, *, least=1000):
-        """Up to ``n_rows`` rows without replacement, with their weights.
+        """Up to ``n_rows`` rows without replacement, with their weights; more than 0 if some are left out.
 
         Of a memory map no more than two batches have, unless these are fewer than ``least`` rows or
         hold few numbers.
@@ -225,8 +235,12 @@ class ArraySource:
             most = max(least, 2 * self.rows_in_memory, _SAMPLE_NUMBERS // max(1, self.x.shape[1]))
             n_rows = min(n_rows, most)
         rows = slice(None)
-        if n_rows < self.n_rows:  # rng.choice would permute the numbers of all rows
-            rows = np.sort(sample_without_replacement(self.n_rows, n_rows, random_state=rng))
+        if n_rows < self.n_rows:
+            some = None if self.weight is None else np.flatnonzero(self.weight)
+            n = self.n_rows if some is None else len(some)
+            # rng.choice would permute the numbers of all rows
+            rows = np.sort(sample_without_replacement(n, min(n, n_rows), random_state=rng))
+            rows = rows if some is None else some[rows]
         return self.x[rows], None if self.weight is None else self.weight[rows]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..proposals.base import Sample
+from ..proposals.samples import Sample, UniformSample
+from . import keys
 from .rows import RowBuffer, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
@@ -13,105 +16,208 @@ _LEAST_SHARE = 0.1
 _UNIFORM_ROWS = 2000
 
 
+class _Rows(NamedTuple):
+    """Rows kept of one block.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+    share : ndarray, shape (n,) or (n, K)
+        Responsibilities, of the component whose sample a row is in, or of all.
+    weight : ndarray, shape (n,), or None
+        Sample weights; None if no rows have any.
+    column : ndarray of int, shape (n,)
+        The sample that each row is in; sorted.
+    key : ndarray, shape (n,)
+    """
+
+    z: np.ndarray
+    share: np.ndarray
+    weight: np.ndarray | None
+    column: np.ndarray
+    key: np.ndarray
+
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
+    def taken(self, keep):
+        return _Rows(*(None if field is None else field[keep] for field in self))
+
+
+class _Reservoir:
+    """Rows of all batches in several samples, each of about its budget at the most.
+
+    Parameters
+    ----------
+    budget : ndarray, shape (m,)
+        Rows.
+    threshold : ndarray, shape (m,)
+        A row is wanted if its key is less. It is lowered when a sample outgrows its budget.
+    """
+
+    def __init__(self, budget, threshold):
+        self._budget, self.threshold = budget, threshold
+        self._held = np.zeros(len(budget), dtype=np.intp)
+        self._open, self._batches = [], {}
+
+    def put(self, rows):
+        """Take in rows of the batch in hand."""
+        self._open.append(rows)
+        self._held += self._counts(rows)
+        outgrown = np.flatnonzero(self._held > keys.OUTGROWN * self._budget)
+        if len(outgrown):
+            self._cut(outgrown)
+
+    def close(self, batch_id):
+        """Keep the rows of a batch; those it had when it was seen earlier in the lap go."""
+        for rows in self._batches.pop(batch_id, ()):
+            self._held -= self._counts(rows)
+        self._batches[batch_id], self._open = self._open, []
+
+    def release(self):
+        """All rows, in a list that nobody else holds."""
+        everything = [rows for batch in self._batches.values() for rows in batch]
+        self._batches.clear()
+        return everything
+
+    def _counts(self, rows):
+        return np.bincount(rows.column, minlength=len(self._held))
+
+    def _cut(self, outgrown):
+        """Cut samples that have outgrown their budgets to these."""
+        lists = [*self._batches.values(), self._open]
+        for k in outgrown:
+            key = np.concatenate([r.key[r.column == k] for rows in lists for r in rows])
+            self.threshold[k] = np.partition(key, self._budget[k])[self._budget[k]]
+        self._held[:] = 0
+        for rows in lists:
+            rows[:] = [r.taken(r.key < self.threshold[r.column]) for r in rows]
+            self._held += sum(self._counts(r) for r in rows)
+
+
 class Collector:
     """Sample of the rows of chosen components, over all batches, in one pass.
 
     Each row of component k is kept with a probability that makes about as many rows as k's budget, so
-    that no batch is favoured and nothing has to be thrown away later.
+    that no batch is favoured.
 
     Parameters
     ----------
     wanted : dict
-        Uid -> expected number of rows to keep.
+        Uid -> number of rows to keep.
     totals : StatBag
-        Counts from which the probabilities are found.
+        Without weights, counts from which the probabilities are found.
     rng : numpy.random.RandomState
+    mean_weight : float or None
+        Of rows, about; None if they have no weights.
     """
 
-    def __init__(self, wanted, totals, rng):
+    def __init__(self, wanted, totals, rng, mean_weight=None):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         self.uids = [uid for uid in wanted if uid in where]
         self._columns = np.array([where[uid] for uid in self.uids], dtype=np.intp)
-        budget = np.array([wanted[uid] for uid in self.uids], dtype=float)
+        self._rng, self._mean_weight = rng, mean_weight
+        budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
         n = totals.n[self._columns] if len(self.uids) else np.empty(0)
-        self._rate = np.minimum(1.0, budget / np.maximum(n, 1e-12))
-        self._uniform_rate = min(1.0, _UNIFORM_ROWS / max(totals.n.sum(), 1e-12))
-        self._rng = rng
-        self._parts, self._uniform = [], []
-        self._batches = {}  # a batch that is seen again before the lap ends replaces its rows
+        self._samples = _Reservoir(budget, keys.first_threshold(budget, n, mean_weight))
+        budget = np.array([_UNIFORM_ROWS])
+        threshold = keys.first_threshold(budget, totals.n.sum(), mean_weight)
+        self._uniform = _Reservoir(budget, threshold)
 
     @staticmethod
-    def wanted(proposals, totals, room):
-        """Uid -> rows to collect; the most wanted first, until there are ``room`` of them."""
+    def wanted(proposals, totals, room, mean_weight=None):
+        """Uid -> rows to collect; the most wanted first, until there are ``room`` of them.
+
+        If rows have weights, nobody knows how many a component has, and all share the room.
+        """
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        wanted = {}
+        wanted, left = {}, room if mean_weight is None else np.inf
         for proposal in proposals:
             most = proposal.sample_rows(totals.s.shape[1])
             for uid in proposal.wants(totals):
-                rows = min(most, int(np.ceil(counts[uid]))) - wanted.get(uid, 0)
+                known = most if mean_weight is not None else int(np.ceil(counts[uid]))
+                rows = min(most, known) - wanted.get(uid, 0)
                 if rows > 0:
-                    rows = min(rows, room)
+                    rows = min(rows, left)
                     wanted[uid] = wanted.get(uid, 0) + rows
-                    room -= rows
-                if room <= 0:
+                    left -= rows
+                if left <= 0:
                     return wanted
-        return wanted
+        if mean_weight is None:
+            return wanted
+        share = min(1.0, room / max(1, sum(wanted.values())))
+        return {uid: max(1, int(share * rows)) for uid, rows in wanted.items()}
 
     def observe(self, block):
-        rows = np.flatnonzero(self._rng.random_sample(block.z.shape[0]) < self._uniform_rate)
-        self._uniform.append((block.z[rows], block.resp[rows]))
+        n, weight = block.z.shape[0], block.weight
+        if weight is None and self._mean_weight is not None:
+            weight = np.ones(n)
+        rows, column, key = self._drawn_from(
+            self._uniform, np.arange(n), np.zeros(n, np.intp), weight
+        )
+        of_rows = None if weight is None else weight[rows]
+        self._uniform.put(_Rows(block.z[rows], block.resp[rows], of_rows, column, key))
         if not self.uids:
             return
         share = block.resp[:, self._columns]
         rows, column = np.nonzero(share > _LEAST_SHARE)
-        kept = self._rng.random_sample(len(rows)) < self._rate[column]
-        rows, column = rows[kept], column[kept]
-        order = np.argsort(column, kind="stable")
-        rows, column = rows[order], column[order]
-        weight = None if block.weight is None else block.weight[rows]
-        self._parts.append((block.z[rows], share[rows, column], weight, column))
+        rows, column, key = self._drawn_from(self._samples, rows, column, weight)
+        of_rows = None if weight is None else weight[rows]
+        self._samples.put(_Rows(block.z[rows], share[rows, column], of_rows, column, key))
+
+    def _drawn_from(self, reservoir, rows, column, weight):
+        """Those of candidates for samples ``column`` that are wanted, and their keys, by samples."""
+        of_rows = None if weight is None else weight[rows]
+        key = keys.keys(len(rows), of_rows, self._mean_weight, self._rng)
+        kept = np.flatnonzero(key < reservoir.threshold[column])
+        kept = kept[np.argsort(column[kept], kind="stable")]
+        return rows[kept], column[kept], key[kept]
 
     def close(self, batch_id, bag):
         """Keep the rows of a batch."""
-        self._batches[batch_id] = self._parts, self._uniform
-        self._parts, self._uniform = [], []
+        self._samples.close(batch_id)
+        self._uniform.close(batch_id)
 
     def samples(self):
         """Uid -> `Sample`; what was collected is given up on the way, so that little is held twice."""
-        parts = [part for parts, _ in self._batches.values() for part in parts]
-        for collected, _ in self._batches.values():
-            collected.clear()
+        parts = self._samples.release()
         if not parts:
             return {}
-        n = sum(np.bincount(column, minlength=len(self.uids)) for *_, column in parts)
-        like, dtype = parts[0][0][:0], np.result_type(*(part[0].dtype for part in parts))
-        weighted = any(weight is not None for _, _, weight, _ in parts)
+        n = sum(np.bincount(part.column, minlength=len(self.uids)) for part in parts)
+        like, dtype = parts[0].z[:0], np.result_type(*(part.z.dtype for part in parts))
+        weighted = self._mean_weight is not None
         out = [
-            Sample(RowBuffer(m, like, dtype), np.empty(m), np.ones(m) if weighted else None)
+            Sample(RowBuffer(m, like, dtype), np.empty(m), np.empty(m) if weighted else None)
             for m in n.tolist()
         ]
         start = np.zeros(len(n), dtype=np.intp)
         parts.reverse()
         while parts:
-            z, mass, weight, column = parts.pop()  # sorted by column
+            z, mass, weight, column, _ = parts.pop()  # sorted by column
             edges = np.searchsorted(column, np.arange(len(n) + 1))
             for k in np.unique(column).tolist():
                 mine = slice(edges[k], edges[k + 1])
                 there = slice(start[k], start[k] + edges[k + 1] - edges[k])
                 out[k].z.put(z[mine])
                 out[k].mass[there] = mass[mine]
-                if weight is not None:
+                if weighted:
                     out[k].weight[there] = weight[mine]
                 start[k] = there.stop
-        out = [sample._replace(z=sample.z.rows(like)) for sample in out]
+        out = [
+            Sample(z.rows(like), mass, keys.evened(weight, self._mean_weight, threshold))
+            for (z, mass, weight), threshold in zip(out, self._samples.threshold, strict=True)
+        ]
         return {uid: sample for uid, sample in zip(self.uids, out, strict=True) if len(sample.mass)}
 
     def uniform(self):
-        """Rows drawn uniformly and their responsibilities, which are given up as well."""
-        uniform = [part for _, parts in self._batches.values() for part in parts]
-        self._batches.clear()
-        z, resp = zip(*uniform, strict=True)
-        return stacked(z), np.concatenate(resp)
+        """`UniformSample` of all rows, which are given up as well."""
+        parts = self._uniform.release()
+        weight = None
+        if self._mean_weight is not None:
+            weight = np.concatenate([part.weight for part in parts])
+            weight = keys.evened(weight, self._mean_weight, self._uniform.threshold[0])
+        resp = np.concatenate([part.share for part in parts])
+        return UniformSample(stacked([part.z for part in parts]), resp, weight)
 
     @staticmethod
     def samples_after(trial, samples):
@@ -140,7 +246,7 @@ class Collector:
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):
         """Responsibilities of the uniform rows, as ``uids_after``, once a trial was accepted."""
-        z, resp = uniform
+        z, resp, _ = uniform
         removed = np.isin(uids, trial.removed)
         mass = resp[:, removed].sum(axis=1, keepdims=True)
         coef = getattr(trial, "coef", None)
@@ -149,4 +255,4 @@ class Collector:
         everything = np.concatenate([resp[:, ~removed], mass], axis=1)
         names = np.concatenate([uids[~removed], trial.created]).tolist()
         order = [names.index(uid) for uid in uids_after.tolist()]
-        return z, np.ascontiguousarray(everything[:, order])
+        return uniform._replace(resp=np.ascontiguousarray(everything[:, order]))

@@ -55,6 +55,10 @@ class Documents(NamedTuple):
         """How often each entry (n,) counts in sums over documents."""
         return weighted_counts(self.counts, self.indptr, self.weight)
 
+    def weighing(self, weight):
+        """The same documents of weights (n_docs,), or None."""
+        return Documents(self.indptr, self.counts, self.indices, self.z, weight)
+
     def chosen(self, keep):
         """The documents ``keep`` (boolean, one a document), and the positions of their entries."""
         sizes = np.diff(self.indptr)

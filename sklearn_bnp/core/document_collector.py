@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..proposals.base import DocumentSample
+from ..proposals.samples import DocumentSample, UniformSample
+from . import keys
 from .corpus import EVERYTHING, Documents
 from .rows import stacked
 
@@ -22,18 +23,20 @@ class DocumentCollector:
     """Pseudo-documents of chosen components: of each document, what it has of the component.
 
     They come from all documents, for a component fitted to some of them only fits these. If that
-    would be too many entries, each document is kept with the same probability.
+    would be too many entries, each document is kept with the same probability, but for its weight.
 
     Parameters
     ----------
     wanted : dict
         Its keys are the components to collect; `EVERYTHING` are documents as they are.
     totals : StatBag
-        Counts from which the probability is found.
+        Without weights, counts from which the probability is found.
     rng : numpy.random.RandomState
+    mean_weight : float or None
+        Of documents, about; None if they have no weights.
     """
 
-    def __init__(self, wanted, totals, rng):
+    def __init__(self, wanted, totals, rng, mean_weight=None):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         self._columns = {uid: where[uid] for uid in wanted if uid in where}
         mass = totals.n[list(self._columns.values())].sum() if self._columns else 0.0
@@ -41,13 +44,12 @@ class DocumentCollector:
         self._n_tokens, self._tokens, self._seen = totals.n.sum(), {}, 0.0
         if self._everything:
             mass += self._n_tokens
-        # a token of weight w takes the room of one
-        self._rate = min(1.0, _MOST_ENTRIES * totals.docs.mean_weight / max(mass, 1e-12))
-        self._rng = rng
+        self._threshold = keys.first_threshold(_MOST_ENTRIES, mass, mean_weight)
+        self._rng, self._mean_weight = rng, mean_weight
         self._parts, self._batches = {}, {}
 
     @staticmethod
-    def wanted(proposals, totals, room):
+    def wanted(proposals, totals, room, mean_weight=None):
         """All components that any proposal wants; ``room`` is for rows, of which there are none."""
         return {uid: None for proposal in proposals for uid in proposal.wants(totals)}
 
@@ -64,22 +66,50 @@ class DocumentCollector:
 
     def _collect(self, uid, docs, entry_docs, counts, share):
         """Documents with enough of something, given counts (n_docs,) and responsibilities (n,)."""
-        kept = counts > _LEAST_COUNT
-        if self._rate < 1.0:
-            kept &= self._rng.random_sample(len(docs)) < self._rate
+        kept, key = counts > _LEAST_COUNT, None
+        if self._threshold < np.inf:
+            key = self._keys(docs)
+            kept &= key < self._threshold
         if not kept.any():
             return
         entries = np.flatnonzero((share > _LEAST_SHARE) & kept[entry_docs])
         sizes = np.bincount(entry_docs[entries], minlength=len(docs))
-        self._parts.setdefault(uid, []).append((docs, entries, share[entries], sizes))
+        used = sizes > 0
+        found = docs.taken(entries, sizes[used], used)
+        if self._mean_weight is not None:
+            found = found.weighing(self._weight(found))
+        sample = DocumentSample(found, share[entries].astype(np.float64))
+        self._parts.setdefault(uid, []).append((sample, None if key is None else key[used]))
+
+    def _keys(self, docs):
+        return keys.keys(len(docs), self._weight(docs), self._mean_weight, self._rng)
+
+    def _weight(self, docs):
+        """Weights of documents; None if there are none anywhere."""
+        if docs.weight is None and self._mean_weight is not None:
+            return np.ones(len(docs))
+        return docs.weight
 
     def close(self, batch_id, bag):
         """Keep the documents of a batch; if it is seen again, these are replaced."""
         self._tokens[batch_id], self._seen = self._seen, 0.0
-        self._batches[batch_id] = {
-            uid: [_taken(*part) for part in parts] for uid, parts in self._parts.items()
-        }
-        self._parts = {}
+        self._batches[batch_id], self._parts = self._parts, {}
+        if self._mean_weight is not None:
+            self._cut()
+
+    def _cut(self):
+        """Leave out documents if all samples together have outgrown their room."""
+        lists = [parts for batch in self._batches.values() for parts in batch.values()]
+        everything = [part for parts in lists for part in parts]
+        if sum(len(sample.mass) for sample, _ in everything) <= keys.OUTGROWN * _MOST_ENTRIES:
+            return
+        for parts in lists:  # what need not be left out needs no keys
+            parts[:] = [(x, self._keys(x.docs) if key is None else key) for x, key in parts]
+        key = np.concatenate([key for parts in lists for _, key in parts])
+        sizes = np.concatenate([np.diff(sample.docs.indptr) for sample, _ in everything])
+        self._threshold = keys.lowered(self._threshold, key, sizes, _MOST_ENTRIES)
+        for parts in lists:
+            parts[:] = [_below(*part, self._threshold) for part in parts]
 
     def samples(self):
         """Uid -> `DocumentSample`; there is none of everything if batches were left out."""
@@ -89,11 +119,15 @@ class DocumentCollector:
                 found.setdefault(uid, []).extend(more)
         if sum(self._tokens.values()) < _ALL * self._n_tokens:
             found.pop(EVERYTHING, None)
-        return {uid: _joined(parts) for uid, parts in found.items()}
+        out = {uid: _joined([sample for sample, _ in parts]) for uid, parts in found.items()}
+        for uid, (docs, mass) in out.items():
+            weight = keys.evened(docs.weight, self._mean_weight, self._threshold)
+            out[uid] = DocumentSample(docs.weighing(weight), mass)
+        return {uid: sample for uid, sample in out.items() if len(sample.mass)}
 
     def uniform(self):
         """No rows are drawn uniformly."""
-        return np.empty((0, 0)), np.empty((0, 0))
+        return UniformSample.empty()
 
     @staticmethod
     def samples_after(trial, samples):
@@ -103,13 +137,14 @@ class DocumentCollector:
 
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):
-        return np.empty((0, 0)), np.empty((0, len(uids_after)))
+        return UniformSample.empty(len(uids_after))
 
 
-def _taken(docs, entries, share, sizes):
-    """The chosen entries of a block, as documents of their own, and their responsibilities."""
-    used = sizes > 0
-    return DocumentSample(docs.taken(entries, sizes[used], used), share.astype(np.float64))
+def _below(sample, key, threshold):
+    """The documents of a sample whose keys are below a threshold, and the keys."""
+    keep = key < threshold
+    docs, entries = sample.docs.chosen(keep)
+    return DocumentSample(docs, sample.mass[entries]), key[keep]
 
 
 def _joined(parts):
@@ -120,9 +155,8 @@ def _joined(parts):
         None if getattr(docs[0], name) is None else stacked([getattr(d, name) for d in docs])
         for name in ("counts", "indices", "z")
     ]
-    if any(d.weight is not None for d in docs):  # batches without weights count once
-        weights = [np.ones(len(d)) if d.weight is None else d.weight for d in docs]
-        fields.append(np.concatenate(weights))
+    if docs[0].weight is not None:
+        fields.append(np.concatenate([d.weight for d in docs]))
     return DocumentSample(
         Documents(indptr.astype(np.int64), *fields), np.concatenate([p.mass for p in parts])
     )

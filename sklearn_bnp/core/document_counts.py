@@ -100,15 +100,6 @@ class DocumentCounts:
         """The documents of those batches that ``other`` has not."""
         return DocumentCounts({k: p for k, p in self.parts.items() if k not in other.parts})
 
-    @property
-    def mean_weight(self):
-        """How many tokens each token stands for, on average."""
-        if all(part.is_plain for part in self.parts.values()):
-            return 1.0
-        tokens = sum(part.lengths.sum() for part in self.parts.values())
-        stand_for = sum(part.times(slice(None)) @ part.lengths for part in self.parts.values())
-        return stand_for / tokens if tokens > 0 else 1.0
-
     def only(self, uids):
         """Columns of the components ``uids``."""
         wanted = set(uids)
@@ -180,7 +171,6 @@ class NoDocuments:
     parts = {}
     uids = ()
     entropy = 0.0
-    mean_weight = 1.0
 
 
 NO_DOCUMENTS = NoDocuments()

@@ -13,7 +13,7 @@ from .corpus import Documents, weighted_counts
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
 from .places import Places, largest_shares
-from .rows import arrays_of, at_hand, numbers_a_row, part
+from .rows import arrays_of, at_hand, mean_weight, numbers_a_row, part
 from .stats import StatBag
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
@@ -95,6 +95,11 @@ class DocumentBatch(NamedTuple):
         if self.counts is None and self.weight is None:
             return float(self.n_entries)
         return float(np.sum(self.entry_weight, dtype=float))
+
+    @property
+    def mean_weight(self):
+        """Mean weight of the documents; None if they have none."""
+        return None if self.weight is None else mean_weight(self.weight)
 
     @property
     def entry_weight(self):

@@ -26,8 +26,8 @@ class GroupSource:
     Parameters
     ----------
     everything : object
-        All groups as one batch: has ``indptr``, ``resp``, ``total_weight`` and ``part(batch_id, first,
-        last)``, the batch of some of the groups.
+        All groups as one batch: has ``indptr``, ``resp``, ``total_weight``, ``mean_weight`` and
+        ``part(batch_id, first, last)``, the batch of some of the groups.
     n_batches : int
     """
 
@@ -55,6 +55,11 @@ class GroupSource:
     def total_weight(self):
         """Entries."""
         return self.everything.total_weight
+
+    @property
+    def mean_weight(self):
+        """Mean weight of the groups; None if they have none."""
+        return self.everything.mean_weight
 
     @property
     def resp(self):

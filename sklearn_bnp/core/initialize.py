@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from ..proposals.creation import lloyd, summaries
+from ..proposals.creation import lloyd, seeding_mass, summaries
 from .rows import at_hand
 
 # Rows that seeds are chosen among, and a component.
@@ -30,7 +30,10 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
     z = likelihood.prepare(at_hand(x))
     del x  # no more is held at a time than has to be
-    mass = np.ones(z.shape[0]) if weight is None else np.asarray(weight, dtype=float)
+    mass = np.ones(z.shape[0])
+    seeding = seeding_mass(mass, weight)
+    if weight is not None:  # as much as all rows have, if some of them may stand for so many
+        mass = weight * max(1.0, min(source.total_weight, len(mass)) / weight.sum())
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
@@ -42,7 +45,9 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         p = mass / mass.sum()
         rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
-    resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
+    resp = lloyd(
+        points, seeding, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds
+    )
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
 

@@ -103,10 +103,8 @@ class Learner:
         trials and observers remember is copied at once, so that they still know each other.
         """
         other = copy(self)
-        shared = self.scheduler.arrays_of_samples()
         other.new_uids, other.rng, other.scheduler, other._observers = deepcopy(
-            (self.new_uids, self.rng, self.scheduler, self._observers),
-            {id(array): array for array in shared},
+            (self.new_uids, self.rng, self.scheduler, self._observers)
         )
         other.memo, other._seen = self.memo.copy(), set(self._seen)
         other.history, other.seeds = list(self.history), list(self.seeds)
@@ -283,6 +281,7 @@ class Learner:
         self.scheduler.fit_samples_to(
             source.rows_in_memory, source.numbers_a_row or self.model.likelihood.n_features
         )
+        self.scheduler.heed_weights(source)
         self.begin_lap(source.total_weight if first else None)
         for batch in source.batches(self.rng):
             # parameters stay until every batch has been seen once (Sec. 3.5.4)

@@ -63,6 +63,11 @@ def numbers_a_row(x):
     return 1 + 2 * x.nnz // max(1, x.shape[0]) if sparse.issparse(x) else None
 
 
+def mean_weight(weight):
+    """The mean of weights, 1 where all are 0."""
+    return float(np.mean(weight)) or 1.0
+
+
 def block_rows(x, n_rows):
     """Rows to be worked on at a time, ``n_rows`` if dense.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..proposals.base import StateSample
 from ..proposals.chain_observer import ChainObserver
+from ..proposals.samples import StateSample, UniformSample
+from . import keys
 from .rows import stacked
 
 # A row belongs to a state's runs if the state has more than this share of it.
@@ -16,49 +19,85 @@ _LONGEST = 500
 _TILE = 2**14
 
 
+class _Runs(NamedTuple):
+    """Runs of a batch.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+        Rows, one run after another.
+    lengths : ndarray of int, shape (m,)
+    weight : ndarray, shape (m,), or None
+        Weights of their sequences.
+    key : ndarray, shape (m,), or None
+        None if none of them had to be left out.
+    """
+
+    z: np.ndarray
+    lengths: np.ndarray
+    weight: np.ndarray | None
+    key: np.ndarray | None
+
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
+    def below(self, threshold):
+        """Those runs whose keys are below a threshold."""
+        keep = self.key < threshold
+        rows = np.flatnonzero(np.repeat(keep, self.lengths))
+        weight = None if self.weight is None else self.weight[keep]
+        return _Runs(self.z[rows], self.lengths[keep], weight, self.key[keep])
+
+
 class RunCollector(ChainObserver):
     """Runs of chosen states: consecutive rows of a sequence that are the state's for the most part.
 
-    Each run of state k is kept with a probability that makes about as many rows as k's budget. A run
-    of a sequence of weight w is kept like those of w equal sequences: it may come several times.
-    Several states may be wanted as if they were one.
+    Each run of state k is kept with a probability that makes about as many rows as k's budget. Several
+    states may be wanted as if they were one.
 
     Parameters
     ----------
     wanted : dict
-        Tuple of uids, mostly of one -> expected number of rows to keep.
+        Tuple of uids, mostly of one -> number of rows to keep.
     totals : StatBag
-        Counts from which the probabilities are found.
+        Without weights, counts from which the probabilities are found.
     rng : numpy.random.RandomState
+    mean_weight : float or None
+        Of sequences, about; None if they have no weights.
     """
 
-    def __init__(self, wanted, totals, rng):
+    def __init__(self, wanted, totals, rng, mean_weight=None):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
-        self._rate = {
-            uids: min(1.0, wanted[uids] / max(totals.n[[where[uid] for uid in uids]].sum(), 1e-12))
-            for uids in wanted
-            if where.keys() >= set(uids)
+        self._budget = {uids: n for uids, n in wanted.items() if where.keys() >= set(uids)}
+        self._threshold = {
+            uids: keys.first_threshold(n, totals.n[[where[uid] for uid in uids]].sum(), mean_weight)
+            for uids, n in self._budget.items()
         }
-        self._unions = [uids for uids in self._rate if len(uids) > 1]
-        self._rng = rng
+        self._unions = [uids for uids in self._budget if len(uids) > 1]
+        self._rng, self._mean_weight = rng, mean_weight
         self._parts, self._batches = {}, {}
         self._owners, self._uids = [], None
 
     @staticmethod
-    def wanted(proposals, totals, room):
-        """Uids -> rows to collect of all that any proposal wants; about ``room`` at the most."""
+    def wanted(proposals, totals, room, mean_weight=None):
+        """Uids -> rows to collect of all that any proposal wants; about ``room`` at the most.
+
+        If sequences have weights, nobody knows how many rows a state has.
+        """
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         rows = {}
         for proposal in proposals:
             most = proposal.sample_rows(totals.s.shape[1])
             for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals):
-                own = min(most, sum(counts[uid] for uid in uids))
+                own = most
+                if mean_weight is None:
+                    own = min(most, sum(counts[uid] for uid in uids))
                 rows[uids] = max(own, rows.get(uids, 0.0))
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
         return {uids: share * n for uids, n in rows.items()}
 
     def observe(self, block):
-        if self._rate:
+        if self._budget:
             self._uids = block.uids.tolist()
             own = [_owned(block.resp[:, np.isin(block.uids, uids)]) for uids in self._unions]
             self._owners.append((block.part.begin, _owners(block.resp), own))
@@ -70,7 +109,7 @@ class RunCollector(ChainObserver):
             return
         first, last, owner = _runs(np.concatenate([p for _, p, _ in parts]), rows.indptr)
         for k, uid in enumerate(self._uids):
-            if (uid,) in self._rate:
+            if (uid,) in self._budget:
                 self._draw((uid,), rows, first[owner == k], last[owner == k])
         for i, uids in enumerate(self._unions):
             own = np.concatenate([np.unpackbits(p[i], count=len(o)) for _, o, p in parts])
@@ -80,12 +119,51 @@ class RunCollector(ChainObserver):
     def _draw(self, uids, rows, first, last):
         """Draw some of the runs from rows ``first`` to before ``last``."""
         first, last = _cut(first, last)
-        if self._rate[uids] < 1.0 or rows.batch.weight is not None:
-            sequence = np.searchsorted(rows.indptr, first, side="right") - 1
-            kept = rows.batch.copies(sequence, self._rate[uids], self._rng)
-            first, last = np.repeat(first, kept), np.repeat(last, kept)
+        weight, key = self._weights(rows, first), None
+        if self._threshold[uids] < np.inf:
+            key = self._keys(weight, len(first))
+        if weight is not None:
+            key = self._make_room(uids, key, weight, last - first)
+        if key is not None:
+            kept = key < self._threshold[uids]
+            first, last, key = first[kept], last[kept], key[kept]
+            weight = None if weight is None else weight[kept]
         if len(first):
-            self._parts[uids] = (rows.runs(first, last), last - first)
+            self._parts[uids] = _Runs(rows.runs(first, last), last - first, weight, key)
+
+    def _keys(self, weight, n):
+        return keys.keys(n, weight, self._mean_weight, self._rng)
+
+    def _weights(self, rows, first):
+        """Weights of the sequences of some runs; None if there are none anywhere."""
+        if self._mean_weight is None:
+            return None
+        if rows.batch.weight is None:
+            return np.ones(len(first))
+        return rows.batch.weight[np.searchsorted(rows.indptr, first, side="right") - 1]
+
+    def _make_room(self, uids, key, weight, lengths):
+        """Cut a sample to its budget if runs that are to come outgrow it; returns their keys.
+
+        What need not be left out needs no keys (None).
+        """
+        held = [parts for parts in self._batches.values() if uids in parts]
+        new = lengths if key is None else lengths[key < self._threshold[uids]]
+        n_rows = new.sum() + sum(parts[uids].lengths.sum() for parts in held)
+        if n_rows <= keys.OUTGROWN * self._budget[uids]:
+            return key
+        key = self._keys(weight, len(weight)) if key is None else key
+        for parts in held:
+            runs = parts[uids]
+            if runs.key is None:
+                parts[uids] = runs._replace(key=self._keys(runs.weight, len(runs.weight)))
+        everything = np.concatenate([key, *(parts[uids].key for parts in held)])
+        lengths = np.concatenate([lengths, *(parts[uids].lengths for parts in held)])
+        threshold = keys.lowered(self._threshold[uids], everything, lengths, self._budget[uids])
+        self._threshold[uids] = threshold
+        for parts in held:
+            parts[uids] = parts[uids].below(threshold)
+        return key
 
     def close(self, batch_id, bag):
         """Keep the runs of a batch; if it is seen again, these are replaced."""
@@ -97,11 +175,18 @@ class RunCollector(ChainObserver):
         for parts in self._batches.values():
             for uids, part in parts.items():
                 found.setdefault(uids if len(uids) > 1 else uids[0], []).append(part)
-        return {uids: _joined(parts) for uids, parts in found.items()}
+        out = {uids: _joined(parts) for uids, parts in found.items()}
+        if self._mean_weight is None:
+            return out
+        for uids, sample in out.items():
+            threshold = self._threshold[uids if isinstance(uids, tuple) else (uids,)]
+            weight = keys.evened(sample.weight, self._mean_weight, threshold)
+            out[uids] = sample._replace(weight=weight)
+        return {uids: sample for uids, sample in out.items() if sample.n_rows}
 
     def uniform(self):
         """No rows are drawn uniformly."""
-        return np.empty((0, 0)), np.empty((0, 0))
+        return UniformSample.empty()
 
     @staticmethod
     def samples_after(trial, samples):
@@ -112,7 +197,7 @@ class RunCollector(ChainObserver):
 
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):
-        return np.empty((0, 0)), np.empty((0, len(uids_after)))
+        return UniformSample.empty(len(uids_after))
 
 
 def _owners(resp):
@@ -151,6 +236,9 @@ def _cut(first, last):
 
 
 def _joined(parts):
-    lengths = np.concatenate([lengths for _, lengths in parts])
+    lengths = np.concatenate([runs.lengths for runs in parts])
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return StateSample(stacked([z for z, _ in parts]), indptr)
+    weight = None
+    if parts[0].weight is not None:
+        weight = np.concatenate([runs.weight for runs in parts])
+    return StateSample(stacked([runs.z for runs in parts]), indptr, weight)

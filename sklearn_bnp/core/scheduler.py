@@ -9,7 +9,6 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..proposals.base import AdoptTrial, UndoTrial
 from .collector import Collector
@@ -87,6 +86,7 @@ class Scheduler:
         self.trials = []
         self.collector = None
         self.sample_numbers, self.numbers_a_row = _LEAST_NUMBERS, 1
+        self.mean_weight = None
         for proposal in proposals:
             proposal.reset()
 
@@ -96,29 +96,21 @@ class Scheduler:
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
         self.numbers_a_row = numbers_a_row
 
-    def arrays_of_samples(self):
-        """Arrays in the lists and tables of the collector: rows, which may be many."""
-        found, open_ = [], [] if self.collector is None else list(vars(self.collector).values())
-        open_ = [value for value in open_ if not isinstance(value, np.ndarray)]
-        while open_:
-            value = open_.pop()
-            if isinstance(value, dict):
-                open_.extend(value.values())
-            elif isinstance(value, (list, tuple)):
-                open_.extend(value)
-            elif isinstance(value, np.ndarray) or issparse(value):
-                found.append(value)
-        return found
+    def heed_weights(self, batch):
+        """Let collectors and proposals know if rows, of a batch or source to come, have weights."""
+        if batch.mean_weight is not None:
+            self.mean_weight = batch.mean_weight
+            for proposal in self.proposals:
+                proposal.weighted = True
 
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
         self.collector = None
         if self.proposals:
-            wanted = self._collector_type.wanted(
-                self.proposals, totals, self.sample_numbers // self.numbers_a_row
-            )
-            self.collector = self._collector_type(wanted, totals, self.rng)
+            room = self.sample_numbers // self.numbers_a_row
+            wanted = self._collector_type.wanted(self.proposals, totals, room, self.mean_weight)
+            self.collector = self._collector_type(wanted, totals, self.rng, self.mean_weight)
         observers = [t for t in trials if t.observer_type is None]
         for observer_type in dict.fromkeys(t.observer_type for t in trials if t.observer_type):
             watched = [t for t in trials if t.observer_type is observer_type]
@@ -252,9 +244,9 @@ class Scheduler:
             after = after.astype(np.int64)
             uniform, uids = collector.uniform_after(trial, uniform, uids, after), after
         context = context_of(samples, uniform)
-        z, resp = uniform
+        resp = _columns(uniform.resp, uids, context.totals.uids)
         context = context._replace(
-            uniform=(z, _columns(resp, uids, context.totals.uids)),
+            uniform=uniform._replace(resp=resp),
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..proposals.base import StateSample
 from ..proposals.creation import summaries
+from ..proposals.samples import StateSample
 from ..proposals.state_creation import windows
 from .groups import drawn
+from .keys import keys
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10
@@ -37,7 +38,8 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
         n_rows = max(_SEED_ROWS, _SEED_ROWS_A_STATE * n_states)
         sample = _sample(likelihood, batch, n_rows, rng)
         if n_states == 1:
-            return summaries(likelihood, sample.z, np.ones((sample.z.shape[0], 1)))
+            weight = np.ones(sample.n_rows) if sample.weight is None else sample.row_weight
+            return summaries(likelihood, sample.z, weight[:, np.newaxis])
         length = _length(_WINDOW, n_states, lambda L: len(pieces(sample.indptr, 0, L)))
         return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
@@ -79,9 +81,15 @@ def pieces(indptr, lags, length):
 def _sample(likelihood, batch, n_rows, rng):
     """`StateSample` of about ``n_rows`` rows at the most, in pieces of sequences from all over."""
     edges = pieces(batch.indptr, batch.lags, _PIECE)
-    if batch.weight is not None:  # as many rows as there are, of these in proportion to weights
-        rate = batch.n_entries / batch.total_weight
-        edges = np.repeat(edges, batch.copies(_sequence(batch, edges), rate, rng), axis=0)
-    order = rng.permutation(len(edges))
+    if batch.weight is None:
+        order = rng.permutation(len(edges))
+    else:
+        weight = batch.weight[_sequence(batch, edges)]
+        order = np.argsort(keys(len(edges), weight, batch.mean_weight, rng), kind="stable")
+        order = order[weight[order] > 0]
     enough = np.searchsorted(np.cumsum(np.diff(edges[order])), n_rows) + 1
-    return StateSample(*batch.gathered(edges[np.sort(order[:enough])]).prepared(likelihood.prepare))
+    order = np.sort(order[:enough])
+    z, indptr = batch.gathered(edges[order]).prepared(likelihood.prepare)
+    if batch.weight is None:
+        return StateSample(z, indptr)
+    return StateSample(z, indptr, weight[order]).standing_for(batch.total_weight)

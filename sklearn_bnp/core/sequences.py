@@ -10,7 +10,7 @@ import numpy as np
 
 from ..observation.lags import lagged
 from .batches import even_slices
-from .rows import arrays_of, at_hand, numbers_a_row
+from .rows import arrays_of, at_hand, mean_weight, numbers_a_row
 from .rows import part as rows_of
 
 
@@ -58,6 +58,11 @@ class SequenceBatch(NamedTuple):
     def total_weight(self):
         """Rows that those which are modelled stand for."""
         return float(self.n_entries if self.weight is None else self.lengths @ self.weight)
+
+    @property
+    def mean_weight(self):
+        """Mean weight of the sequences; None if they have none."""
+        return None if self.weight is None else mean_weight(self.weight)
 
     @property
     def numbers_a_row(self):
@@ -114,17 +119,6 @@ class SequenceBatch(NamedTuple):
         offset = np.repeat(edges[:, 0] - self.lags - indptr[:-1], lengths)
         x = self.x[offset + np.arange(indptr[-1])]
         return SequenceBatch(None, x, indptr, self.lags)
-
-    def copies(self, sequence, rate, rng):
-        """How often to draw pieces of the sequences ``sequence``, so that each comes ``rate`` times.
-
-        A sequence of weight w comes w times as often. Fractions are left to chance.
-        """
-        times = np.full(len(sequence), rate)
-        if self.weight is not None:
-            times *= self.weight[sequence]
-        whole = np.floor(times)
-        return (whole + (rng.random_sample(len(times)) < times - whole)).astype(np.intp)
 
 
 class Part(NamedTuple):

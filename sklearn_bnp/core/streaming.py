@@ -17,8 +17,8 @@ import numpy as np
 from .scheduler import resolution
 from .stats import SplitEdit
 
-# Mass that a component of a batch's own needs, and must leave behind.
-_LEAST_MASS = 4.0
+# Rows that a component of a batch's own needs, and must leave behind; with weights above 1 less will do.
+_LEAST_ROWS = 4.0
 # Laps that a never-ending stream remembers.
 _KEPT_LAPS = 1000
 
@@ -45,6 +45,7 @@ def stream_batch(learner, batch, *, memoize=True):
 
 def _revisit(learner, batch):
     """Part of a lap over the batches in memory."""
+    learner.scheduler.heed_weights(batch)
     if not learner.lap_under_way:
         learner.begin_lap()
     learner.visit(batch)
@@ -63,6 +64,7 @@ def _new(learner, batch):
     model = learner.model
     numbers_a_row = batch.numbers_a_row or model.likelihood.n_features
     learner.scheduler.fit_samples_to(batch.n_entries, numbers_a_row)
+    learner.scheduler.heed_weights(batch)
     for i in range(model.stream_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)
@@ -99,7 +101,8 @@ def _own_components(learner, batch_id):
         model.likelihood.evidence(model.prior, b.s) for b in (bag, rest, learner.totals)
     )
     gain = own + others - both
-    gain[(bag.n < _LEAST_MASS) | (rest.n < _LEAST_MASS)] = -np.inf
+    least_mass = _LEAST_ROWS * min(1.0, scheduler.mean_weight or 1.0)
+    gain[(bag.n < least_mass) | (rest.n < least_mass)] = -np.inf
     before, least = len(learner.totals.uids), resolution(model, learner.totals)
     for k in np.argsort(-gain, kind="stable"):
         created = learner.new_uids(1)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from ..proposals.creation import seeding_mass
 from .groups import drawn
 
 # Dimension of the random projection in which anchor words are chosen (Arora et al. 2013, Sec. 4).
@@ -87,20 +88,21 @@ def spread_documents(counts, n_components, rng, weight=None):
     """Documents by Bregman k-means++ (Hughes 2016, Alg. 2.2).
 
     A document is drawn in proportion to its divergence from the nearest seed, its length (times its
-    weight) times the Kullback-Leibler divergence of word distributions. These are smoothed by the
+    `seeding_mass`) times the Kullback-Leibler divergence of word distributions. These are smoothed by the
     corpus, with the weight of a mean document, in both arguments: as it is, a document has zeros, for
     which the divergence has no gradient.
     """
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     times = np.ones(len(lengths)) if weight is None else weight
     mass = times * lengths  # how many tokens each document stands for
+    seeding = seeding_mass(lengths, weight)
     mean = word_counts(counts, weight) / mass.sum()
     strength = mass.sum() / times.sum()
     used = np.flatnonzero(mean)  # all others have probability 0 everywhere
     counts, mean = counts[:, used], mean[used]
     background, total = strength * mean, strength + lengths
     negentropy = _sum_x_log_x(counts, background) / total - np.log(total)
-    chosen = [int(rng.choice(len(lengths), p=mass / mass.sum()))]
+    chosen = [int(rng.choice(len(lengths), p=seeding / seeding.sum()))]
     nearest = np.full(len(lengths), np.inf)
     for _ in range(n_components - 1):
         seed = background.copy()
@@ -108,7 +110,7 @@ def spread_documents(counts, n_components, rng, weight=None):
         seed[counts.indices[row]] += counts.data[row]
         log_seed = np.log(seed / seed.sum())
         cross = (counts @ log_seed + background @ log_seed) / total
-        nearest = np.minimum(nearest, mass * np.maximum(negentropy - cross, 0.0))
+        nearest = np.minimum(nearest, seeding * np.maximum(negentropy - cross, 0.0))
         nearest[chosen] = 0.0
         if nearest.sum() > 0:
             chosen.append(int(rng.choice(len(lengths), p=nearest / nearest.sum())))

@@ -21,71 +21,10 @@ from sklearn.base import BaseEstimator
 from .._kernels._entropies import union_entropies
 from ..core.document_counts import NO_DOCUMENTS
 from ..core.stats import SplitEdit, StatBag, UnionEdit, union_row
+from .samples import UniformSample
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6
-
-
-class Sample(NamedTuple):
-    """Rows on which a component has some responsibility.
-
-    Attributes
-    ----------
-    z : ndarray, shape (n, D')
-    mass : ndarray, shape (n,)
-        The component's responsibility for each row.
-    weight : ndarray, shape (n,), or None
-        Sample weights.
-    """
-
-    z: np.ndarray
-    mass: np.ndarray
-    weight: np.ndarray | None
-
-    @property
-    def total(self):
-        """Effective number of rows."""
-        return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
-
-
-class DocumentSample(NamedTuple):
-    """What documents have of a component.
-
-    Attributes
-    ----------
-    docs : Documents
-        Entries for which the component has some responsibility.
-    mass : ndarray, shape (n,)
-        That responsibility.
-    """
-
-    docs: Any
-    mass: np.ndarray
-
-    @property
-    def total(self):
-        """Tokens."""
-        return float(self.mass @ self.docs.entry_weight)
-
-
-class StateSample(NamedTuple):
-    """Runs of rows that a state explains, from all sequences.
-
-    Attributes
-    ----------
-    z : ndarray, shape (n, D')
-        Prepared rows, one run after another.
-    indptr : ndarray of int64, shape (n_runs + 1,)
-        Where runs begin.
-    """
-
-    z: np.ndarray
-    indptr: np.ndarray
-
-    @property
-    def total(self):
-        """Rows."""
-        return self.z.shape[0]
 
 
 class Context(NamedTuple):
@@ -98,8 +37,8 @@ class Context(NamedTuple):
         Statistics of the whole data.
     samples : dict
         Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
-    uniform : tuple of ndarray
-        Prepared rows (m, D') drawn uniformly and their responsibilities (m, K), as ``totals.uids``.
+    uniform : UniformSample
+        Rows drawn from all, with responsibilities (m, K) as ``totals.uids``.
     rng : numpy.random.RandomState
     new_uids : callable
         ``new_uids(n)`` names n new components.
@@ -116,7 +55,7 @@ class Context(NamedTuple):
     model: Any
     totals: StatBag
     samples: dict
-    uniform: tuple
+    uniform: UniformSample
     rng: np.random.RandomState
     new_uids: Callable
     max_components: float
@@ -305,6 +244,7 @@ class Proposal(BaseEstimator, ABC):
     """
 
     kind: str
+    weighted = False  # whether rows have weights, so that a mass is no number of rows
 
     @property
     def pending(self):

@@ -38,7 +38,7 @@ class Birth(Proposal):
     patience : int, default=2
         Failures after which a component is left alone until its mass has changed by 10 %.
     min_rows : float, default=4
-        Components with less mass are not split.
+        Components with fewer rows are not split; nor, if rows have weights, those with less mass as well.
 
     References
     ----------
@@ -89,7 +89,7 @@ class Birth(Proposal):
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if n >= self.min_rows and not self._failures.blocked(uid, n)
+            if (self.weighted or n >= self.min_rows) and not self._failures.blocked(uid, n)
         )
         return [uid for _, _, uid in keyed][: self.max_targets]
 
@@ -142,10 +142,13 @@ class Birth(Proposal):
     def _create(self, context, uid, room):
         """`Creation` for a target, or None after noting a failure; ``room`` components may be added."""
         totals, sample = context.totals, context.samples.get(uid)
-        if sample is None or sample.total < self.min_rows:
+        if sample is None:
             return None
         k = int(totals.positions([uid])[0])
         n = float(totals.n[k])
+        sample = sample.standing_for(n)
+        if max(sample.total, sample.mass.sum()) < self.min_rows:
+            return None
         creation = create(
             context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
             int(min(self.n_seeds, room + 1)), self._failures.count(uid, n), context.rng,

@@ -63,6 +63,17 @@ def kmeans_plusplus(points, mass, n_seeds, rng):
         seeds.append(int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right")))
 
 
+def seeding_mass(mass, weight):
+    """Masses (n,) by which seeds are drawn: half by number, half by weight if rows have weights.
+
+    By weight alone, a few heavy rows would have all the seeds, and many light ones none.
+    """
+    if weight is None:
+        return mass
+    mass = np.where(weight > 0, mass, 0.0)
+    return 0.5 * mass * (1.0 + weight * (mass.sum() / (mass @ weight)))
+
+
 def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
     """One-hot shares (n, J) of points after k-means++ (unless given ``centers``) and Lloyd steps."""
     if centers is None:
@@ -125,7 +136,7 @@ class _Restricted:
         last = -np.inf
         for i in range(n_steps):
             moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= 1.0
+            keep = moved[:, -1] >= self.sample.one_row
             if not keep.all() and keep.any():
                 s, last = moved[keep], -np.inf
                 continue
@@ -214,7 +225,6 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     Creation or None
         None if no split into two or more was found.
     """
-    mass = sample.mass if sample.weight is None else sample.mass * sample.weight
     ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
     every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW
     if model.likelihood.n_features == 1:
@@ -226,7 +236,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     best = None
     for n, whiten in ways:
         small = _Restricted(model, sample, others, adapt)
-        s = _seeded(model, sample.z, mass, target, n, whiten, rng)
+        s = _seeded(model, sample, target, n, whiten, rng)
         if len(s) < 2:
             continue
         s, entropy = small.refine(s)
@@ -241,12 +251,14 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     return best
 
 
-def _seeded(model, z, mass, target, n_seeds, whiten, rng):
+def _seeded(model, sample, target, n_seeds, whiten, rng):
     """Statistics of seeds with at least one row."""
-    rows = slice(None)
+    z, mass, weight = sample
+    rows, seeding = slice(None), seeding_mass(mass, weight)
+    mass = mass if weight is None else mass * weight
     if z.shape[0] > _SEED_ROWS:
         rows = rng.choice(z.shape[0], _SEED_ROWS, replace=False)
     points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
-    resp = lloyd(points, mass[rows], n_seeds, rng)
+    resp = lloyd(points, seeding[rows], n_seeds, rng)
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
-    return s[s[:, -1] >= 1.0]
+    return s[s[:, -1] >= sample.one_row]

@@ -86,7 +86,7 @@ class Delete(Proposal):
             if gain < -_NEAR * totals.n[k]:
                 self._failures.note(uid, totals.n[k])
                 continue
-            if len(absorbers) == len(loss) - 1 and len(context.uniform[1]):
+            if len(absorbers) == len(loss) - 1 and len(context.uniform.resp):
                 everyone = _Absorption(model, totals, k, absorbers, sample, context.uniform)
                 other = everyone.adapt(self.n_steps)
                 coef, gain = other if other[1] > gain else (coef, gain)
@@ -121,12 +121,15 @@ class _Absorption:
         self.scale = totals.n[k] / max(sample.total, 1e-12)
         self.uniform, self.start = uniform, self.own
         if uniform is not None:
-            z, resp = uniform
+            z, resp, weight = uniform
             resp = resp[:, absorbers]
             self.mass = np.minimum(resp.sum(axis=1, dtype=float), 1.0)
-            self.before = summaries(model.likelihood, z, resp)
-            self.spread = -np.sum(resp * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
-            self.times = totals.n.sum() / max(z.shape[0], 1)
+            shares = resp if weight is None else resp * weight[:, np.newaxis].astype(resp.dtype)
+            self.before = summaries(model.likelihood, z, shares)
+            self.spread = -np.sum(
+                shares * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float
+            )
+            self.times = totals.n.sum() / uniform.total
             share = totals.n[absorbers] / totals.n[absorbers].sum()
             self.start = self.own + share[:, np.newaxis] * totals.s[k]
 
@@ -143,7 +146,7 @@ class _Absorption:
         s, entropy = self.own + self.scale * s, self.scale * entropy
         if self.uniform is not None:
             after, spread = np.empty_like(s), np.empty(len(s))
-            local_step(coef, self.uniform[0], self.mass, None, after, spread)
+            local_step(coef, self.uniform.z, self.mass, self.uniform.weight, after, spread)
             s += self.times * (after - self.before)
             entropy += self.times * (spread - self.spread)
         return s, entropy

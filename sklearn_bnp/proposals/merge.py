@@ -104,16 +104,16 @@ class Merge(Proposal):
     def _several(self, context, near):
         """Nodes of more than two members that a uniform sample does not clearly speak against."""
         model, totals = context.model, context.totals
-        _, resp = context.uniform
+        _, resp, weight = context.uniform
         if len(resp) == 0:
             return []
-        scale = totals.n.sum() / len(resp)
+        scale = totals.n.sum() / context.uniform.total
 
         def union_entropy(unions):
             indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
             members = np.array([k for u in unions for k in u], dtype=np.intp)
             out = np.empty(len(unions))
-            union_entropies(resp, None, indptr, members, out, 1)
+            union_entropies(resp, weight, indptr, members, out, 1)
             return scale * out
 
         tree = agglomerate(

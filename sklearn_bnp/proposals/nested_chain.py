@@ -2,10 +2,11 @@
 
 Design note
 -----------
-(a) What the state explains are *runs* of rows. The nested model has J states, rows of transitions with
-    prior Dir(alpha/J + kappa delta_k), and first states of runs with prior Dir(alpha/J). Transitions
-    are always at their optimum given the counts, so that their term is a ratio of Gamma functions
-    and a chain is known by three sums: statistics, counts of transitions, counts of first states.
+(a) What the state explains are *runs* of rows; one of weight w counts as w runs. The nested model has J
+    states, rows of transitions with prior Dir(alpha/J + kappa delta_k), and first states of runs with
+    prior Dir(alpha/J). Transitions are always at their optimum given the counts, so that their term is
+    a ratio of Gamma functions and a chain is known by three sums: statistics, counts of transitions,
+    counts of first states.
 (b) Logarithms that enter the posterior of states are clamped at -200 (likelihoods: relative to the row's
     best), and the entropy is that of the posterior so found, ``log Z - sum r log B - sum M log A``. A
     clamp thus moves the posterior, and the bound stays one.
@@ -83,6 +84,11 @@ def _log_dirichlet(prior, counts):
     return float(rise.sum() - np.sum(gammaln(total + counts.sum(axis=1)) - gammaln(total)))
 
 
+def _sum_over_runs(values, weight):
+    """Sum of ``values`` (n_runs, ...), as often as the weights (n_runs,) say if there are any."""
+    return values.sum(axis=0) if weight is None else weight @ values
+
+
 class Chain(NamedTuple):
     """What a pass of the nested model leaves behind.
 
@@ -136,7 +142,7 @@ class NestedModel:
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
         self.adapts = settings.others is not None and likelihood.adapts_prior
-        self.least = max(_LEAST_ROWS, _LEAST_SHARE * sample.total)
+        self.least = max(_LEAST_ROWS * sample.one_row, _LEAST_SHARE * sample.least_total)
 
     def evidence(self, s):
         return self.likelihood.evidence(self.prior, s)
@@ -163,7 +169,7 @@ class NestedModel:
 
     def pass_over(self, chain):
         """The chain after a forward-backward pass with the parameters of ``chain``."""
-        likelihood, (z, indptr) = self.likelihood, self.sample
+        likelihood, (z, indptr, weight) = self.likelihood, self.sample
         coef = likelihood.coefficients(self.prior, chain.s)
         table, _ = likelihood.likelihood_table(coef, z, np.exp(_LEAST_LOG), self.n_threads)
         log_trans, log_first = self.settings.log_weights(chain.counts, chain.start)
@@ -173,14 +179,14 @@ class NestedModel:
         counts, start = np.zeros((J, J)), np.empty((n_runs, J))
         forward(table, indptr, first, trans, scale, self.n_threads)
         backward(
-            table, indptr, first, trans, scale, None, counts, start, None, data, self.n_threads
+            table, indptr, first, trans, scale, None, counts, start, None, data, self.n_threads, weight
         )  # fmt: skip
         log_sums(scale, indptr, log_z)
-        s, start = np.empty((J, likelihood.n_statistics)), start.sum(axis=0)
-        likelihood.summarise(z, table, s, coef=coef)
-        entropy = (
-            log_z.sum() - data.sum() - np.vdot(counts, log_trans) - np.vdot(start, log_first)
-        )  # fmt: skip
+        s, start = np.empty((J, likelihood.n_statistics)), _sum_over_runs(start, weight)
+        shares = table if weight is None else self.sample.row_weight[:, np.newaxis] * table
+        likelihood.summarise(z, shares, s, coef=coef)
+        paths = _sum_over_runs(log_z, weight) - _sum_over_runs(data, weight)
+        entropy = paths - np.vdot(counts, log_trans) - np.vdot(start, log_first)
         return Chain(s, counts, start, float(entropy), table)
 
     def iterate(self, chain, n_steps, tol):
@@ -237,7 +243,7 @@ class NestedModel:
         indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
         members = np.array([k for u in unions for k in u], dtype=np.intp)
         out = np.empty(len(unions))
-        union_entropies(resp, None, indptr, members, out, self.n_threads)
+        union_entropies(resp, self.sample.row_weight, indptr, members, out, self.n_threads)
         return out.tolist()
 
     def pruned(self, chain, n_tries):

@@ -31,7 +31,7 @@ class StateBirth(Proposal):
     max_states : int, default=10
         Most states that a target is replaced by.
     min_rows : float, default=10
-        States with fewer rows are not split.
+        States with fewer rows are not split; nor, if sequences have weights, those with less mass as well.
     n_rows : int, default=4000
         Rows of a target that are looked at.
     pairs_per_state : float, default=1
@@ -83,7 +83,7 @@ class StateBirth(Proposal):
         for uids in targets:
             n = sum(counts.get(uid, -np.inf) for uid in uids)
             failed = self._failures.blocked(uids, n) or self._barren.blocked(uids, n)
-            if n >= self.min_rows and not failed:
+            if (self.weighted or n >= self.min_rows) and not failed:
                 out.append(uids)
         return out
 
@@ -145,15 +145,18 @@ class StateBirth(Proposal):
         """`StateCreation` for a target, or None."""
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
+        sample = context.samples[uids if len(uids) > 1 else uids[0]]
+        sample = sample.standing_for(float(totals.n[rows].sum()))
+        if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
+            return None
         if len(uids) > 1:
             return create_from_pair(
-                model, totals, rows, context.samples[uids], n_most, context.rng, context.n_threads
+                model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
         allocation, others = model.allocation, np.delete(totals.s, rows, axis=0)
         settings = NestedChain(allocation.concentration, allocation.stickiness, others)
         return create_states(
-            model.likelihood, model.prior, context.samples[uids[0]], settings, n_most,
-            context.rng, context.n_threads,
+            model.likelihood, model.prior, sample, settings, n_most, context.rng, context.n_threads,
         )  # fmt: skip
 
     def _adoption(self, context, uids, creation):

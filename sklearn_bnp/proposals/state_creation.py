@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .creation import lloyd, summaries
+from .creation import lloyd, seeding_mass, summaries
 from .nested_chain import Chain, NestedModel, feature_tiles
 
 _WINDOWS = (1, 10, 50)
@@ -180,11 +180,12 @@ def window_lengths(sample):
 
 def _hard_chain(s, labels, sample):
     """The chain of rows with ``labels`` (n,) and statistics ``s`` (J, P)."""
-    J, later = len(s), np.ones(sample.total, dtype=bool)
+    J, later, weight = len(s), np.ones(sample.n_rows, dtype=bool), sample.row_weight
     later[sample.indptr[:-1]] = False
     later = np.flatnonzero(later)
-    counts = np.bincount(J * labels[later - 1] + labels[later], minlength=J * J)
-    start = np.bincount(labels[sample.indptr[:-1]], minlength=J)
+    times = None if weight is None else weight[later]
+    counts = np.bincount(J * labels[later - 1] + labels[later], times, minlength=J * J)
+    start = np.bincount(labels[sample.indptr[:-1]], sample.weight, minlength=J)
     return Chain(s, counts.reshape(J, J).astype(float), start.astype(float))
 
 
@@ -204,34 +205,41 @@ class _Rows:
 
     def __init__(self, likelihood, prior, sample, L):
         self.likelihood, self.sample = likelihood, sample
-        self.mass = np.ones(sample.total)
+        weight, ones = sample.row_weight, np.ones(sample.n_rows)
+        self.mass = ones if weight is None else weight
+        self.odds = seeding_mass(ones, weight)
         whole = summaries(likelihood, sample.z, self.mass[:, np.newaxis])[0]
         self.points = likelihood.seeding_points(prior, whole, sample.z)
 
     def seeded(self, n_seeds, rng):
         """A chain to start from: rows near the same seed are one state."""
-        shares = lloyd(self.points, self.mass, n_seeds, rng, n_steps=_LLOYD_STEPS)
+        shares = lloyd(self.points, self.odds, n_seeds, rng, n_steps=_LLOYD_STEPS)
         labels, J = _consecutive(shares.argmax(axis=1))
-        s = summaries(self.likelihood, self.sample.z, np.equal.outer(labels, np.arange(J)))
+        shares = self.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
+        s = summaries(self.likelihood, self.sample.z, shares)
         return _hard_chain(s, labels, self.sample)
 
 
 class _Windows:
     """The runs cut into windows of about L rows, compared by their expected log likelihoods.
 
-    A window has too few rows for parameters of its own: it is smoothed by as many rows of the whole
-    sample as there are columns.
+    A window has too few rows for parameters of its own, whatever their weight: it is smoothed by as many
+    rows of the whole sample as there are columns.
     """
 
     def __init__(self, likelihood, prior, sample, L):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         lengths, pieces = np.diff(sample.indptr), _pieces(sample, L)
         runs = np.repeat(np.arange(len(lengths)), lengths)
-        offset = np.arange(sample.total) - sample.indptr[runs]
+        offset = np.arange(sample.n_rows) - sample.indptr[runs]
         first = np.cumsum(pieces) - pieces
         self.of_row = first[runs] + offset * pieces[runs] // lengths[runs]
         self.s = self._summed(np.searchsorted(self.of_row, np.arange(pieces.sum() + 1)))
-        whole = self.s.sum(axis=0)
+        self.times, self.odds = None, np.ones(len(self.s))
+        if sample.weight is not None:
+            self.times = np.repeat(sample.weight, pieces)
+            self.odds = seeding_mass(self.odds, self.times)
+        whole = self.s.sum(axis=0) if self.times is None else self.times @ self.s
         self.coef = likelihood.coefficients(
             prior, self.s + likelihood.n_features / whole[-1] * whole
         )
@@ -250,8 +258,11 @@ class _Windows:
         coef = self.coef[self._seeds(n_seeds, rng)]
         for _ in range(_LLOYD_STEPS + 1):
             labels, J = _consecutive(np.argmax(self.s @ coef.T, axis=1))
-            s = np.equal.outer(np.arange(J), labels).astype(float) @ self.s
+            hard = np.equal.outer(np.arange(J), labels)
+            s = (hard * self.odds) @ self.s
             coef = self.likelihood.coefficients(self.prior, s)
+        if self.times is not None:
+            s = (hard * self.times) @ self.s
         return _hard_chain(s, labels[self.of_row], self.sample)
 
     def _seeds(self, n_seeds, rng):
@@ -271,5 +282,5 @@ class _Windows:
         return seeds
 
     def _loss(self, seeds):
-        """What every window loses when a seed explains it, (n_seeds, W)."""
-        return np.maximum(self.own - self.coef[seeds] @ self.s.T, 0.0)
+        """What every window loses when a seed explains it, (n_seeds, W); more if it is drawn more often."""
+        return self.odds * np.maximum(self.own - self.coef[seeds] @ self.s.T, 0.0)

@@ -93,7 +93,8 @@ def _as_they_are(totals, pair, sample):
 def _window_lengths(totals, pair, sample):
     """Those of windows that are nearest to the mean visit to the two states, the longest first."""
     counts = totals.docs.listed(totals.uids[pair].tolist())[1:]
-    visits = np.maximum(totals.n[pair] - np.diagonal(counts), 1.0)
+    row = 1.0 if sample.weight is None else min(1.0, totals.n[pair].sum() / sample.n_rows)
+    visits = np.maximum(totals.n[pair] - np.diagonal(counts), row)
     mean = totals.n[pair].sum() / visits.sum()
     lengths = sorted(window_lengths(sample), key=lambda L: abs(np.log(L / mean)))
     return sorted(lengths[:_N_LENGTHS], reverse=True)

@@ -42,7 +42,7 @@ class TopicBirth(Proposal):
     max_targets : int, default=10
         Targets a lap, the largest first.
     min_tokens : float, default=50
-        Topics with fewer tokens are not split.
+        Topics with fewer tokens are not split, unless documents have weights.
 
     References
     ----------
@@ -89,7 +89,7 @@ class TopicBirth(Proposal):
         open_ = sorted(
             (-n, uid)
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if n >= self.min_tokens and not self._failures.blocked(uid, n)
+            if (self.weighted or n >= self.min_tokens) and not self._failures.blocked(uid, n)
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._kernels._entropies import union_entropies
 from ..core.corpus import Settings
+from .creation import seeding_mass
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))
@@ -146,12 +147,12 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     rng : numpy.random.RandomState
     """
     nested = _Nested(model, sample, doc_prior, n_threads)
-    least = max(_LEAST_TOKENS, _LEAST_SHARE * sample.total)
+    least = max(_LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
     s = _seeds(model.likelihood, sample, n_seeds, rng)
     for part, max_iter in _PASSES:
         some = _subset(sample, int(part * len(sample.docs)), rng)
         step = nested.step(some, s, max_iter)
-        s = step.s[step.s[:, -1] >= 1.0] * (sample.total / some.total)
+        s = step.s[step.s[:, -1] >= sample.one_token] * (sample.total / some.total)
     some, start, settled = _subset(sample, _ROUND_DOCUMENTS, rng), None, False
     for i in range(_ROUNDS):
         if len(s) < 2:
@@ -176,7 +177,8 @@ def _seeds(likelihood, sample, n_seeds, rng):
     """Statistics of half a random document and half the target each, with its mass shared out."""
     docs, mass = sample
     everything = _summary(likelihood, docs, mass)
-    sizes = np.add.reduceat(mass * docs.entry_weight, docs.indptr[:-1])
+    sizes = np.add.reduceat(mass * docs.counts, docs.indptr[:-1])
+    sizes = seeding_mass(sizes, docs.weight)
     n_seeds = min(n_seeds, len(docs))
     chosen = rng.choice(len(docs), n_seeds, replace=False, p=sizes / sizes.sum())
     s = np.array([_summary(likelihood, *_one(docs, mass, d)) for d in chosen])

@@ -25,9 +25,9 @@ import numpy as np
 
 from sklearn_bnp.core.batches import Batch, column_moments
 from sklearn_bnp.observation import BernoulliObservation, GaussianObservation
-from sklearn_bnp.proposals.base import StateSample
 from sklearn_bnp.proposals.creation import summaries
 from sklearn_bnp.proposals.nested_chain import Chain, NestedChain, NestedModel
+from sklearn_bnp.proposals.samples import StateSample
 from sklearn_bnp.proposals.state_creation import create_states
 
 from .report import data_file

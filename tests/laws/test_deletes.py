@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import Delete, DPMixtureVB, GaussianObservation, Merge
-from sklearn_bnp.proposals.base import Sample
 from sklearn_bnp.proposals.delete import _Absorption
+from sklearn_bnp.proposals.samples import Sample, UniformSample
 from tests.reference import mixtures
 
 from .harness import given, random_resp
@@ -20,7 +20,7 @@ def absorption(family, rows=slice(None)):
     X, _ = family.rows(rng, 200)
     here = given(family, X, random_resp(rng, 200, 4, concentration=2.0))
     sample = Sample(here.z, here.resp[:, 2].astype(float), None)
-    uniform = (
+    uniform = UniformSample(
         np.ascontiguousarray(here.z[rows]),
         np.ascontiguousarray(here.resp[rows], dtype=here.z.dtype),
     )

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from sklearn_bnp.core.corpus import Documents
 from sklearn_bnp.core.document_counts import DocumentCounts, Part
 from sklearn_bnp.proposals import topic_creation
-from sklearn_bnp.proposals.base import DocumentSample
 from sklearn_bnp.proposals.merge import Merge
+from sklearn_bnp.proposals.samples import DocumentSample
 from sklearn_bnp.proposals.topic_delete import TopicDelete
 
 from .harness import random_resp
@@ -184,7 +184,6 @@ def test_weights_and_scales_multiply():
     assert_allclose(scaled.times(scaled.columns[7].docs), [2.0, 12.0])
     assert_allclose(scaled.times(scaled.columns[8].docs), [12.0])
     assert scaled.mean_length == pytest.approx((0.5 * 2 + 3 * 4) / 3.5)
-    assert DocumentCounts({0: part}).mean_weight == pytest.approx((0.5 * 2 + 3 * 4) / 6)
 
 
 def test_documents_that_are_chosen_keep_their_weights():

@@ -4,11 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.core.run_collector import RunCollector
 from sklearn_bnp.core.sequence_model import chain_counts
 from sklearn_bnp.core.sequences import PreparedRows
+from sklearn_bnp.proposals.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.proposals.samples import StateSample
+from sklearn_bnp.proposals.state_creation import windows
 
 from . import chain_harness as h
 
@@ -80,38 +83,69 @@ def test_low_memory_leaves_the_same():
     assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-12)
 
 
-def collected(batch, likelihood, owners, rate, rng):
-    """`StateSample` of the only state, of rows that all are its own, kept at a rate."""
-    resp = np.ones((len(batch.x), 1))
-    totals = h.learner_of([batch.x], h.ALLOCATIONS["sticky"])[0]
+def collected(batches, likelihood, budget, rng):
+    """`StateSample` of the only state, of rows that all are its own."""
+    totals = h.learner_of([b.x for b in batches], h.ALLOCATIONS["sticky"])[0]
     totals.start(np.zeros((1, likelihood.n_statistics)))
     bag = totals.totals
-    bag.s[0, -1] = batch.total_weight
-    collector = RunCollector({(0,): rate * batch.total_weight}, bag, rng)
-    rows = PreparedRows(batch, likelihood.prepare, keep=True)
-    collector._owners.append((0, np.zeros(len(resp), dtype=np.int32), []))
-    collector._uids = owners
-    collector.revisit(rows)
-    collector.close("all", bag)
+    bag.s[0, -1] = sum(batch.total_weight for batch in batches)
+    collector = RunCollector({(0,): budget}, bag, rng, batches[0].mean_weight)
+    for i, batch in enumerate(batches):
+        rows = PreparedRows(batch, likelihood.prepare, keep=True)
+        collector._owners.append((0, np.zeros(len(batch.x), dtype=np.int32), []))
+        collector._uids = [0]
+        collector.revisit(rows)
+        collector.close(i, bag)
     return collector.samples()[0]
 
 
-def test_runs_are_drawn_as_often_as_copies_would_be():
-    """Each as often as its weight says if all are wanted; else so often on average."""
+def test_runs_keep_their_weights():
+    """All runs, if there is room for their rows; else about as many rows, and fair shares of weight."""
     rng = np.random.default_rng(5)
     rows, _ = h.toy(rng, lengths=LENGTHS)
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"])
-    likelihood, times = learner.model.likelihood, np.array([2, 1, 3, 1, 2, 1])
-    sample = collected(weighted(batch, times), likelihood, [0], 1.0, np.random.RandomState(0))
-    assert np.diff(sample.indptr).tolist() == np.repeat(LENGTHS, times).tolist()
-    assert sample.total == weighted(batch, times).total_weight
-    state, total, n_draws = np.random.RandomState(1), 0, 400
-    weight = np.array([0.3, 1.4, 2.0, 0.8, 1.0, 5.0])
-    for _ in range(n_draws):
-        total += collected(weighted(batch, weight), likelihood, [0], 0.5, state).total
-    # rows of a run that is kept by chance: its variance is a quarter of their square at the most
-    spread = np.sqrt(n_draws * np.sum(np.square(LENGTHS)) / 4)
-    assert abs(total - 0.5 * n_draws * (weight @ LENGTHS)) < 4 * spread
+    likelihood, n = learner.model.likelihood, sum(LENGTHS)
+    weight = np.array([0.3, 1.4, 2.0, 0.8, 1e5, 5.0])
+    sample = collected([weighted(batch, weight)], likelihood, n, np.random.RandomState(0))
+    assert np.diff(sample.indptr).tolist() == list(LENGTHS)
+    assert_allclose(sample.weight, weight)
+    assert sample.total == pytest.approx(weight @ LENGTHS)
+    batches = [weighted(batch, scale * weight[:6]) for scale in (1.0, 2.0, 0.5, 1.0, 3.0)]
+    for seed in range(20):
+        sample = collected(batches, likelihood, n, np.random.RandomState(seed))
+        assert 0.5 * n <= sample.n_rows <= 2 * n
+        assert np.all(sample.weight > 0)
+        scaled = [b._replace(weight=2.0**20 * b.weight) for b in batches]
+        other = collected(scaled, likelihood, n, np.random.RandomState(seed))
+        assert_array_equal(other.indptr, sample.indptr)
+        assert_allclose(other.weight, 2.0**20 * sample.weight)
+
+
+@pytest.mark.parametrize("L", [1, 10])
+def test_nested_chains_of_weighted_runs_are_those_of_copies(L):
+    """Seeds of windows, passes, cuts and bounds."""
+    rng = np.random.default_rng(8)
+    rows, _ = h.toy(rng, lengths=LENGTHS, spread=2.0)
+    learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"])
+    likelihood = learner.model.likelihood
+    z, indptr = batch.prepared(likelihood.prepare)
+    times = np.array([3, 1, 2, 1, 2, 4])
+    runs = np.repeat(np.arange(len(LENGTHS)), times)
+    copies = np.concatenate([np.arange(indptr[d], indptr[d + 1]) for d in runs])
+    edges = np.concatenate([[0], np.cumsum(np.diff(indptr)[runs])])
+    samples = [StateSample(z, indptr, times.astype(float)), StateSample(z[copies], edges)]
+    assert samples[0].total == samples[1].total
+    first = windows(likelihood, likelihood.prior, samples[0], L).seeded(4, np.random.RandomState(0))
+    other = windows(likelihood, likelihood.prior, samples[1], L)
+    assert_allclose(first.s.sum(axis=0), other.seeded(4, np.random.RandomState(0)).s.sum(axis=0))
+    made = []
+    for sample in samples:
+        model = NestedModel(likelihood, likelihood.prior, sample, NestedChain(1.0, 5.0))
+        chain = model.pass_over(first)
+        cut = model.cut(chain)
+        made.append((*chain[:4], model.bound(chain), *cut[:4], model.bound(cut)))
+    for a, b in zip(*made, strict=True):
+        assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
 def test_sequences_apart_add_up():

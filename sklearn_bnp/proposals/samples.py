@@ -1,0 +1,165 @@
+"""What proposals see of the data: rows of a component, of all, of documents, runs of sequences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Sample(NamedTuple):
+    """Rows on which a component has some responsibility.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+    mass : ndarray, shape (n,)
+        The component's responsibility for each row.
+    weight : ndarray, shape (n,), or None
+        Sample weights, but less of those that were drawn more often for their weights.
+    """
+
+    z: np.ndarray
+    mass: np.ndarray
+    weight: np.ndarray | None
+
+    @property
+    def total(self):
+        """Effective number of rows."""
+        return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
+
+    @property
+    def one_row(self):
+        """What a row counts, at the most 1: with less a component has no row of its own."""
+        return _least(self.weight)
+
+    def standing_for(self, n):
+        """The sample with weights raised where they are small, so that it counts as many as its rows.
+
+        Some of many rows of small weights tell as much of a component of mass ``n`` as ever so many
+        rows do, but never more than all of them together.
+        """
+        times = _times(self.mass.sum(), self.total, n)
+        return self if times <= 1.0 else self._replace(weight=times * self.weight)
+
+
+class UniformSample(NamedTuple):
+    """Rows drawn from all, with what every component has of them.
+
+    Attributes
+    ----------
+    z : ndarray, shape (m, D')
+        Prepared rows; none if rows are parts of documents or sequences.
+    resp : ndarray, shape (m, K)
+    weight : ndarray, shape (m,), or None
+        How often each row counts; once if None.
+    """
+
+    z: np.ndarray
+    resp: np.ndarray
+    weight: np.ndarray | None = None
+
+    @classmethod
+    def empty(cls, n_components=0):
+        """No rows."""
+        return cls(np.empty((0, 0)), np.empty((0, n_components)))
+
+    @property
+    def total(self):
+        """Mass: what sums over these rows are multiplied with N over this for all rows."""
+        return float(len(self.resp) if self.weight is None else self.weight.sum())
+
+
+class DocumentSample(NamedTuple):
+    """What documents have of a component.
+
+    Attributes
+    ----------
+    docs : Documents
+        Entries for which the component has some responsibility.
+    mass : ndarray, shape (n,)
+        That responsibility.
+    """
+
+    docs: Any
+    mass: np.ndarray
+
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
+    @property
+    def total(self):
+        """Tokens."""
+        return float(self.mass @ self.docs.entry_weight)
+
+    @property
+    def one_token(self):
+        """What a token counts, at the most 1: with less a topic has no token of its own."""
+        return _least(self.docs.weight)
+
+    @property
+    def least_total(self):
+        """Tokens if all documents weighed as little as the lightest: topics of these are part of it."""
+        if self.docs.weight is None:
+            return self.total
+        return float(self.docs.weight.min() * (self.mass @ self.docs.counts))
+
+
+class StateSample(NamedTuple):
+    """Runs of rows that a state explains, from all sequences.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+        Prepared rows, one run after another.
+    indptr : ndarray of int64, shape (n_runs + 1,)
+        Where runs begin.
+    weight : ndarray, shape (n_runs,), or None
+        How many equal runs each stands for, but less of those that were drawn more often for their
+        weights; one if None.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+    weight: np.ndarray | None = None
+
+    @property
+    def n_rows(self):
+        """Rows."""
+        return self.z.shape[0]
+
+    @property
+    def row_weight(self):
+        """Weight of each row (n,), or None."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.indptr))
+
+    @property
+    def total(self):
+        """Effective number of rows."""
+        if self.weight is None:
+            return self.z.shape[0]
+        return float(self.weight @ np.diff(self.indptr))
+
+    @property
+    def one_row(self):
+        """What a row counts, at the most 1: with less a state has no row of its own."""
+        return _least(self.weight)
+
+    @property
+    def least_total(self):
+        """Rows if all weighed as little as the lightest: states of these are part of it."""
+        return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
+
+    def standing_for(self, n):
+        """The sample with weights raised where they are small, as `Sample.standing_for` does."""
+        times = _times(self.n_rows, self.total, n)
+        return self if times <= 1.0 else self._replace(weight=times * self.weight)
+
+
+def _least(weight):
+    return 1.0 if weight is None else min(1.0, float(weight.min()))
+
+
+def _times(n_rows, total, n):
+    """By how much to raise weights, of some rows of a component of mass ``n``, for these to count as rows."""
+    return min(n, n_rows) / total if total < n_rows else 1.0

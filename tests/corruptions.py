@@ -18,8 +18,7 @@ import numpy as np
 from sklearn_bnp._object_graph import Graph
 from sklearn_bnp._saved_state import _checksum
 
-
-# Opcode of pickles for a bytearray. If it is too long for the memory, `pickle.loads` itself may crash: CPython
+# Opcode of pickles for a bytearray. If it is too long for the memory, `pickle.loads` may crash: CPython
 # then frees an object that it has not filled in ("deallocated bytearray object has exported buffers").
 _BYTEARRAY = 0x96
 

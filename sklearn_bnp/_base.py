@@ -2,10 +2,13 @@
 
 Design note
 -----------
-(a) A call that fails changes nothing: `leaves_model_on_error` puts the attributes back, and an
-    engine is published only when it has come to the end.
-(b) What is published lists components by decreasing weight. The engine keeps its own order while a
-    lap of `partial_fit` is under way: observers of the lap know components by their column.
+(a) A call that fails, or is interrupted, changes nothing: `leaves_model_on_error` puts the attributes
+    back, `partial_fit` works on a copy of the learner, and an engine is published only when it
+    has come to the end.
+(b) What is published lists components by decreasing weight, or in the order in which the user gave
+    them, if their number is fixed: they are named 0, 1, ... when a fit begins, and keep these names.
+    The engine keeps its own order while a lap of `partial_fit` is under way: observers of the lap
+    know components by their column.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from ._finite import require_finite
 from ._observations import observation_of
 from ._validation import (
     check_explains_rows,
     check_means,
+    check_most_components,
+    check_reach,
     check_responsibilities,
+    check_units,
     checked,
     resolve_observation,
     resolve_proposals,
@@ -44,16 +51,22 @@ _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
 
 
 def leaves_model_on_error(method):
-    """Decorator of `fit` and the like: attributes are as they were if the call fails."""
+    """Decorator of `fit` and the like: attributes are as they were if the call fails.
+
+    So is a generator given as ``random_state``: to try again gives what the first call would have given.
+    """
 
     @wraps(method)
     def guarded(self, *args, **kwargs):
-        before = vars(self).copy()
+        before, rng = vars(self).copy(), getattr(self, "random_state", None)
+        state = rng.get_state() if isinstance(rng, np.random.RandomState) else None
         try:
             return method(self, *args, **kwargs)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
+            if state is not None:
+                rng.set_state(state)
             raise
 
     return guarded
@@ -122,7 +135,11 @@ def bind_likelihood(observation, source, *, streaming=False):
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
-    return observation.bind(moments, streaming=streaming)
+    likelihood = observation.bind(moments, streaming=streaming)
+    if likelihood.units_of_others or source.weight is not None:
+        for batch in batches:
+            check_units(likelihood, batch)
+    return likelihood
 
 
 def allocation_of(estimator):
@@ -133,6 +150,7 @@ def allocation_of(estimator):
 
 def make_learner(estimator, model, rng, registry=PROPOSALS, *, collector_type=Collector):
     """A `Learner` with the estimator's settings, and proposals of the sort in ``registry``."""
+    check_most_components(estimator, estimator.n_components, "n_components={}")
     stochastic = estimator.learning_method == "stochastic"
     proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry)
     learner = Learner(model, proposals, rng, collector_type=collector_type)
@@ -146,6 +164,21 @@ def with_settings(learner, estimator):
     learner.n_nonzero = vars(estimator).get("n_nonzero_resp")  # states of sequences are all in use
     learner.n_threads = learner.scheduler.n_threads = threads(estimator.n_jobs)
     return learner
+
+
+def begin(estimator, learner, s, *, named=None):
+    """Start from statistics (K, P) of first components.
+
+    ``named`` says whether those of a warm start were given by the user once, who knows them by number;
+    None if it is no warm start.
+    """
+    whence = "init_params holds" if named is None else "warm_start=True goes on from"
+    check_most_components(estimator, len(s), f"{whence} {{}} components, which")
+    if named is None:
+        by_means = vars(estimator).get("means_init") is not None  # which not all models have
+        named = by_means or not isinstance(estimator.init_params, str)
+    estimator._keeps_order = named and not learner.scheduler.proposals
+    learner.start(s)
 
 
 def starting_responsibilities(estimator, x, rng):
@@ -164,13 +197,14 @@ def starting_statistics(estimator, learner, source):
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
     n_components, means = estimator.n_components, estimator.means_init
-    if n_components > source.n_rows:
+    if n_components > source.n_rows and means is None:
         raise ValueError(
             f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
             "components."
         )
     if means is not None:
         means = check_means(means, n_components, source.x.shape[1])
+        check_reach(likelihood, means)
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
     s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
     return as_many_as_wanted(learner, s, n_components)
@@ -201,10 +235,7 @@ def likelihood_for(likelihood, x):
 
 
 def ready_for(learner, batch, check):
-    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some.
-
-    If the check raises, the learner is as it was.
-    """
+    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some."""
     before = learner.model.likelihood
     likelihood = likelihood_for(before, batch.x)
     batch = check(likelihood, batch)
@@ -229,12 +260,17 @@ def totals_without_seeds(learner):
     return totals
 
 
-def _settled(learner):
-    """Totals by decreasing count, and the coefficients of the local step."""
+def published_order(estimator, totals, by_weight):
+    """Rows of the totals in the order in which components are published; see note (b)."""
+    return np.argsort(totals.uids) if estimator._keeps_order else by_weight
+
+
+def _settled(estimator, learner):
+    """Totals in the order in which they are published, and the coefficients of the local step."""
     totals, coef = totals_without_seeds(learner), learner.coef
     if totals is not learner.totals:
         coef = learner.model.coefficients(totals)
-    order = np.argsort(-totals.n, kind="stable")
+    order = published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
     if np.any(np.diff(order) < 0):
         totals, coef = totals.take(order), coef[order]
     return totals, coef
@@ -243,7 +279,7 @@ def _settled(learner):
 def publish(estimator, learner):
     """Set all fitted attributes of a mixture at once."""
     model = learner.model
-    totals, coef = _settled(learner)
+    totals, coef = _settled(estimator, learner)
     publish_with(
         estimator, learner, totals,
         {
@@ -256,8 +292,12 @@ def publish(estimator, learner):
 
 
 def publish_with(estimator, learner, totals, own):
-    """Set all fitted attributes at once: those of every estimator, and its ``own``."""
+    """Set all fitted attributes at once: those of every estimator, and its ``own``.
+
+    Raises FloatingPointError, and sets none, if one of them is not finite.
+    """
     terms = learner.model.elbo_terms(totals)
+    require_finite(estimator, terms, own)
     attributes = {
         "_learner_": learner,
         "_model": learner.model,

@@ -2,7 +2,9 @@
 
 Design note. With ``groups``, a document's shares of the topics are inferred from its rows, as for
 `HDPTopicVB`. Without, nothing is known of a row's document: topics weigh as in all that was seen, and each
-row stands alone.
+row stands alone. If all that was seen is one document, this is also what is known of its own further
+rows; so without ``groups`` anywhere the model is a mixture, and `transform` is that of mixtures. After
+several documents rows alone have no distribution of topics, and `transform` wants to know their documents.
 """
 
 from __future__ import annotations
@@ -151,7 +153,9 @@ class BoundedPredictor(
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, each row is a document of its own.
+            The document of each row of X. It is needed if the model has learned from several documents.
+            If it has learned from one, as without ``groups`` in `fit`, None stands for further rows
+            of this, and the result is that of `predict_proba`: a row's own topic, as for mixtures.
 
         Returns
         -------
@@ -160,12 +164,20 @@ class BoundedPredictor(
         """
         corpus = self._checked(X, groups, alone=True)
         if groups is None:
-            shares = np.concatenate(list(self._alone(corpus.documents.x))) + self.doc_topic_prior_
-            shares /= shares.sum(axis=1, keepdims=True)
+            self._require_one_document()
+            shares = np.concatenate(list(self._alone(corpus.documents.x)))
         else:
             shares = self._shares(corpus.documents)[corpus.document_of_row]
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares.astype(dtype, copy=False)
+
+    def _require_one_document(self):
+        if self.n_documents_ > 1:
+            raise ValueError(
+                f"groups=None, but the model has learned from {self.n_documents_} documents, which have "
+                "topics of their own: give the document of each row of X, such as groups=np.zeros(len(X)) if "
+                "all are of one. Rows of no known document are for predict_proba."
+            )
 
     def fit_transform(self, X, y=None, groups=None):
         """Fit to X and return the topic distribution of its documents.
@@ -177,7 +189,7 @@ class BoundedPredictor(
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; for `fit` all rows are one if None, for `transform` each.
+            The document of each row of X; if None all rows are of one, as in `fit` and `transform`.
 
         Returns
         -------

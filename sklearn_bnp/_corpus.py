@@ -8,6 +8,7 @@ sorted, stably, and `Corpus.rows` tells where each came from.
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,13 @@ from .core.documents import DocumentBatch
 from .core.rows import canonical
 from .observation import Moments, MultinomialObservation
 from .observation.base import Likelihood
+from .observation.limits import LEAST_MASS, MOST_COUNTS, MOST_MASS
 from .observation.multinomial import MultinomialLikelihood
+
+# Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
+_CLOSE = 1e-4
+# Share of entries that have to look like tf-idf, and different factors of words it takes.
+_MOST, _LEAST_FACTORS = 0.9, 3
 
 
 class Corpus(NamedTuple):
@@ -113,6 +120,16 @@ def check_same_kind(likelihood, groups):
         )
 
 
+def check_mass(corpus):
+    """Raise if all tokens, if there are any, hardly count, or too much."""
+    total = corpus.documents.total_weight
+    if total != 0 and not LEAST_MASS < total < MOST_MASS:
+        raise ValueError(
+            f"The counts in X, times sample_weight, sum to {total:g}; they must sum to {LEAST_MASS:g} to "
+            f"{MOST_MASS:g}. Rescale X or sample_weight."
+        )
+
+
 def require_tokens(corpus):
     """Raise if there is nothing to learn from."""
     if not corpus.documents.total_weight > 0:
@@ -146,8 +163,11 @@ def _corpus_of_words(estimator, x, observation, reset):
         )
     with np.errstate(over="ignore"):
         total = x.data.sum()
-    if not np.isfinite(total):
-        raise ValueError(f"The counts in X sum to {total:g}. Rescale X.")
+    if not total <= MOST_COUNTS:
+        raise ValueError(
+            f"The counts in X sum to {total:g}, which is more than {MOST_COUNTS:g}: ones are lost in "
+            "rounding. Rescale X."
+        )
     documents = DocumentBatch(
         "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
     )
@@ -165,6 +185,61 @@ def moments_of_words(documents, n_features):
     mean = sums / max(1, documents.n_documents)
     ones = np.ones(n_features)
     return Moments(len(documents.indptr) - 1, ones, mean, np.zeros(n_features), np.finfo(float).eps)
+
+
+def warn_of_weighting(corpus):
+    """Warn if words were weighted as in tf-idf: fractions of counts are well, but these are none."""
+    if corpus.rows is not None:
+        return
+    why = _weighting(corpus.documents, corpus.n_features)
+    if why is not None:
+        warnings.warn(
+            f"X holds numbers that are not whole, and {why}, as in tf-idf. HDPTopicVB is a model of how "
+            "often words occur, and finds the number of topics by how much there is of them: give counts, "
+            "as from CountVectorizer.",
+            UserWarning,
+            stacklevel=6,  # of the call of fit, through its two decorators
+        )
+
+
+def _weighting(documents, n_features):
+    """What tells entries of documents from counts, or None; counts times a common number are counts."""
+    x, word = documents.counts, documents.indices
+    fractions = x[x != np.rint(x)]
+    if len(fractions) == 0:
+        return None
+    first = documents.indptr[:-1][np.diff(documents.indptr) > 0]
+    for norm in (np.add.reduceat(x, first), np.sqrt(np.add.reduceat(x * x, first))):
+        if np.all(np.abs(norm - 1.0) < _CLOSE):
+            return "all rows have the norm 1"
+    if np.mean(_are_whole(_counts_of_logs(fractions))) > _MOST:
+        return "they are 1 + log(count)"
+    if np.mean(_are_whole(x / x.min())) > _MOST:
+        return None
+    # what a word that occurs once somewhere is multiplied by
+    factor = np.full(n_features, np.inf)
+    np.minimum.at(factor, word, x)
+    common = np.bincount(word, minlength=n_features) > 1
+    weighted = common & ~_are_whole(factor)
+    n_words, own = np.count_nonzero(weighted), weighted[word]
+    if len(np.unique(np.round(factor[weighted], 6))) < _LEAST_FACTORS or 2 * n_words < common.sum():
+        return None
+    ratio = x[own] / factor[word[own]]
+    for count in (ratio, _counts_of_logs(ratio)):
+        # but for one entry a word, whose ratio is 1 by itself
+        if np.count_nonzero(_are_whole(count)) - n_words > _MOST * (len(ratio) - n_words):
+            return "each word's are multiples of a factor of its own"
+    return None
+
+
+def _counts_of_logs(x):
+    """Counts of numbers ``1 + log(count)``; nan of numbers too great for that."""
+    return np.exp(np.where(x < 20.0, x, np.nan) - 1.0)
+
+
+def _are_whole(x):
+    with np.errstate(invalid="ignore"):  # of factors of words that do not occur
+        return np.abs(x - np.rint(x)) <= _CLOSE * np.minimum(x, 100.0)
 
 
 # ---------------------------------------------------------------------- rows with groups

@@ -15,10 +15,9 @@ from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
-_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 
 class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
@@ -50,7 +49,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         The concentration gamma of the global weights under ``"hdp"`` (1 if None); greater values favour
         more states.
     max_components : int, default=None
-        Births do not lead beyond this number.
+        No fit starts from more states, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
         How the number of states may change: these names, or `StateBirth`, `StateMerge` and
         `StateDelete` with settings. None: never.
@@ -70,7 +69,9 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         Where the first states come from: contiguous blocks of the sequences drawn at random, or windows
         of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
         or an array is given, of responsibilities (n_rows, K) in the order of the rows of X. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+        responsibilities and ``max_iter=0``, `fit` is one global step on them. The columns' order is
+        that of the states found if their number is fixed (``proposals=None``, or the stochastic
+        method), and is lost if not.
     low_memory : bool, default=False
         Whether memory for states is to be a table of some ten thousand rows (sqrt(T) rows of longer
         sequences) instead of one of all rows and states of a batch, which takes about ``8 * n_rows *
@@ -98,7 +99,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     Attributes
     ----------
     n_components_ : int
-        Number of states found. They are sorted by decreasing number of rows.
+        Number of states found. They are sorted by decreasing number of rows; or stay in the order of
+        given responsibilities, if their number is fixed.
     startprob_ : ndarray of shape (`n_components_`,)
         Expected probabilities of the first state, among the states that were found.
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
@@ -165,23 +167,23 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(_hmm_setup.CHAIN_ALLOCATIONS))],
-        "transition_concentration": [_POSITIVE, None],
-        "start_concentration": [_POSITIVE, None],
-        "stickiness": [_NOT_NEGATIVE],
-        "weight_concentration_prior": [_POSITIVE, None],
+        "transition_concentration": [POSITIVE, None],
+        "start_concentration": [POSITIVE, None],
+        "stickiness": [NOT_NEGATIVE],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
         "batch_size": [_COUNT, None],
         "n_batches": [_COUNT, None],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [_NOT_NEGATIVE],
+        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [_NOT_NEGATIVE],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -250,8 +252,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for what was not observed, where the likelihood allows it;
             rows of nothing else are gaps. Sparse (CSR) rows are for families of counts.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -268,7 +270,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         observation = _validation.checked(_validation.resolve_observation(self.observation))
         sequences = check_sequences(
             self, X, lengths, groups, observation,
-            reset=True, min_rows=2, sample_weight=sample_weight,
+            reset=True, min_rows=2, sample_weight=sample_weight, y=y,
         )  # fmt: skip
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
@@ -287,7 +289,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     def _new_learner(self, sequences, batch, rng, *, streaming=False):
         model = _hmm_setup.bind_model(self, sequences, streaming=streaming)
         learner = _hmm_setup.make_learner(self, model, rng)
-        learner.start(_hmm_setup.starting_statistics(self, learner, batch))
+        _base.begin(self, learner, _hmm_setup.starting_statistics(self, learner, batch))
         return learner
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -311,8 +313,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Whole sequences, or the rows of all of them; two rows or more in the first call.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -333,7 +335,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             _validation.check_same_observation(self, "partial_fit")
         sequences = check_sequences(
             self, X, lengths, groups, observation,
-            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight,
+            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight, y=y,
         )  # fmt: skip
         _validation.check_batch_id(batch_id)
         with blas_on_one_thread():
@@ -356,8 +358,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         return self._new_learner(sequences, batch, rng, streaming=True), batch
 
     def _present_learner(self, X, sequences):
-        """The learner as it is, and the batch in a precision that suits its units."""
-        learner = self._learner_
+        """A copy of the learner, and the batch in a precision that suits its units."""
+        learner = self._learner_.copy()
         batch = _base.ready_for(learner, sequences.batch, _hmm_setup.in_units)
         learner = _base.with_settings(learner, self)
         learner.model = _hmm_setup.present_model(self, learner.model)

@@ -72,9 +72,9 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         """What is `suited` to rows."""
         return suited(self._model, self._statistics, self._params.coef, x)
 
-    def _sequences(self, X, lengths, groups):
+    def _sequences(self, X, lengths, groups, y=None):
         check_is_fitted(self)
-        return check_sequences(self, X, lengths, groups, self._observation, reset=False)
+        return check_sequences(self, X, lengths, groups, self._observation, reset=False, y=y)
 
     def _blocks(self, batch):
         """Whole sequences, block by block."""
@@ -149,7 +149,8 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         Returns
         -------
         states : ndarray of shape (n_rows,), or list of them
-            From 0, the state with most rows, to ``n_components_ - 1``, in the form of `predict_proba`.
+            From 0, the state with most rows (or the first that was given), to ``n_components_ - 1``, in
+            the form of `predict_proba`.
         """
         sequences = self._sequences(X, lengths, groups)
         batch = sequences.batch
@@ -165,8 +166,8 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -179,7 +180,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         states : ndarray of shape (n_rows,), or list of them
             As from `predict`.
         """
-        fitted = self.fit(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
+        fitted = self.fit(X, y, lengths=lengths, groups=groups, sample_weight=sample_weight)
         return fitted.predict(X, lengths=lengths, groups=groups)
 
     def predict_next(self, X, message=None):
@@ -297,8 +298,8 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
-        y : None
-            Ignored.
+        y : array-like, default=None
+            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -309,7 +310,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         score : float
             Mean of `score_samples` over the rows that are modelled.
         """
-        return float(self._log_prob(self._sequences(X, lengths, groups).batch).mean())
+        return float(self._log_prob(self._sequences(X, lengths, groups, y).batch).mean())
 
     def decode(self, X, *, lengths=None, groups=None):
         """Most probable paths of states, by the Viterbi algorithm.

@@ -132,14 +132,14 @@ def starting_statistics(estimator, learner, batch):
 
 
 def publish(estimator, learner):
-    """Set all fitted attributes at once, with states by decreasing number of rows.
+    """Set all fitted attributes at once, with states by decreasing number of rows, or as given.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
     totals = _base.totals_without_seeds(learner)
     # a state that gives way to others for a lap still has the rows of batches not yet visited
     model = learner.model._replace(retired=None)
-    order = np.argsort(-totals.n, kind="stable")
+    order = _base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
     cells = np.ix_(np.append(0, order + 1), order)
     coef, log_rows, states = model.coefficients(totals)
     mean_rows = model.mean_rows(totals)[cells]

@@ -15,13 +15,14 @@ from sklearn.utils._param_validation import Interval
 from . import _base, _validation
 from ._bounded_predictor import BoundedPredictor, check_whole_rows
 from ._corpus import CountRows, corpus_of_rows
+from ._finite import require_finite
 from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
 from .core.batches import ArraySource
 from .core.local import blas_on_one_thread
+from .observation.limits import MOST, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
 # Beyond any number of topics that a model could have.
 _NO_LIMIT = sys.maxsize
 
@@ -169,16 +170,16 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
 
     _parameter_constraints = {
         "memory_bound": [_COUNT, None],
-        "target_points": [_POSITIVE, None],
-        "target_documents": [_POSITIVE, None],
+        "target_points": [POSITIVE, None],
+        "target_documents": [POSITIVE, None],
         "max_document_groups": [_COUNT, None],
         "observation": "no_validation",  # our own message says more
-        "doc_topic_prior_shape": [Interval(Real, 1, None, closed="left")],
-        "doc_topic_prior_rate": [_POSITIVE],
+        "doc_topic_prior_shape": [Interval(Real, 1, MOST, closed="both")],
+        "doc_topic_prior_rate": [POSITIVE],
         "max_components": [_COUNT, None],
         "documents_per_epoch": [_COUNT, None],
         "max_iter": [_COUNT],
-        "tol": [_POSITIVE],
+        "tol": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
@@ -226,7 +227,8 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; all rows are one document if None.
+            The document of each row of X. All rows are one document if None: then the model is a mixture,
+            with weights that all rows share.
 
         Returns
         -------
@@ -359,6 +361,7 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
         }
+        require_finite(self, {"free_energy_": topics.bound}, attributes)
         for name in set(getattr(self, "_published", ())).difference(attributes):
             delattr(self, name)
         vars(self).update(attributes, _published=tuple(attributes))

@@ -15,6 +15,7 @@ from .core.batches import ArraySource, Batch
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -41,7 +42,7 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         For ``"dp"`` the concentration gamma (1 if None); for ``"dirichlet"`` the parameter of each
         component (1 / K if None). Greater values favour more components.
     max_components : int, default=None
-        Births do not lead beyond this number.
+        No fit starts from more components, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
         How the number of components may change. None: never.
     learning_method : {"memoized", "full", "stochastic"}, default="memoized"
@@ -57,7 +58,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     n_batches : int, default=None
         Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
     n_nonzero_resp : int, default=None
-        At most this many components share a row (the L of L-sparse responsibilities); all if None.
+        At most this many components share a row (the L of L-sparse responsibilities); all if None. Those
+        that ``init_params`` gives are cut down to the largest of each row.
     max_iter : int, default=100
         Laps through the data, at the most; one is always made.
     tol : float, default=1e-3
@@ -69,11 +71,15 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         Where the first components come from: Bregman k-means++ (Alg. 2.2), rows drawn at random, a
         callable ``(X, n_components, random_state) -> resp``, or responsibilities of shape
         (n_samples, K), whose columns are the components, whatever ``n_components`` is. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+        responsibilities and ``max_iter=0``, `fit` is one global step on them. The columns' order is
+        that of the components found if their number is fixed (``proposals=None``, or the
+        stochastic method), and is lost if not.
     means_init : array-like of shape (n_components, n_features), default=None
-        Initial means, instead of ``init_params``.
+        Initial means, instead of ``init_params``. Their order is kept, or lost, as that of
+        responsibilities is.
     warm_start : bool, default=False
-        Start from the components of the previous call to `fit`, in its units and with its prior.
+        Start from the components of the previous call to `fit`, in its units, with its prior, and
+        in their order if that was given.
     memoize : bool, default=True
         Whether `partial_fit` keeps statistics of each batch, so that a batch seen again replaces
         what it left behind. False is for streams that never end: memory does not grow.
@@ -94,9 +100,10 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     Attributes
     ----------
     n_components_ : int
-        Number of components found. They are sorted by decreasing weight.
+        Number of components found. They are sorted by decreasing weight; or stay in the order of
+        ``means_init`` or given responsibilities, if their number is fixed.
     weights_ : ndarray of shape (`n_components_`,)
-        Expected weights.
+        Expected weights, in the order of the components: see ``n_components_``.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_ : ndarray
@@ -152,7 +159,7 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(ALLOCATIONS))],
-        "weight_concentration_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
@@ -167,8 +174,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         "warm_start": ["boolean"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [Interval(Real, 0, None, closed="left")],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -267,10 +274,11 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         return self
 
     def _fit_once(self, learner, source, s):
-        """A fit from statistics ``s``, or from one initialisation."""
+        """A fit from statistics ``s`` of the last fit, or from one initialisation."""
+        named = self._keeps_order if s is not None else None
         if s is None or source.resp is not None:
-            s = _base.starting_statistics(self, learner, source)
-        learner.start(s)
+            named, s = None, _base.starting_statistics(self, learner, source)
+        _base.begin(self, learner, s, named=named)
         _base.fit_learner(self, learner, source)
         learner.forget_batches()
         return learner
@@ -285,7 +293,7 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         The prior is that of the end of the fit, as it was adapted.
         """
         _validation.check_same_observation(self, "warm_start=True")
-        model, s = self._learner_.model, self._learner_.totals.s
+        model, s = self._learner_.model, self._statistics
         likelihood = _base.likelihood_for(model.likelihood, source.x)
         if likelihood is not model.likelihood:
             s = likelihood.from_complete(s)
@@ -347,11 +355,12 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
         source = ArraySource(batch.x, batch.weight, resp=batch.resp)
         learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
-        learner.start(_base.starting_statistics(self, learner, source))
+        _base.begin(self, learner, _base.starting_statistics(self, learner, source))
         return learner, batch
 
     def _present_learner(self, batch):
-        """The learner as it is, and the batch in a precision that suits its units."""
+        """A copy of the learner, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
-        batch = _base.ready_for(self._learner_, batch, _validation.check_units)
-        return _base.with_settings(self._learner_, self), batch
+        learner = self._learner_.copy()
+        batch = _base.ready_for(learner, batch, _validation.check_units)
+        return _base.with_settings(learner, self), batch

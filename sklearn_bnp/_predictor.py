@@ -92,7 +92,7 @@ class MixturePredictor(
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            From 0, the heaviest component, to ``n_components_ - 1``.
+            From 0, the heaviest component (or the first that was given), to ``n_components_ - 1``.
         """
         return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(X)])
 

@@ -2,8 +2,9 @@
 
 Design note. There are three ways to say which rows are a sequence: a list of arrays, ``lengths``
 (rows of a sequence are neighbours), and ``groups`` (they need not be). A list is told from rows that are
-given as lists by its items, which have two dimensions. `Sequences.rows` tells where rows came
-from, and `Sequences.as_given` brings what was found for each row back into the form in which they came.
+given as lists by its items, which have two dimensions; arrays of one dimension could be either, and are
+refused. `Sequences.rows` tells where rows came from, and `Sequences.as_given` brings what was found for
+each row back into the form in which they came.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from ._frames import read_frames
 from ._validation import (
@@ -74,9 +75,9 @@ class Sequences(NamedTuple):
 
 
 def check_sequences(
-    estimator, x, lengths, groups, observation, *, reset, min_rows=1, sample_weight=None
+    estimator, x, lengths, groups, observation, *, reset, min_rows=1, sample_weight=None, y=None
 ):
-    """`Sequences` of what was given to a method of the estimator."""
+    """`Sequences` of what was given to a method of the estimator; ``y`` is not used."""
     if lengths is not None and groups is not None:
         raise ValueError(
             "lengths and groups are both given; give lengths if the rows of a sequence are next to "
@@ -92,12 +93,43 @@ def check_sequences(
             n_rows = rows.shape[0]
             n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
+    _check_unused(y, found)
     _check_number(found.n_rows, min_rows)
     _check_lags(found.batch.indptr, observation)
     if sample_weight is not None:
         found = _weighted(found, _weight_of_sequences(found, sample_weight, lengths))
         _check_number(found.n_rows, min_rows)
     return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def _check_unused(y, found):
+    """Raise if y is not labels, which scikit-learn's tools pass on, but perhaps lengths of sequences."""
+    if y is None:
+        return
+    n, unit = (found.n_sequences, "sequence") if found.listed else (found.n_rows, "row")
+    try:
+        n_labels = _num_samples(y)
+    except TypeError:  # a number
+        n_labels = None
+    if n_labels == n:
+        return
+    remedy = "leave it out"
+    if not found.listed:
+        if _sum(y) == n:
+            remedy = f"its numbers sum to the {n} rows of X, as lengths of sequences do"
+        remedy += "; to say which rows are a sequence, use lengths=... by name"
+    raise ValueError(
+        f"y is ignored, and if given must have one label for each {unit} of X ({n}), but it is {y!r:.60}: "
+        f"{remedy}."
+    )
+
+
+def _sum(values):
+    """The sum of numbers; None of anything else."""
+    try:
+        return np.sum(np.asarray(values, dtype=object))
+    except (TypeError, ValueError):
+        return None
 
 
 def _check_number(n_rows, min_rows):
@@ -149,7 +181,10 @@ def _is_list(x):
 
 
 def _holds_sequences(items):
-    return any(n_dimensions(item) >= 2 for item in items) or len({_length(i) for i in items}) > 1
+    """Whether items are sequences, or arrays that could be; rows are lists of equal lengths."""
+    if any(n_dimensions(item) >= 2 for item in items) or len({_length(i) for i in items}) > 1:
+        return True
+    return any(n_dimensions(item) == 1 and not isinstance(item, (list, tuple)) for item in items)
 
 
 def n_dimensions(item):
@@ -199,7 +234,8 @@ def _check_sequence(estimator, item, i):
     if len(shape) != 2:
         raise ValueError(
             f"X[{i}] has shape {shape}, but X is a list of sequences, each of shape (n_timesteps, "
-            "n_features). Reshape it, by array.reshape(-1, 1) if it has a single feature."
+            "n_features). Reshape sequences of a single feature by array.reshape(-1, 1); if X holds the "
+            "rows of one sequence, give np.stack(X)."
         )
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")

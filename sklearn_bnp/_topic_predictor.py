@@ -164,7 +164,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            From 0, the heaviest component, to ``n_components_ - 1``.
+            From 0, the heaviest component (or the first that was given), to ``n_components_ - 1``.
         """
         corpus = self._corpus(X, groups)
         steps = self._steps(corpus.documents, want_resp=True)

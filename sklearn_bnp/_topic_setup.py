@@ -24,6 +24,7 @@ from .core.initialize import seeded_statistics
 from .core.topic_initialize import seeded_topics, with_total
 from .core.topic_model import LocalSchedule, TopicModel
 from .observation import MultinomialObservation
+from .observation.limits import LEAST, MOST, are_within
 from .proposals import TOPIC_PROPOSALS
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
@@ -65,10 +66,10 @@ def observation_of(estimator):
         )
     if np.ndim(prior):
         prior = numbers(prior, "topic_word_prior")
-        if prior.ndim > 1 or not np.all(prior > 0):
+        if prior.ndim > 1 or not are_within(prior):
             raise ValueError(
-                f"topic_word_prior={estimator.topic_word_prior!r} must be a positive number, or an "
-                "array of one for each word type."
+                f"topic_word_prior={estimator.topic_word_prior!r} must be a number from {LEAST:g} to "
+                f"{MOST:g}, or an array of one for each word type."
             )
     return MultinomialObservation(prior=prior)
 
@@ -187,10 +188,17 @@ def _seeded_rows(likelihood, corpus, n_components, rng, how):
 
 def _given_topics(topics, corpus):
     """Statistics of topics given as counts or proportions (K, V)."""
-    if topics.min() < 0 or not np.all(topics.sum(axis=1) > 0):
+    with np.errstate(over="ignore"):
+        sizes = topics.sum(axis=1)
+    if topics.min() < 0 or not np.all(sizes > 0):
         raise ValueError(
             "init_params holds topics with negative or no counts; give counts or proportions of words "
             "of shape (n_components, n_features), zero or more and not all zero in a row."
+        )
+    if not are_within(sizes, LEAST, 1.0 / LEAST):
+        raise ValueError(
+            f"init_params holds topics of {sizes.min():g} to {sizes.max():g} counts; give counts or "
+            f"proportions that sum to {LEAST:g} to {1.0 / LEAST:g} in each."
         )
     return with_total(topics, corpus.documents.total_weight)
 
@@ -221,14 +229,14 @@ def keep_past(learner):
 
 
 def publish(estimator, learner):
-    """Set all fitted attributes at once, with topics by decreasing weight.
+    """Set all fitted attributes at once, with topics by decreasing weight, or as they were given.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
     model, totals = learner.model, _base.totals_without_seeds(learner)
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
-    order = np.lexsort((-totals.n, -weights))
+    order = _base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
     s = totals.s[order]
     n_tokens = totals.n.sum()
     lengths = [part.mean_length for part in totals.docs.parts.values()]

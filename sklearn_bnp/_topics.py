@@ -9,16 +9,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _base, _topic_setup, _validation
-from ._corpus import check_corpus, check_same_kind, require_tokens
+from ._corpus import (
+    check_corpus,
+    check_mass,
+    check_same_kind,
+    require_tokens,
+    warn_of_weighting,
+)
 from ._topic_predictor import TopicPredictor
 from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
-_POSITIVE = Interval(Real, 0, None, closed="neither")
 
 
 class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
@@ -49,7 +55,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         The concentration gamma of the topics' shares under ``"hdp"`` (1 if None); greater values
         favour more topics.
     max_components : int, default=None
-        Births do not lead beyond this number.
+        No fit starts from more topics, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
         How the number of topics may change: these names, or `TopicBirth`, `Merge` and
         `TopicDelete` with settings. None: never.
@@ -61,7 +67,8 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     n_batches : int, default=None
         Number of batches, instead of ``batch_size``.
     n_nonzero_resp : int, default=None
-        At most this many topics share a word of a document; all if None.
+        At most this many topics share a word of a document; all if None. Responsibilities that
+        ``init_params`` gives are cut down to the largest of each word.
     warm_start_docs : bool, default=True
         Documents go on from the topics they had when last visited, and start anew only every other
         lap, keeping what is better: the ELBO then never falls. False starts anew in each lap.
@@ -82,7 +89,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         callable ``(X, n_components, random_state)`` returns an array, or an array is given: topics of
         shape (K, n_features), of which the proportions count, or responsibilities (n_entries, K) for
         the nonzeros of X row by row, or for its rows if there are ``groups``. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them.
+        responsibilities and ``max_iter=0``, `fit` is one global step on them. The order of given
+        topics is that of the topics found if their number is fixed (``proposals=None``, or the
+        stochastic method), and is lost if not.
     memoize : bool, default=True
         Whether `partial_fit` keeps what each document left behind. The objective needs it: False is
         for ``learning_method="stochastic"`` alone, which never keeps any.
@@ -103,7 +112,8 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     Attributes
     ----------
     n_components_ : int
-        Number of topics found. They are sorted by decreasing weight.
+        Number of topics found. They are sorted by decreasing weight; or stay in the order in which
+        ``init_params`` gave them, if their number is fixed.
     components_ : ndarray of shape (`n_components_`, n_features)
         Words only: parameters of the topics' Dirichlet posteriors, ``topic_word_prior`` plus expected
         counts.
@@ -143,7 +153,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
 
     Notes
     -----
-    Counts need not be whole numbers: a word that counts 0.5 is half a token.
+    Counts need not be whole numbers: a word that counts 0.5 is half a token. But they have to be counts:
+    of tf-idf and other weights of words, which `fit` and the first `partial_fit` warn of, the number of
+    topics has no meaning.
 
     References
     ----------
@@ -167,9 +179,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
         "allocation": [StrOptions(set(_topic_setup.DOCUMENT_ALLOCATIONS))],
-        "topic_word_prior": [_POSITIVE, "array-like", None],
-        "doc_topic_prior": [_POSITIVE, None],
-        "weight_concentration_prior": [_POSITIVE, None],
+        "topic_word_prior": [POSITIVE, "array-like", None],
+        "doc_topic_prior": [POSITIVE, None],
+        "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
         "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
@@ -179,14 +191,14 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
         "max_doc_update_iter": [_COUNT],
-        "doc_tol": [_POSITIVE],
+        "doc_tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [_NUMBER],
         "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++", "anchor"}), callable, "array-like"],
         "memoize": ["boolean"],
         "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [Interval(Real, 0, None, closed="left")],
-        "total_samples": [_COUNT, None],
+        "learning_offset": [NOT_NEGATIVE],
+        "total_samples": [POPULATION, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -279,7 +291,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
             model = _topic_setup.bind_model(self, corpus)
             learner = _topic_setup.make_learner(self, model, rng)
             start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
-            learner.start(start.s)
+            _base.begin(self, learner, start.s)
             n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = GroupSource(start.documents, n_batches)
             _base.fit_learner(self, learner, source)
@@ -342,9 +354,13 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         observation = _topic_setup.observation_of(self)
-        return check_corpus(
+        corpus = check_corpus(
             self, X, groups, observation, reset=reset, sample_weight=sample_weight
         )  # fmt: skip
+        check_mass(corpus)
+        if reset:
+            warn_of_weighting(corpus)
+        return corpus
 
     def _first_learner(self, X, corpus):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
@@ -353,13 +369,13 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         model = _topic_setup.bind_model(self, corpus, streaming=True)
         learner = _topic_setup.make_learner(self, model, rng)
         start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
-        learner.start(start.s)
+        _base.begin(self, learner, start.s)
         return learner, start.documents
 
     def _present_learner(self, X, corpus):
-        """The learner as it is, and the batch in a precision that suits its units."""
+        """A copy of the learner, and the batch in a precision that suits its units."""
         _validation.check_same_observation(self, "partial_fit")
-        learner, batch = self._learner_, corpus.documents
+        learner, batch = self._learner_.copy(), corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         _topic_setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:

@@ -21,6 +21,7 @@ from ._observations import allows_missing, resolve_observation, takes_sparse
 from .core.observed_moments import largest_of
 from .core.rows import canonical, part
 from .observation import OBSERVATIONS
+from .observation.limits import LEAST_MASS, MOST_MASS
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -28,8 +29,8 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 # Rows further out than this, in units of the data that a model was begun with, leave rounding
 # errors in sums of squares that are not small beside 1.
 _FARTHEST = {np.float32: 1e3, np.float64: 1e7}
-# Less mass than this is no data.
-_LEAST_MASS = 1e-6
+# Initial means are for a single comparison, and may be as far out as their distances are finite.
+_LARGEST_MEAN = 1e15
 
 
 # ---------------------------------------------------------------------- parameters
@@ -91,6 +92,16 @@ def resolve_proposals(proposals, registry=PROPOSALS):
     if len(set(kinds)) < len(kinds):
         raise ValueError(f"proposals={proposals!r} names a kind twice; give each kind once.")
     return out
+
+
+def check_most_components(estimator, n_components, what):
+    """Raise if there are more components from the first than ``max_components``; ``what`` they are."""
+    most = estimator.max_components
+    if most is not None and n_components > most:
+        raise ValueError(
+            f"{what.format(n_components)} is more than max_components={most}; start from fewer, or raise "
+            "max_components."
+        )
 
 
 # ---------------------------------------------------------------------- data
@@ -178,8 +189,8 @@ def check_units(likelihood, batch):
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data that the model "
-            "was begun with, whose units it keeps. Look for errors in X, or begin anew with fit on "
-            "more typical rows."
+            "was begun with, or that a variance was set for, whose units it keeps. Look for errors in X, or "
+            "begin anew with fit on more typical rows."
         )
     if largest > _FARTHEST[z.dtype.type]:
         return batch._replace(x=batch.x.astype(np.float64))
@@ -208,10 +219,11 @@ def check_weights(sample_weight, n, unit):
         )
     with np.errstate(over="ignore"):
         total = weight.sum()
-    if not _LEAST_MASS < total < np.inf:
+    if not LEAST_MASS < total < MOST_MASS:
         raise ValueError(
-            f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow. A "
-            f"{unit} of weight w counts as w equal {unit}s: rescale the weights."
+            f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow: rescale the "
+            f"weights, to sum to {LEAST_MASS:g} to {MOST_MASS:g}. A {unit} of weight w counts as w equal "
+            f"{unit}s."
         )
     return weight
 
@@ -294,6 +306,17 @@ def check_means(means, n_components, n_features):
             f"({n_components}, {n_features})."
         )
     return means
+
+
+def check_reach(likelihood, means):
+    """Raise if initial means are so far out that their distances overflow."""
+    with np.errstate(over="ignore"):
+        largest = largest_of(likelihood.prepare_means(means))
+    if not largest <= _LARGEST_MEAN:
+        raise ValueError(
+            f"means_init holds values {largest:.1g} standard deviations away from the data, or counts of so "
+            f"many; they may be no more than {_LARGEST_MEAN:g} away. Give them in the units of X."
+        )
 
 
 def numbers(value, name):

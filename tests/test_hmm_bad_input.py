@@ -258,3 +258,54 @@ def test_a_fit_that_fails_leaves_the_last_one(fitted):
     with pytest.raises(ValueError, match="infinity"):
         model.fit(with_value(np.inf))
     assert_same_state(public_state(model), public_state(fitted))
+
+
+# ---------------------------------------------------------------------- what is easily confused
+
+TAKE_Y = ["fit", "partial_fit", "fit_predict", "score"]
+
+
+@pytest.mark.parametrize("method", TAKE_Y)
+@pytest.mark.parametrize("form", [list, tuple, np.array, lambda lengths: sum(lengths)])
+def test_lengths_are_given_by_name(method, form, fitted):
+    """In hmmlearn they are the second argument, which in scikit-learn is y."""
+    model = HDPHMMVB(random_state=0).fit(X)
+    with pytest.raises(ValueError, match=names("y is ignored", "sum to the 127 rows", "lengths=")):
+        getattr(model, method)(ROWS, form(LENGTHS))
+    with pytest.raises(ValueError, match=names("y is ignored", "each row", N, "lengths=")):
+        getattr(model, method)(ROWS, LENGTHS[:-1])
+    assert_same_state(public_state(model), public_state(fitted))
+
+
+@pytest.mark.parametrize("method", TAKE_Y)
+def test_labels_are_ignored(method):
+    given = {
+        "labels": (ROWS, np.arange(N)),
+        "strings": (ROWS, ["a"] * N),
+        "table": (ROWS, np.ones((N, 2))),
+        "one a sequence": (X, [0, 1, 0, 1]),
+        "list of labels": (X, [np.zeros(len(x)) for x in X]),
+    }
+    for data, y in given.values():
+        model = HDPHMMVB(max_iter=0, random_state=0).fit(data)
+        getattr(model, method)(data, y)
+    with pytest.raises(ValueError, match=names("y is ignored", "each sequence", "leave it out")):
+        getattr(model, method)(X, np.zeros(N))
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "score", "decode"])
+def test_vectors_of_equal_lengths(method, fitted):
+    """Sequences of a single feature, or rows of one sequence? Lists of numbers are rows, as ever."""
+    vectors = [x[:20, 0] for x in X]
+    objects = np.empty(len(X), dtype=object)
+    objects[:] = vectors
+    for data in (vectors, tuple(vectors), objects):
+        model = HDPHMMVB(random_state=0).fit([v[:, np.newaxis] for v in vectors])
+        with pytest.raises(ValueError, match=names("X[0]", "reshape(-1, 1)", "np.stack(X)")):
+            getattr(model, method)(data)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=names("X[0]", "reshape(-1, 1)", "np.stack(X)")):
+        getattr(model, method)([pandas.Series(v) for v in vectors])
+    rows = HDPHMMVB(max_iter=0, random_state=0).fit(np.stack(vectors))
+    getattr(rows, method)([v.tolist() for v in vectors])
+    assert rows.n_features_in_ == 20

@@ -196,6 +196,38 @@ def test_rows_without_groups_stand_alone(fitted):
     np.testing.assert_allclose(fitted.predict_proba(ROWS[7:9]), resp[7:9])
 
 
+def test_without_groups_all_is_one_document():
+    """To every method: rows share the weights of a mixture, and no row is a document of its own."""
+    model = MemoryBoundedTopicVB(BOUND).fit(ROWS)
+    named = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=np.full(len(ROWS), 7))
+    assert model.n_documents_ == 1
+    assert_same_state(state(named), state(model))
+    shares = model.transform(ROWS)
+    np.testing.assert_array_equal(shares, model.predict_proba(ROWS))
+    np.testing.assert_allclose(shares.mean(axis=0), model.topic_probs_, atol=0.01)
+    np.testing.assert_array_equal(MemoryBoundedTopicVB(BOUND).fit_transform(ROWS), shares)
+    # of single rows of known documents the prior says more than the row
+    of_each = model.transform(ROWS[:5], groups=np.arange(5))
+    assert np.all(of_each.max(axis=1) < shares[:5].max(axis=1))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_distributions_of_several_documents_want_groups(grouped):
+    """Also if each of them was an epoch without groups."""
+    model = MemoryBoundedTopicVB(BOUND)
+    if grouped:
+        model.fit(ROWS, groups=GROUPS)
+    else:
+        for part in (ROWS[:200], ROWS[200:]):
+            model.partial_fit(part)
+    message = names("groups=None", f"{model.n_documents_} documents", "zeros", "predict_proba")
+    with pytest.raises(ValueError, match=message):
+        model.transform(ROWS)
+    together = model.transform(ROWS, groups=np.zeros(len(ROWS)))
+    np.testing.assert_array_equal(together, np.tile(together[0], (len(ROWS), 1)))
+    np.testing.assert_allclose(together[0], model.predict_proba(ROWS).mean(axis=0), atol=0.02)
+
+
 def test_score_prefers_what_it_knows(fitted):
     X, groups, _ = grouped_rows(10, 30, seed=5)
     assert fitted.score(X, groups=groups) > fitted.score(X)  # documents have topics of their own

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, HDPTopicVB, Merge, TopicBirth, TopicDelete
 
@@ -358,8 +358,72 @@ def test_interruption_leaves_the_model(fitted):
     assert fitted.transform(X).shape == (N, fitted.n_components_)
 
 
-def test_weights_of_words_are_taken():
-    """Frequencies are counts that are no whole numbers; that is not an error."""
-    texts = ["one two three", "two three four", "five six seven"]
-    frequencies = TfidfVectorizer().fit_transform(texts)
-    assert np.isfinite(HDPTopicVB(random_state=0).fit(frequencies).lower_bound_)
+# ---------------------------------------------------------------------- what is no count
+
+CORPUS, _ = documents(
+    120, n_tokens=25, seed=3, topics=np.random.default_rng(5).dirichlet(np.full(40, 0.2), 4)
+)
+WEIGHTED = {
+    "tf-idf": {},
+    "tf-idf l1": {"norm": "l1"},
+    "tf": {"use_idf": False},
+    "tf l1": {"use_idf": False, "norm": "l1"},
+    "tf-idf without norm": {"norm": None},
+    "not smooth, without norm": {"norm": None, "smooth_idf": False},
+    "logarithms, without norm": {"norm": None, "sublinear_tf": True},
+    "logarithms alone": {"norm": None, "sublinear_tf": True, "use_idf": False},
+    "logarithms": {"sublinear_tf": True},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda x: x.toarray()])
+@pytest.mark.parametrize("settings", WEIGHTED.values(), ids=WEIGHTED)
+def test_tf_idf_is_warned_of(settings, form, dtype):
+    """In `fit` and where a stream begins: it is no error, but K says nothing then."""
+    counts = CORPUS[:, CORPUS.any(axis=0)].astype(dtype)
+    weighted = form(TfidfTransformer(**settings).fit_transform(counts))
+    message = names("not whole", "tf-idf", "CountVectorizer")
+    model = HDPTopicVB(max_iter=0, random_state=0)
+    for method in ("fit", "fit_transform", "fit"):
+        with pytest.warns(UserWarning, match=message):
+            getattr(model, method)(weighted)
+    with pytest.warns(UserWarning, match=message) as found:
+        stream = HDPTopicVB(proposals=None, random_state=0).partial_fit(weighted)
+    assert found[0].filename == __file__  # where the user's call is
+    stream.partial_fit(weighted[:50])  # said once
+    model.transform(weighted)
+
+
+def shares_of_tokens(counts):
+    """As from another model: tokens are shared out between types."""
+    rng = np.random.default_rng(0)
+    return counts * rng.uniform(0.2, 1.0, size=counts.shape)
+
+
+FRACTIONS = {
+    "whole": lambda counts: counts,
+    "half": lambda counts: 0.5 * counts,
+    "times a number": lambda counts: counts / 3.7,
+    "half for some words": lambda counts: (
+        counts * np.where(np.arange(counts.shape[1]) % 2, 1.0, 0.5)
+    ),
+    "two factors": lambda counts: counts * np.where(np.arange(counts.shape[1]) % 2, 0.7, 0.3),
+    "three words": lambda counts: counts * np.r_[0.31, 0.47, 0.7, np.ones(counts.shape[1] - 3)],
+    "weights of documents": lambda counts: (
+        counts * np.linspace(0.1, 2.0, len(counts))[:, np.newaxis]
+    ),
+    "shares": shares_of_tokens,
+    "one": lambda counts: counts + (np.arange(counts.size).reshape(counts.shape) == 3) * 0.25,
+    "large": lambda counts: 1e4 * shares_of_tokens(counts),
+    "one hot": lambda counts: np.eye(counts.shape[1]),
+    "percentages": lambda counts: 100.0 * counts / counts.sum(axis=1, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("change", FRACTIONS.values(), ids=FRACTIONS)
+def test_fractions_of_counts_are_counts(change):
+    """A word that counts 0.5 is half a token; warnings are errors here."""
+    for dtype in (np.float64, np.float32):
+        counts = change(CORPUS.astype(float)).astype(dtype)
+        assert np.isfinite(HDPTopicVB(max_iter=0, random_state=0).fit(counts).lower_bound_)

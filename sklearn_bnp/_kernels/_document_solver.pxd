@@ -114,6 +114,13 @@ cdef inline bint keep_better(Work* q) noexcept nogil:
     return True
 
 
+cdef inline bint keep_if_better(Work* q, Call* call, floating* like) noexcept nogil:
+    """The same for a state whose shares were chosen for an earlier e: what counts are those for its own."""
+    if q.mask != NULL and q.now.score > q.best.score:
+        settle(q, call, &q.now, True, like)
+    return keep_better(q)
+
+
 cdef inline void take_all_topics(Work* q, Call* call, State* state) noexcept nogil:
     cdef Py_ssize_t k
     state.A = 0
@@ -198,11 +205,11 @@ cdef inline bint try_restarts(Work* q, Call* call, floating* like) noexcept nogi
             continue
         iterate(q, call, &q.now, 3, 0.0, 0, like)
         settle(q, call, &q.now, False, like)
-        last = keep_better(q)
+        last = keep_if_better(q, call, like)
         accepted |= last
     if accepted:
         copy_state(&q.now, &q.best)
         iterate(q, call, &q.now, call.max_iter, call.tol, 0, like)
-        settle(q, call, &q.now, False, like)
+        settle(q, call, &q.now, True, like)
         last = keep_better(q)
-    return last and q.mask == NULL      # shares are to be chosen for the final e
+    return last

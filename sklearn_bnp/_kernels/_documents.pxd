@@ -14,6 +14,7 @@ cdef extern from "topic_math.h" nogil:
 cdef struct Call:
     # What is the same for all documents.
     Py_ssize_t K, L, max_iter, n_restarts
+    bint sparse             # some entries may not have all topics
     double tol
     double* prior
     double* lgamma_prior
@@ -47,6 +48,7 @@ cdef struct Work:
     double* s_d
     double* w_d
     double* next_N          # (K,)
+    const int* places       # (U,) most topics of each entry, at most L; NULL if all may have L
     Py_ssize_t* items       # (stride,) rows of the table
     Py_ssize_t* hot         # (stride,) where an entry that has lost its digits goes
     Py_ssize_t* fresh       # (K,)
@@ -77,7 +79,7 @@ cdef inline Py_ssize_t carve(Work* q, Call* call, char* arena, Py_ssize_t longes
     cdef char* start = arena
     cdef Py_ssize_t K = call.K, most = (longest + LANES - 1) // LANES * LANES + LANES
     q.B = take(&arena, K * most * itemsize)
-    q.mask = take(&arena, K * most * itemsize) if call.L < K else NULL
+    q.mask = take(&arena, K * most * itemsize) if call.sparse else NULL
     q.c = take(&arena, most * itemsize)
     q.s = take(&arena, most * itemsize)
     q.w = take(&arena, most * itemsize)

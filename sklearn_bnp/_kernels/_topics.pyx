@@ -193,6 +193,7 @@ def document_step(
     double[::1] score,                  # OUT (n_docs,) or None
     int n_threads,
     const double[::1] weight=None,      # IN  (n_docs,) or None: how often each document counts in sums
+    const int[::1] places=None,         # IN  (nnz,) or None: most topics of each entry, 1 to n_nonzero
 ):
     """The local step of documents, and what they leave behind; returns the number of iterations.
 
@@ -208,7 +209,7 @@ def document_step(
         score = sum(c r (log table - log r)) + sum(gammaln(N + prior) - gammaln(prior))
 
     with c = counts * mass and r the shares. A warm start from what this function returned scores at
-    least as much as that did, if table, prior and n_nonzero are the same. Removing one of the
+    least as much as that did, if table, prior, n_nonzero and places are the same. Removing one of the
     ``n_restarts`` smallest topics of more than 0.1 tokens is kept if the score rises.
 
     Hughes (2016), Alg. 5.1 (local step), 5.2 (restarts) and 7.4 (n_nonzero).
@@ -230,7 +231,7 @@ def document_step(
     call.n_restarts = n_restarts
     call.tol = tol
     call.prior = <double*>&prior[0]
-    sparse = call.L < call.K
+    sparse = call.sparse = call.L < call.K or places is not None
     n_threads = max(1, n_threads)
     for d in range(n_docs):
         longest = max(longest, indptr[d + 1] - indptr[d])
@@ -245,6 +246,7 @@ def document_step(
     cdef const double* weight_p = NULL
     if weight is not None:
         weight_p = &weight[0]
+    cdef const int* places_p = &places[0] if places is not None and nnz else NULL
     cdef const long long* indptr_p = &indptr[0]
     cdef double* counts_out = &doc_counts[0, 0]
     cdef Py_ssize_t K = call.K, L = call.L
@@ -277,7 +279,7 @@ def document_step(
             _chunk(&works[threadid()], &call, table_p, c * CHUNK_DOCS,
                    min(n_docs, (c + 1) * CHUNK_DOCS), indptr_p, indices_p, counts_p, mass_p, start_p,
                    cold, counts_out, resp_p, score_p, parts + c * K if parts != NULL else NULL,
-                   weight_p, none)
+                   weight_p, places_p, none)
         if s_p != NULL:
             bounds_of_items(bounds, n_threads, M, nnz, indices_p, uses)
             for t in prange(n_threads, nogil=True, schedule="static", chunksize=1,
@@ -315,12 +317,13 @@ cdef void _chunk(Work* q, Call* call, const floating* table, Py_ssize_t lo, Py_s
                  const long long* indptr, const int* indices, const double* counts,
                  const double* mass, const double* start, bint cold, double* doc_counts,
                  floating* resp, double* score, double* entropy, const double* weight,
-                 Output out) noexcept nogil:
+                 const int* places, Output out) noexcept nogil:
     """Documents lo to hi; ``out`` holds the beginnings of what the sums over documents need."""
     cdef Py_ssize_t d, first, K = call.K
     cdef Output o
     for d in range(lo, hi):
         first = indptr[d]
+        q.places = places + first if places != NULL else NULL
         o.weight = weight[d] if weight != NULL else 1.0
         o.doc_counts = doc_counts + d * K
         o.resp = resp + first * K if resp != NULL else NULL

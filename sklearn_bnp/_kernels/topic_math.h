@@ -263,11 +263,11 @@ PANEL(float, f, 1)
         }                                                                                             \
     }                                                                                                 \
                                                                                                       \
-    /* For LANES entries, B where the product is one of the L largest and 0 elsewhere; of ties the    \
-     * first stay. bars: the L-th largest products. */                                                \
+    /* For LANES entries, B where the product is one of the L[l] largest and 0 elsewhere; of ties the \
+     * first stay. bars: the L[l]-th largest products. */                                             \
     MULTIVERSION static void mask_##S(const T *restrict B, const ptrdiff_t *restrict row, ptrdiff_t A,\
-                                      const T *restrict e, ptrdiff_t L, const T *restrict bars,       \
-                                      T *restrict mask) {                                             \
+                                      const T *restrict e, const ptrdiff_t *restrict L,               \
+                                      const T *restrict bars, T *restrict mask) {                     \
         T bar[LANES], count[LANES], spare;                                                            \
         for (int l = 0; l < LANES; l++) {                                                             \
             bar[l] = bars[l] > 0 ? bars[l] : (T)SMALLEST;                                             \
@@ -280,8 +280,8 @@ PANEL(float, f, 1)
                 count[l] += keep;                                                                     \
             }                                                                                         \
         for (int l = 0; l < LANES; l++) {                                                             \
-            if (count[l] <= (T)L) continue;                                                           \
-            spare = (T)L;                                                                             \
+            if (count[l] <= (T)L[l]) continue;                                                        \
+            spare = (T)L[l];                                                                          \
             for (ptrdiff_t j = 0; j < A; j++) spare -= B[row[j] + l] * e[j] > bar[l] ? (T)1 : (T)0;   \
             for (ptrdiff_t j = 0; j < A; j++)                                                         \
                 if (B[row[j] + l] * e[j] == bar[l] && --spare < 0) mask[row[j] + l] = 0;              \

@@ -104,6 +104,10 @@ class DocumentAllocation(ABC):
         """Sticks to start from, for topics of these masses (K,) in this many documents."""
 
     @abstractmethod
+    def averaged(self, before, now, rate):
+        """Sticks whose weights ``E[pi]`` are those of ``now`` at a ``rate``, else those ``before``."""
+
+    @abstractmethod
     def prior(self, sticks):
         """Parameters (K,) of the Dirichlet prior of a document's weights, for the local step."""
 
@@ -172,6 +176,11 @@ class HDPDocuments(DocumentAllocation):
         logit_rho = logits_of_weights(weights)
         ones, zeros = _beta_counts(n_docs, len(mass), self.concentration)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
+
+    def averaged(self, before, now, rate):
+        old, new = (np.append(self.weights(sticks), self.rest(sticks)) for sticks in (before, now))
+        logit_rho = logits_of_weights((1.0 - rate) * old + rate * new)
+        return Sticks(expit(logit_rho), now.omega)
 
     def prior(self, sticks):
         return self.doc_concentration * self.weights(sticks)
@@ -277,6 +286,9 @@ class DirichletDocuments(DocumentAllocation):
     def start(self, mass, n_docs):
         n_topics = len(mass)
         return Sticks(1.0 / np.arange(n_topics, 0, -1.0), np.full(n_topics, np.inf))
+
+    def averaged(self, before, now, rate):
+        return now
 
     def prior(self, sticks):
         n_topics = len(sticks.rho)

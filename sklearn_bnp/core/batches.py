@@ -14,6 +14,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from ..observation.base import Moments
 from .observed_moments import observed_moments
+from .places import Places
 from .rows import arrays_of, block_rows, numbers_a_row, part
 
 # Rows that go through the kernels at a time. More would only add memory.
@@ -43,15 +44,25 @@ class Block(NamedTuple):
     resp : ndarray, shape (n, K)
     uids : ndarray, shape (K,)
         Components that the columns of ``resp`` stand for.
-    n_nonzero : int or None
-        How many of these may share a row; all if None.
+    places : Places or None
+        Of the components in each row if responsibilities are L-sparse.
     """
 
     z: np.ndarray
     weight: np.ndarray | None
     resp: np.ndarray
     uids: np.ndarray
-    n_nonzero: int | None = None
+    places: Places | None = None
+
+    def by_places(self, rows, columns, most):
+        """Pairs of some of the ``rows`` (indices) and how many may share what ``columns`` have of each.
+
+        Not more than ``most``; None stands for any number.
+        """
+        if self.places is None:
+            return [(rows, None)] if len(rows) else []
+        places = np.minimum(self.places.of(columns, rows), most)
+        return [(rows[places == n], int(n)) for n in np.unique(places)]
 
 
 class Batch(NamedTuple):
@@ -197,7 +208,12 @@ class ArraySource:
 
     def rows(self, rows):
         """Rows of any batches, as a batch of their own."""
-        return Batch(None, self.x[rows], None if self.weight is None else self.weight[rows])
+        return Batch(
+            None,
+            self.x[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.resp is None else self.resp[rows],
+        )
 
     def sample(self, n_rows, rng, *, least=1000):
         """Up to ``n_rows`` rows without replacement, with their weights.

@@ -12,6 +12,7 @@ from .batches import even_slices
 from .corpus import Documents, weighted_counts
 from .document_counts import DocumentCounts, Part
 from .groups import group_cuts
+from .places import Places, largest_shares
 from .rows import arrays_of, at_hand, numbers_a_row, part
 from .stats import StatBag
 
@@ -37,6 +38,8 @@ class DocumentBlock(NamedTuple):
         Components that the columns stand for.
     theta : ndarray, shape (K, P), or None
         Coefficients under which entries that are rows were shared out.
+    places : Places or None
+        Of the components in each entry if responsibilities are L-sparse.
     """
 
     docs: Documents
@@ -46,6 +49,7 @@ class DocumentBlock(NamedTuple):
     doc_counts: np.ndarray
     uids: np.ndarray
     theta: np.ndarray | None = None
+    places: Places | None = None
 
 
 class DocumentBatch(NamedTuple):
@@ -189,16 +193,19 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
             )  # fmt: skip
         else:
             rows = slice(int(batch.indptr[first]), int(batch.indptr[last]))
-            step = likelihood.document_summary(docs, np.asarray(batch.resp[rows], dtype=float))
+            resp = np.asarray(batch.resp[rows], dtype=float)
+            step = likelihood.document_summary(docs, largest_shares(resp, settings.n_nonzero))
         total.s[...] += step.s
         total.entropy[...] += step.entropy
         parts.append(step.counts)
         lengths.append(docs.lengths)
         if observed:
             theta = None if likelihood.words or batch.resp is not None else params.theta
+            L = settings.n_nonzero
             block = DocumentBlock(
-                docs, first, docs.entry_weight, step.resp, step.counts, uids, theta
-            )
+                docs, first, docs.entry_weight, step.resp, step.counts, uids, theta,
+                None if L is None else Places(step.resp, L),
+            )  # fmt: skip
             for observer in observers:
                 observer.observe(block)
     part = Part.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)

@@ -34,22 +34,35 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
-    if means is not None and issparse(z):
-        resp = _nearest(likelihood, z, likelihood.prepare_means(np.asarray(means, dtype=float)))
-        return summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
     if means is not None:
-        points = likelihood.imputed(likelihood.prior, everything, z)
-        seeds = likelihood.prepare_means(np.asarray(means, dtype=float)).astype(z.dtype)
-    else:
-        points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
-        seeds = None
-    if means is None and not spread:
+        return _about_means(likelihood, z, mass, everything, np.asarray(means, dtype=float))
+    points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
+    seeds = None
+    if not spread:
         p = mass / mass.sum()
         rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
     resp = lloyd(points, mass, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
+
+
+def _about_means(likelihood, z, mass, everything, means):
+    """Statistics (K, P) of rows by the nearest of K means; of the mean itself where no row is near.
+
+    ``everything`` are the statistics of all rows.
+    """
+    seeds = likelihood.prepare_means(means)
+    if issparse(z):
+        resp = _nearest(likelihood, z, seeds)
+    else:
+        points = likelihood.imputed(likelihood.prior, everything, z)
+        resp = lloyd(points, mass, len(means), None, n_steps=0, centers=seeds.astype(z.dtype))
+    s = summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
+    lonely = np.flatnonzero(s[:, -1] == 0)
+    if len(lonely):
+        s[lonely] = summaries(likelihood, seeds[lonely], np.eye(len(lonely)))
+    return s
 
 
 def _nearest(likelihood, z, centers):

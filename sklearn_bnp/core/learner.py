@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from copy import copy, deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ..proposals.base import Context
 from .collector import Collector
 from .memo import Memo
-from .scheduler import Scheduler
+from .scheduler import Scheduler, resolution
 from .stats import StatBag, UidCounter
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
@@ -40,12 +41,12 @@ class Lap(NamedTuple):
 
 
 class _Snapshot(NamedTuple):
-    """State to go back to if a lap with adopted components lowers the objective."""
+    """State to go back to unless a lap with adopted components raises the objective above ``least``."""
 
     totals: StatBag
     memo: Memo
     model: object
-    lower_bound: float
+    least: float
 
 
 class Learner:
@@ -95,11 +96,32 @@ class Learner:
         """Laps made, of which a stream may have forgotten the first."""
         return self.history[-1].lap if self.history else 0
 
+    def copy(self):
+        """A learner that goes on from here without changing this one.
+
+        It shares what is never changed in place: models, statistics and the rows of samples. What proposals,
+        trials and observers remember is copied at once, so that they still know each other.
+        """
+        other = copy(self)
+        shared = self.scheduler.arrays_of_samples()
+        other.new_uids, other.rng, other.scheduler, other._observers = deepcopy(
+            (self.new_uids, self.rng, self.scheduler, self._observers),
+            {id(array): array for array in shared},
+        )
+        other.memo, other._seen = self.memo.copy(), set(self._seen)
+        other.history, other.seeds = list(self.history), list(self.seeds)
+        if self._before is not None:
+            other._before = self._before._replace(memo=self._before.memo.copy())
+        return other
+
     def start(self, s):
-        """Begin from statistics ``s`` (K, P), which only serve to find first parameters."""
+        """Begin from statistics ``s`` (K, P), which give the first parameters.
+
+        The first lap counts everything anew. Stochastic steps average what they find with ``s``.
+        """
         uids = np.array(self.new_uids(len(s)), dtype=np.int64)
-        self.coef = self.model.coefficients(StatBag(uids, s, np.zeros(len(s))))
-        self.totals = StatBag.zeros(uids, s.shape[1])
+        self.totals = StatBag(uids, s, np.zeros(len(s)))
+        self.coef = self.model.coefficients(self.totals)
 
     def go_on_with(self, likelihood, change):
         """Go on with another likelihood, whose statistics are ``change`` of the present one's.
@@ -118,6 +140,8 @@ class Learner:
 
     def begin_lap(self, expected_mass=None):
         """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet."""
+        if len(self.memo) == 0:  # a start gave the parameters, but nothing is counted yet
+            self.totals = StatBag.zeros(self.totals.uids, self.totals.s.shape[1])
         totals = self.totals
         if expected_mass is not None:
             s = totals.s.copy()
@@ -127,7 +151,8 @@ class Learner:
         self._seen, self._seconds = set(), 0.0
         self._before, self.seeds = None, [trial.seeds for trial in self.scheduler.adoptions]
         if self.seeds:
-            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, self.lower_bound)
+            least = self.lower_bound + resolution(self.model, self.totals)
+            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, least)
             for seeds in self.seeds:
                 self.totals = self.totals.concatenated(seeds)
             self._adopt()
@@ -243,7 +268,7 @@ class Learner:
         before, self._before = self._before, None
         if before is None:
             return Counter(), Counter(), False
-        rose = self.lower_bound > before.lower_bound
+        rose = self.lower_bound > before.least
         if not rose:
             self.totals, self.memo, self.model = before.totals, before.memo, before.model
             self.scheduler.collector = None
@@ -271,13 +296,13 @@ class Learner:
         self._take_out_seeds()
         value = self.model.updated(self.totals).elbo(self.totals)
         for _ in range(_MORE_PASSES):
-            if value > self._before.lower_bound:
+            if value > self._before.least:
                 break
             self._adopt()
             for batch in source.batches(self.rng):
                 self.visit(batch)
             last, value = value, self.model.updated(self.totals).elbo(self.totals)
-            if value + _MORE_PASSES * (value - last) <= self._before.lower_bound:
+            if value + _MORE_PASSES * (value - last) <= self._before.least:
                 break
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .batches import Block
+from .places import Places, largest_shares
 from .rows import at_hand, part
 from .stats import StatBag
 
@@ -45,7 +46,8 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
     Parameters
     ----------
     batch : Batch
-        With ``resp`` given, these responsibilities are summarised and no local step is made.
+        With ``resp`` given, these responsibilities are summarised and no local step is made. Where
+        they are not L-sparse, the nearest that are take their place.
     coef : ndarray, shape (K, P)
         From `Model.coefficients`.
     uids : ndarray, shape (K,)
@@ -64,13 +66,15 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
                 coef, z, None, weight, s, entropy, n_nonzero=n_nonzero, n_threads=n_threads
             )
         else:
-            resp = np.ascontiguousarray(batch.resp[rows], dtype=z.dtype)
+            resp = largest_shares(batch.resp[rows], n_nonzero)
+            resp = np.ascontiguousarray(resp, dtype=z.dtype)
             w = resp if weight is None else resp * weight[:, np.newaxis].astype(z.dtype)
             likelihood.summarise(z, w, s)
             entropy = np.sum(-w * np.log(np.where(resp > 0, resp, 1.0)), axis=0, dtype=float)
         total.s[...] += s
         total.entropy[...] += entropy
-        block = Block(z, weight, resp, uids, n_nonzero)
+        places = None if n_nonzero is None else Places(resp, n_nonzero)
+        block = Block(z, weight, resp, uids, places)
         for observer in observers:
             observer.observe(block)
     return total

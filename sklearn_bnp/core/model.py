@@ -29,6 +29,9 @@ class Model(NamedTuple):
     # What such a batch gives to a component may stay together as one of its own.
     new_batches_stay_together = True
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     def elbo_terms(self, totals):
         """The exact objective in three terms, in nats (Hughes 2016, (3.18)).
 
@@ -64,6 +67,10 @@ class Model(NamedTuple):
 
     def updated(self, totals):
         """The model after those global steps that are no function of the totals: there are none."""
+        return self
+
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``: the totals are averages already."""
         return self
 
     def adopting(self, totals, retired):

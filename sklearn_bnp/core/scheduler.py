@@ -9,6 +9,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..proposals.base import AdoptTrial, UndoTrial
 from .collector import Collector
@@ -19,6 +20,19 @@ _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
 # suits it: with few components the prior depends on each of them.
 _ADAPT_BELOW = 12
 _ADAPT_STEPS = 10
+# What rounding may do to the objective, relative to the numbers that it is the sum of: a thousand times
+# the precision of doubles.
+_ROUNDING = 1e-12
+
+
+def resolution(model, totals):
+    """Nats by which the objective has to rise for the rise to be more than rounding.
+
+    The terms are sums of numbers of the size of ``N_k log N_k``, of which much cancels.
+    """
+    terms = model.elbo_terms(totals).values()
+    mass = np.maximum(totals.n, 0.0)
+    return _ROUNDING * (sum(abs(term) for term in terms) + mass @ np.log1p(mass))
 
 
 class Verdict(NamedTuple):
@@ -82,6 +96,20 @@ class Scheduler:
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
         self.numbers_a_row = numbers_a_row
 
+    def arrays_of_samples(self):
+        """Arrays in the lists and tables of the collector: rows, which may be many."""
+        found, open_ = [], [] if self.collector is None else list(vars(self.collector).values())
+        open_ = [value for value in open_ if not isinstance(value, np.ndarray)]
+        while open_:
+            value = open_.pop()
+            if isinstance(value, dict):
+                open_.extend(value.values())
+            elif isinstance(value, (list, tuple)):
+                open_.extend(value)
+            elif isinstance(value, np.ndarray) or issparse(value):
+                found.append(value)
+        return found
+
     def observers(self, totals):
         """What looks at every block of the coming lap."""
         trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
@@ -129,30 +157,16 @@ class Scheduler:
         """Accept every trial, best first, that raises the objective; each component changes once."""
         adoptions = self.adoptions
         trials = [_Judged.of(t, totals, memo) for t in self.trials if t not in adoptions]
+        trials = [trial for trial in trials if trial.removed]  # of others nothing is left
         self.trials = adoptions
-        accepted = []
-        tried = Counter(trial.kind for trial in trials if not trial.undoes)
+        tried = Counter(t.kind for t in trials if not (t.undoes or t.is_vacuous))
         state = _State(model, totals)
-        fixed = state.fixed_gains(trials)
-        pending = list(range(len(trials)))
-        used = set()
-        while pending:
-            gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
-            if not accepted:
-                for i, gain in zip(pending, gains.tolist(), strict=True):
-                    trials[i].trial.gain = gain
-            if not np.max(gains) > 0:
-                break
-            best = pending.pop(int(np.argmax(gains)))
-            state.accept(trials[best])
-            accepted.append(best)
-            used.update(trials[best].removed)
-            pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
-        if len(state.totals.uids) <= _ADAPT_BELOW and model.likelihood.adapts_prior:
-            for i in pending:
-                if used.isdisjoint(trials[i].removed) and state.accept_adapted(trials[i]):
-                    accepted.append(i)
-                    used.update(trials[i].removed)
+        renamed = [i for i, trial in enumerate(trials) if trial.renames]
+        for i in renamed:
+            state.accept(trials[i])
+        others = [i for i, t in enumerate(trials) if not (t.renames or t.is_vacuous)]
+        best = self._accept_best(state, [trials[i] for i in others])
+        accepted = renamed + [others[i] for i in best]
         self._remember(trials, set(accepted), totals)
         chosen = [trials[i] for i in accepted]
         return Verdict(
@@ -160,6 +174,33 @@ class Scheduler:
             Counter(c.kind for c in chosen if not c.undoes), any(c.partial for c in chosen),
             Counter(c.kind for c in chosen if c.undoes),
         )  # fmt: skip
+
+    @staticmethod
+    def _accept_best(state, trials):
+        """Accept the trials that pay; their indices, in the order of acceptance."""
+        if not trials:
+            return []
+        least = resolution(state.model, state.totals)
+        fixed = state.fixed_gains(trials)
+        accepted, used, pending = [], set(), list(range(len(trials)))
+        while pending:
+            gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
+            if not accepted:
+                for i, gain in zip(pending, gains.tolist(), strict=True):
+                    trials[i].trial.gain = gain
+            if not np.max(gains) > least:
+                break
+            best = pending.pop(int(np.argmax(gains)))
+            state.accept(trials[best])
+            accepted.append(best)
+            used.update(trials[best].removed)
+            pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
+        if len(state.totals.uids) <= _ADAPT_BELOW and state.model.likelihood.adapts_prior:
+            for i in pending:
+                if used.isdisjoint(trials[i].removed) and state.accept_adapted(trials[i], least):
+                    accepted.append(i)
+                    used.update(trials[i].removed)
+        return accepted
 
     def _proposal_of(self, trial):
         return next(p for p in self.proposals if p.kind == trial.kind)
@@ -257,6 +298,16 @@ class _Judged(NamedTuple):
     def undoes(self):
         return isinstance(self.trial, UndoTrial)
 
+    @property
+    def is_vacuous(self):
+        """Whether a union has nothing to unite: all but one of its components have gone anyway."""
+        return self.trial.unites and len(self.removed) <= len(self.trial.created)
+
+    @property
+    def renames(self):
+        """Whether a birth has come to nothing: what is left of it takes the target's name again."""
+        return self.undoes and len(self.removed) == 1 and self.successors is not None
+
     def goes_with(self, other, used):
         """Whether it may be accepted after ``other``, when the components ``used`` have changed."""
         alone = self.trial.alone or other.trial.alone
@@ -309,14 +360,15 @@ class _State:
         self.totals = self.totals.replaced(trial.removed, trial.successors)
         self.totals, self.model = self.model.in_order(self.totals)
 
-    def accept_adapted(self, trial):
-        """Accept if the objective rises when the prior adapts, with and without the trial."""
+    def accept_adapted(self, trial, least):
+        """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""
         if trial.successors is None:
             return False
         totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
         model = model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
-        if not model.elbo(totals) > max(here.elbo(self.totals), self.model.elbo(self.totals)):
+        before = max(here.elbo(self.totals), self.model.elbo(self.totals))
+        if not model.elbo(totals) > before + least:
             return False
         self.model, self.totals = model, totals
         return True

@@ -51,6 +51,9 @@ class SequenceModel(NamedTuple):
     # What a batch gave to a state has transitions to and from others: it cannot simply be told apart.
     new_batches_stay_together = False
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
         return {
@@ -115,6 +118,10 @@ class SequenceModel(NamedTuple):
             return self._replace(sticks=None, uids=())
         sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
+
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``: the totals are averages already."""
+        return self.updated(totals)
 
     in_order = in_order_of_weights
 

@@ -51,6 +51,9 @@ class StatBag(NamedTuple):
     entropy: np.ndarray
     docs: DocumentCounts | Transitions | NoDocuments = NO_DOCUMENTS
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     @classmethod
     def zeros(cls, uids, n_statistics):
         uids = np.asarray(uids, dtype=np.int64)

@@ -8,14 +8,19 @@ import numpy as np
 
 from .document_counts import NO_DOCUMENTS
 from .learner import Lap
-from .stats import StatBag
+from .stats import added_up
+
+# Steps of empirical Bayes on statistics of given responsibilities, as after the first lap of a fit.
+_FIRST_ADAPT_STEPS = 20
 
 
 def stochastic_step(learner, batch, total, decay, offset):
     """One natural-gradient step on the global parameters; (3.52), which is linear in statistics.
 
-    So are transitions (Sec. 6.6). Counts of documents are not: those of the batch stand for all, and
-    sticks are at their best for these (Hughes 2016, Sec. 5.4).
+    The statistics that the learner was started from keep the weight ``1 - rate`` in the first step. So
+    do those of given responsibilities, which are taken for a start. Transitions are averaged likewise
+    (Sec. 6.6). Counts of documents are not: those of the batch stand for all. The shares of topics that
+    are best for these are averaged with those before.
 
     Parameters
     ----------
@@ -24,6 +29,9 @@ def stochastic_step(learner, batch, total, decay, offset):
     decay, offset : float
         The learning rate is ``(offset + t) ** -decay`` at step t.
     """
+    if batch.resp is not None:
+        start_from_responsibilities(learner, [batch])
+        batch = batch._replace(resp=None)
     learner.n_steps += 1
     learner.mass_seen += batch.total_weight
     total = learner.mass_seen if total is None else float(total)
@@ -32,21 +40,33 @@ def stochastic_step(learner, batch, total, decay, offset):
         n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
     )  # fmt: skip
     rate = (offset + learner.n_steps) ** -decay
-    before = learner.totals.n.sum()
-    if before > 0:
-        keep = (1.0 - rate) * total / before
-    else:
-        rate, keep = 1.0, 0.0
+    keep = (1.0 - rate) * total / learner.totals.n.sum()
     times = total / batch.total_weight
-    scale = rate * times
     learner.totals = learner.totals._replace(
-        s=keep * learner.totals.s + scale * bag.s,
-        entropy=keep * learner.totals.entropy + scale * bag.entropy,
+        s=keep * learner.totals.s + rate * times * bag.s,
+        entropy=keep * learner.totals.entropy + rate * times * bag.entropy,
         docs=bag.docs.averaged(learner.totals.docs, keep, rate, times),
     )
-    if bag.docs is not NO_DOCUMENTS:  # sticks suit components by decreasing mass
+    _global_step(learner, 1, rate)
+
+
+def start_from_responsibilities(learner, batches):
+    """Let averages start from the statistics of batches under their given responsibilities."""
+    uids = learner.totals.uids
+    bags = [
+        learner.model.local_pass(batch, learner.coef, uids, n_threads=learner.n_threads)
+        for batch in batches
+    ]
+    learner.totals = added_up(bags)
+    _global_step(learner, _FIRST_ADAPT_STEPS, 1.0)
+
+
+def _global_step(learner, n_adapt_steps, rate):
+    """Parameters for the totals, with the prior moved towards its optimum."""
+    if learner.totals.docs is not NO_DOCUMENTS:  # sticks suit components by decreasing mass
         learner.totals = learner.totals.take(np.argsort(-learner.totals.n, kind="stable"))
-    learner.model = learner.model.with_adapted_prior(learner.totals, 1).updated(learner.totals)
+    model = learner.model.with_adapted_prior(learner.totals, n_adapt_steps)
+    learner.model = model.blended(learner.totals, rate)
     learner.coef = learner.model.coefficients(learner.totals)
 
 
@@ -55,17 +75,18 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
 
     The last lap makes statistics and objective those of the whole data.
     """
+    if source.resp is not None:
+        start_from_responsibilities(learner, source.batches())
+        source = source.without_responsibilities()
     for _ in range(max_iter):
         start = time.perf_counter()
         for batch in source.shuffled(learner.rng):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
-        source = source.without_responsibilities()
         lap = Lap(
             learner.n_laps + 1, len(learner.totals.uids), learner.lower_bound,
             time.perf_counter() - start, 0.0, {}, {},
         )  # fmt: skip
         learner.history.append(lap)
         on_lap(lap)
-    learner.totals = StatBag.zeros(learner.totals.uids, learner.totals.s.shape[1])
     on_lap(learner.run_lap(source, propose=False))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .scheduler import resolution
 from .stats import SplitEdit
 
 # Mass that a component of a batch's own needs, and must leave behind.
@@ -28,18 +29,15 @@ def stream_batch(learner, batch, *, memoize=True):
     Parameters
     ----------
     learner : Learner
+        Changed on the way, and in an undefined state if the call fails: hand over a copy.
     batch : Batch
     memoize : bool
         Keep the batch's statistics so that a later visit can replace them.
     """
-    try:
-        if batch.batch_id in learner.memo:
-            _revisit(learner, batch)
-        else:
-            _new(learner, batch)
-    except BaseException:
-        learner.abandon_lap()
-        raise
+    if batch.batch_id in learner.memo:
+        _revisit(learner, batch)
+    else:
+        _new(learner, batch)
     if not memoize:
         learner.forget_batches()
         del learner.history[:-_KEPT_LAPS]
@@ -102,14 +100,14 @@ def _own_components(learner, batch_id):
     )
     gain = own + others - both
     gain[(bag.n < _LEAST_MASS) | (rest.n < _LEAST_MASS)] = -np.inf
-    before = len(learner.totals.uids)
+    before, least = len(learner.totals.uids), resolution(model, learner.totals)
     for k in np.argsort(-gain, kind="stable"):
         created = learner.new_uids(1)
         row = bag.take([k])._replace(uids=np.array(created, dtype=np.int64))
         removed = (int(bag.uids[k]),)
         totals = learner.totals.replaced(removed, rest.take([k]).concatenated(row))
         change = model.allocation_term(totals) - model.allocation_term(learner.totals)
-        if len(totals.uids) > scheduler.max_components or not gain[k] + change > 0:
+        if len(totals.uids) > scheduler.max_components or not gain[k] + change > least:
             break
         learner.totals = totals
         learner.memo.record(SplitEdit(removed, created, {batch_id: row}))

@@ -79,6 +79,9 @@ class TopicModel(NamedTuple):
     # They let documents think again over all topics, and find what is new in a batch.
     new_batches_stay_together = False
 
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (5.29) at the optimum of q(phi) and q(pi_d)."""
         return {
@@ -132,6 +135,16 @@ class TopicModel(NamedTuple):
             return self._replace(sticks=None, uids=())
         sticks, _ = self.allocation.optimise(columns(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
+
+    def blended(self, totals, rate):
+        """The model after a stochastic step at a learning ``rate``.
+
+        The documents of ``totals`` are those of one batch. The shares of topics that are best for these are
+        averaged with the shares before, so that a topic does not vanish with a batch that lacks it.
+        """
+        now = self.updated(totals)
+        sticks = self.allocation.averaged(self._sticks(totals), now.sticks, rate)
+        return now._replace(sticks=sticks)
 
     in_order = in_order_of_weights
 

@@ -60,7 +60,12 @@ class Transitions(NamedTuple):
         return self._replace(counts=scale * self.counts, entropy=scale * self.entropy)
 
     def averaged(self, before, keep, rate, times):
-        """These after a stochastic step: sequences stand for ``times``, and ``before`` is kept in part."""
+        """These after a stochastic step: sequences stand for ``times``, and ``before`` is kept in part.
+
+        If nothing is known of earlier transitions, these are taken as they are.
+        """
+        if not before.uids:
+            return self.scaled(times)
         return self.scaled(rate * times).joined(before.scaled(keep))
 
     def only(self, uids):

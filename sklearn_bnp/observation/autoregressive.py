@@ -39,11 +39,16 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
-from .base import Likelihood, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import FullShape
+from .limits import LEAST, MOST, POSITIVE, are_within
 from .step_units import find_step_units
 
 _INTERCEPT_PRECISION = 1.0
+# With less, that of coefficients is lost in rounding beside the scatter of the rows.
+_LEAST_PRECISION = 1e-10
+# Of coefficients, when columns have equal units: their squares, times the scatter of rows, are finite.
+_MOST_COEF = 1e7
 
 
 class AutoregressivePrior(NamedTuple):
@@ -152,10 +157,10 @@ class AutoregressiveObservation(ObservationModel):
     _parameter_constraints = {
         "order": [Interval(Integral, 1, None, closed="left")],
         "coef_prior": ["array-like", None],
-        "coef_precision_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "coef_precision_prior": [Interval(Real, _LEAST_PRECISION, MOST, closed="both"), None],
+        "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": ["array-like", None],
-        "reg_covar": [Interval(Real, 0, 1, closed="neither")],
+        "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
     }
 
     def __init__(
@@ -207,7 +212,14 @@ class AutoregressiveObservation(ObservationModel):
             b = shape.from_user(self.covariance_prior, units.steps)
         coef = np.zeros((D, self.order * D))
         if self.coef_prior is not None:
-            coef = units.coefficients_in(_as_coefficients(self.coef_prior, units))
+            with np.errstate(over="ignore", invalid="ignore"):
+                coef = units.coefficients_in(_as_coefficients(self.coef_prior, units))
+            if not are_within(np.abs(coef), 0.0, _MOST_COEF):
+                raise ValueError(
+                    f"coef_prior holds coefficients of {np.abs(coef).max():.1g}, when columns are in "
+                    f"units of their steps; they may be no greater than {_MOST_COEF:g}. Give them in the "
+                    "units of X."
+                )
         # coefficients of lags are those of x times this matrix, and have equal precisions
         gram = precision * units.from_lags @ units.from_lags.T
         return autoregressive_prior(coef, gram, _INTERCEPT_PRECISION, float(nu), b)
@@ -241,6 +253,9 @@ class AutoregressiveLikelihood(Likelihood):
     def __init__(self, units, prior):
         steps = units.steps
         self.units, self.lags = units, units.lags
+        self.units_of_others = (
+            units.lags > 1
+        )  # what is only ever an earlier lag has no part in them
         self.prior = prior
         self.shape = FullShape(steps.n_features)
         self.n_lagged = units.lags * steps.n_features
@@ -251,7 +266,7 @@ class AutoregressiveLikelihood(Likelihood):
             + steps.mean_log_null_density
             - 0.5 * steps.n_features * np.log(2 * np.pi)
         )
-        self._last = (None, None)
+        self._last_norm = LastPrior()
 
     def with_holes(self):
         return GappedRegression(self)
@@ -285,14 +300,12 @@ class AutoregressiveLikelihood(Likelihood):
         return out - 0.5 * self.shape.D * (log_det_x + np.log(kappa))
 
     def _prior_norm(self, prior):
-        """Log normaliser of the prior, kept for the last prior asked about."""
-        if self._last[0] is not prior:
-            self._last = (prior, self._log_norm(prior, np.zeros((1, self.n_statistics))))
-        return self._last[1]
+        """Log normaliser of the prior."""
+        return self._log_norm(prior, np.zeros((1, self.n_statistics)))
 
     def evidence(self, prior, s):
         rows = np.ascontiguousarray(s, dtype=float).reshape(-1, s.shape[-1])
-        out = self._log_norm(prior, rows) - self._prior_norm(prior)
+        out = self._log_norm(prior, rows) - self._last_norm(self._prior_norm, prior)
         return (out + rows[:, -1] * self.row_constant).reshape(s.shape[:-1])
 
     def _regressions(self, prior, s):

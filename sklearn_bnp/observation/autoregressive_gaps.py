@@ -46,6 +46,7 @@ class GappedRegression(TableLikelihood):
 
     def __init__(self, complete):
         self.complete, self.prior, self.lags = complete, complete.prior, complete.lags
+        self.units_of_others = complete.units_of_others
         self.n_features = complete.n_features
 
     @property

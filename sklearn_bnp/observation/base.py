@@ -151,8 +151,29 @@ class ObservationModel(BaseEstimator, ABC):
         """
 
 
+class LastPrior:
+    """Remembers what a function of the prior gave for the last prior that was asked about.
+
+    The prior changes once a lap and is needed for every candidate. What is remembered is no state:
+    pickles are without it.
+    """
+
+    def __init__(self):
+        self._last = (None, None)
+
+    def __call__(self, function, prior):
+        """``function(prior)``."""
+        last = self._last
+        if last[0] is not prior:
+            last = self._last = (prior, function(prior))
+        return last[1]
+
+    def __getstate__(self):
+        return {"_last": (None, None)}
+
+
 class Likelihood(ABC):
-    """A conjugate family in the data's units.
+    """A conjugate family in the data's units. It is a value: nothing changes it once it is made.
 
     Attributes
     ----------
@@ -170,6 +191,8 @@ class Likelihood(ABC):
         row then depend on who explains it.
     n_features : int
         Columns of prepared rows.
+    units_of_others : bool
+        Whether the units are of other numbers than all of the rows', which may be far out in them.
     prior : object
         The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool
@@ -180,10 +203,13 @@ class Likelihood(ABC):
     lags = 0
     quadratic = Quadratic.NONE
     linear = True
-    holes = completes = False
+    holes = completes = units_of_others = False
     n_features: int
     prior: object
     adapts_prior = False
+
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
 
     @property
     def n_statistics(self):

@@ -18,6 +18,9 @@ from .counts import (
 )
 from .holes import columns_of
 
+# Of a column in which all rows of a component are alike, but for a prior that may be negligible.
+_LEAST_VARIANCE = 1e-12
+
 
 class BetaPrior(NamedTuple):
     """Pseudo-counts of ones ``a`` and of zeros ``b``, each (D,)."""
@@ -119,7 +122,7 @@ class BernoulliLikelihood(ColumnsOfCounts):
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Columns in units of their standard deviations in the target."""
         p = self.means(prior, s)
-        deviation = np.sqrt(p * (1.0 - p))
+        deviation = np.sqrt(np.maximum(p * (1.0 - p), _LEAST_VARIANCE))
         z = self.columns.imputed(z, p)
         return points_of_counts(z, lambda x, column: x / deviation[column], -p / deviation)
 

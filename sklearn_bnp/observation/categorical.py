@@ -19,6 +19,7 @@ from scipy.special import digamma, gammaln
 from .._kernels._counts import log_gamma_sums
 from .base import Likelihood, ObservationModel
 from .counts import statistics_as_rows
+from .limits import LEAST, MOST, are_within
 
 # Codes that are found in the data go up to here: beyond, the column hardly holds categories.
 _LARGEST_CODE = 2**16
@@ -123,10 +124,11 @@ class CategoricalObservation(ObservationModel):
             )
         except (TypeError, ValueError):
             lam = np.array([np.nan])
-        if not (np.all(lam > 0) and np.all(np.isfinite(lam))):
+        if not are_within(lam):
             raise ValueError(
-                f"prior={given!r} must be a positive number, or a list with one for each of "
-                f"{len(sizes)} columns, or in their place arrays of {sizes.tolist()} numbers, one a category."
+                f"prior={given!r} must be a number from {LEAST:g} to {MOST:g}, or a list with one for each "
+                f"of {len(sizes)} columns, or in their place arrays of {sizes.tolist()} numbers, one a "
+                "category."
             )
         return lam
 

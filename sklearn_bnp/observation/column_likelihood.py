@@ -89,6 +89,7 @@ class ColumnLikelihood(TableLikelihood):
         self.n_features, self._n_statistics = z, s + 1
         self.prior = tuple(b.likelihood.prior for b in self.blocks)
         self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
+        self.units_of_others = any(b.likelihood.units_of_others for b in self.blocks)
 
     @property
     def n_statistics(self):

@@ -26,6 +26,7 @@ from .._kernels._counts import digamma_rows
 from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
 from .base import Likelihood
 from .holes import CompleteColumns, HoledColumns
+from .limits import LEAST, MOST, are_within
 
 # Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
 # squared distances have a relative error of sqrt(2 / 512) = 6 %.
@@ -128,9 +129,10 @@ def pair_of_priors(pair, n_features):
         a, b = (np.broadcast_to(np.asarray(v, dtype=float), n_features).copy() for v in pair)
     except (TypeError, ValueError):
         a = b = np.array([np.nan])
-    if not (np.all(a > 0) and np.all(b > 0) and np.all(np.isfinite(a + b))):
+    if not (are_within(a) and are_within(b)):
         raise ValueError(
-            f"prior={pair!r} must be two positive numbers (a, b), or two arrays of {n_features} of them."
+            f"prior={pair!r} must be two numbers (a, b) from {LEAST:g} to {MOST:g}, or two arrays of "
+            f"{n_features} of them."
         )
     return a, b
 

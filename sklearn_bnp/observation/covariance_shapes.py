@@ -16,6 +16,7 @@ from .._kernels._gaussian import (
     spd_logdet,
 )
 from .._kernels._responsibilities import Quadratic, statistics
+from .limits import variances_within
 
 _LOG_2 = np.log(2.0)
 
@@ -55,6 +56,8 @@ class FullShape:
             raise ValueError(
                 f"covariance_prior must have shape ({size}, {size}) for full covariances; got {value.shape}."
             )
+        if np.all(np.diag(value) > 0):
+            variances_within(np.diag(value), units.scale**2, "covariance_prior")
         b = value / np.multiply.outer(units.scale, units.scale)
         if units.basis is not None:
             b = units.basis.T @ b @ units.basis
@@ -169,7 +172,7 @@ class DiagShape:
                 f"covariance_prior must be {len(units.shift)} positive numbers for diagonal covariances; "
                 f"got {value!r}."
             )
-        b = value / units.scale**2
+        b = variances_within(value, units.scale**2, "covariance_prior")
         return b if units.basis is None else units.basis.T @ b
 
     def own(self, b):
@@ -259,7 +262,7 @@ class SphericalShape(DiagShape):
             raise ValueError(
                 f"covariance_prior must be a positive number for spherical covariances; got {value!r}."
             )
-        return np.asarray(value / units.scale[0] ** 2)
+        return np.asarray(variances_within(value, units.scale[0] ** 2, "covariance_prior"))
 
     def log_gamma(self, nu):
         return gammaln(0.5 * nu)

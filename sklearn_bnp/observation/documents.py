@@ -22,27 +22,44 @@ from ..core.corpus import DocumentStep
 _LEAST_PRIOR = 1e-290
 
 
-def step_of_words(table, docs, prior, settings, *, mass=None, start=None, want_resp=False):
-    """`DocumentStep` of documents of words; ``table`` (V, K) holds ``exp E[log phi_kv]``."""
+def step_of_words(
+    table, docs, prior, settings, *, mass=None, start=None, places=None, want_resp=False
+):
+    """`DocumentStep` of documents of words; ``table`` (V, K) holds ``exp E[log phi_kv]``.
+
+    Parameters
+    ----------
+    mass : ndarray, shape (n,), or None
+        What of each entry is shared out, in a restricted step; 1 if None.
+    start : ndarray, shape (n_docs, K), or None
+        Counts to go on from.
+    places : ndarray of int, shape (n,), or None
+        How many components may share each entry; as many as ``settings`` say if None.
+    want_resp : bool
+        Return responsibilities too.
+    """
     counts, resp, entropy = _room(docs, table, want_resp)
     s = np.zeros((len(table), table.shape[1]))
-    _call(table, docs, mass, prior, start, counts, settings, resp, s, entropy)
+    _call(table, docs, mass, prior, start, counts, settings, places, resp, s, entropy)
     out = np.empty((table.shape[1], len(table) + 1))
     out[:, :-1] = s.T
     out[:, -1] = s.sum(axis=0)
     return DocumentStep(out, entropy, counts, resp)
 
 
-def step_of_rows(likelihood, coef, docs, prior, settings, *, mass=None, start=None, want_resp=True):
+def step_of_rows(
+    likelihood, coef, docs, prior, settings, *, mass=None, start=None, places=None, want_resp=True
+):
     """`DocumentStep` of documents of rows; ``coef`` (K, P) gives ``E[log p(x | k)]``.
 
-    Responsibilities are there whether wanted or not: the statistics are made from them.
+    Other arguments as in `step_of_words`. Responsibilities are there whether wanted or not: the
+    statistics are made from them.
     """
     table = likelihood.local_step(
         coef, docs.z, None, None, None, None, n_threads=settings.n_threads
     )
     counts, resp, entropy = _room(docs, table, True)
-    _call(table, docs, mass, prior, start, counts, settings, resp, None, entropy)
+    _call(table, docs, mass, prior, start, counts, settings, places, resp, None, entropy)
     return DocumentStep(_sums_of_rows(likelihood, docs, resp, coef), entropy, counts, resp)
 
 
@@ -83,10 +100,14 @@ def _room(docs, table, want_resp):
     return np.empty((len(docs), K)), resp, np.zeros(K)
 
 
-def _call(table, docs, mass, prior, start, counts, settings, resp, s, entropy):
+def _call(table, docs, mass, prior, start, counts, settings, places, resp, s, entropy):
+    most = settings.n_nonzero or table.shape[1]
+    if places is not None:
+        places = np.minimum(places, table.shape[1]).astype(np.int32)
+        most = int(places.max(initial=1))
     document_step(
         table, docs.indptr, docs.indices, docs.counts, mass,
         np.maximum(prior, _LEAST_PRIOR), start, counts,
         settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,
-        settings.n_nonzero or table.shape[1], resp, s, entropy, None, settings.n_threads, docs.weight,
+        most, resp, s, entropy, None, settings.n_threads, docs.weight, places,
     )  # fmt: skip

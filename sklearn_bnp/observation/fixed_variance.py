@@ -24,6 +24,7 @@ import numpy as np
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood, ObservationModel
 from .holes import entry_constants, log_base_of_seen, masked, with_counts
+from .limits import points_within, variances_within
 from .units import Units, find_units
 
 # Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.
@@ -114,6 +115,8 @@ class FixedVarianceGaussianObservation(ObservationModel):
             variance, least = np.ones(units.n_features), 0.0
         else:
             given = _positive(self.variance, "variance", D)
+            of_data = np.where(moments.variance > 0, moments.variance, 1.0) * moments.magnitude**2
+            variances_within(given, of_data, "variance")
             units = Units(
                 moments.mean * moments.magnitude, np.sqrt(given), None, 1.0, 0.0, np.zeros(D)
             )
@@ -131,7 +134,7 @@ class FixedVarianceGaussianObservation(ObservationModel):
             raise ValueError(
                 f"mean_prior={self.mean_prior!r} must be {D} finite numbers, one a column."
             )
-        return units.apply(m[np.newaxis])[0]
+        return points_within(units, m, "mean_prior")
 
     def _spread(self, moments, units, least):
         """Prior variance of the means (D',) in internal units."""
@@ -139,7 +142,7 @@ class FixedVarianceGaussianObservation(ObservationModel):
         spread = np.maximum(moments.variance * ratio**2, least)
         if self.mean_variance_prior is not None:
             given = _positive(self.mean_variance_prior, "mean_variance_prior", len(ratio))
-            spread = given / units.scale**2
+            spread = variances_within(given, units.scale**2, "mean_variance_prior")
         if units.basis is not None:  # a selection of columns
             spread = units.basis.T @ spread
         return np.where(spread > 0, spread, 1.0)
@@ -168,6 +171,7 @@ class FixedVarianceLikelihood(Likelihood):
 
     def __init__(self, units, prior, *, adapts_prior):
         self.units, self.prior, self.adapts_prior = units, prior, adapts_prior
+        self.units_of_others = not adapts_prior  # but of the variances that were given
         self.quadratic = Quadratic.DIAG if adapts_prior else Quadratic.SPHERICAL
         self.n_features = units.n_features
         self.ridge = units.ridge

@@ -26,14 +26,17 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import Likelihood, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_holes import holed
+from .limits import LEAST, POSITIVE, points_within
 from .units import find_units
 
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-4, 1e2)
+# Largest step to which a column may have been recorded, in units of its values.
+_MOST_STEP = 1e7
 
 
 class NormalWishartPrior(NamedTuple):
@@ -96,15 +99,15 @@ class GaussianObservation(ObservationModel):
         "covariance_type": [StrOptions(set(SHAPES))],
         "zero_mean": ["boolean"],
         "mean_prior": ["array-like", None],
-        "mean_precision_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "degrees_of_freedom_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "mean_precision_prior": [POSITIVE, None],
+        "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": [
             StrOptions({"data"}),
             "array-like",
             Interval(Real, 0, None, closed="neither"),
             None,
         ],
-        "reg_covar": [Interval(Real, 0, 1, closed="neither")],
+        "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
         "resolution": [
             StrOptions({"auto"}),
             Interval(Real, 0, None, closed="left"),
@@ -179,8 +182,12 @@ class GaussianObservation(ObservationModel):
         D = len(moments.mean)
         step = np.full(D, self.resolution) if np.ndim(self.resolution) == 0 else self.resolution
         step = _as_vector(step, "resolution", D)
-        if np.any(step < 0):
-            raise ValueError(f"resolution={self.resolution!r} must hold no negative number.")
+        most = _MOST_STEP * moments.magnitude
+        if np.any((step < 0) | (step > most)):
+            raise ValueError(
+                f"resolution={self.resolution!r} must hold no negative number, and none that is more than "
+                f"{_MOST_STEP:g} times the largest value of its column, {moments.magnitude.min():g} or more."
+            )
         return step
 
     def for_sequences(self):
@@ -202,9 +209,8 @@ class GaussianObservation(ObservationModel):
         kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
         m = np.zeros(units.n_features)
         if self.mean_prior is not None and not self.zero_mean:
-            m = units.apply(
-                _as_vector(self.mean_prior, "mean_prior", len(units.shift))[np.newaxis]
-            )[0]
+            given = _as_vector(self.mean_prior, "mean_prior", len(units.shift))
+            m = points_within(units, given, "mean_prior")
         if self.covariance_prior is None or as_data:
             scale = 1.0 if as_data else _DEFAULT_SCALE
             b = shape.constant(scale * shape.mean_factor(nu))
@@ -234,7 +240,7 @@ class GaussianLikelihood(Likelihood):
         self.prior = prior
         self.adapts_prior = adapts_prior
         self.ridge = units.ridge
-        self._last = (None, None)
+        self._last_norm = LastPrior()
         self.row_constant = (
             units.log_density_constant
             + units.mean_log_null_density
@@ -266,16 +272,13 @@ class GaussianLikelihood(Likelihood):
         n = rows[:, -1]
         log_det = self.shape.log_det(self._scatter(prior, rows)[0])
         out = self._log_norm(prior.nu + self.shape.rows_a_point * n, prior.kappa + n, log_det)
-        out += n * self.row_constant - self._prior_norm(prior)
+        out += n * self.row_constant - self._last_norm(self._prior_norm, prior)
         return out if np.ndim(s) == 2 else out[0]
 
     def _prior_norm(self, prior):
-        """Log normaliser of the prior, kept for the last prior asked about."""
-        if self._last[0] is not prior:
-            log_det = self.shape.log_det(self.shape.own(prior.b))
-            norm = self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
-            self._last = (prior, norm)
-        return self._last[1]
+        """Log normaliser of the prior."""
+        log_det = self.shape.log_det(self.shape.own(prior.b))
+        return self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
 
     def _precision(self, prior, s):
         """``E[Lambda]``, posterior means and log determinants of B."""

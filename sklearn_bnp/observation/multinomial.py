@@ -33,6 +33,7 @@ from .counts import (
     sum_log_factorials,
 )
 from .documents import step_of_words, summary_of_words
+from .limits import LEAST, MOST, are_within
 
 
 class DirichletPrior(NamedTuple):
@@ -91,10 +92,10 @@ class MultinomialObservation(ObservationModel):
             lam = np.broadcast_to(np.asarray(self.prior, dtype=float), moments.mean.shape).copy()
         except (TypeError, ValueError):
             lam = np.array([np.nan])
-        if not (np.all(lam > 0) and np.all(np.isfinite(lam))):
+        if not are_within(lam):
             raise ValueError(
-                f"prior={self.prior!r} must be a positive number, the pseudo-count of each type, or "
-                f"an array of {len(moments.mean)} of them."
+                f"prior={self.prior!r} must be a number from {LEAST:g} to {MOST:g}, the pseudo-count of each "
+                f"type, or an array of {len(moments.mean)} of them."
             )
         n_tokens = float(np.sum(moments.mean * moments.magnitude))
         return MultinomialLikelihood(dirichlet_prior(lam), n_tokens)

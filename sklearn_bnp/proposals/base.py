@@ -163,22 +163,21 @@ class SplitTrial(Trial):
 
     def observe(self, block):
         """One block's share: restricted local step on the rows that the removed ones explain."""
-        mass = block.resp[:, np.isin(block.uids, self.removed)].sum(axis=1, dtype=np.float64)
+        columns = np.flatnonzero(np.isin(block.uids, self.removed))
+        mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
         # what completed rows left with the target is not what they leave with its successors
         least = 0.0 if self.likelihood.completes else _LEAST_MASS
-        rows = np.flatnonzero(mass > least)
         small = mass[mass <= least]
-        weight = None if block.weight is None else block.weight[rows]
         if len(small) and small.any():
             w = 1.0 if block.weight is None else block.weight[mass <= least]
             self._rest -= np.sum(w * small * np.log(np.where(small > 0, small, 1.0)))
-        if len(rows) == 0:
-            return
-        s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
-        own, L = np.minimum(mass[rows], 1.0), block.n_nonzero
-        self.likelihood.local_step(self.coef, block.z[rows], own, weight, s, entropy, n_nonzero=L)
-        self._s += s
-        self._entropy += entropy
+        for rows, n in block.by_places(np.flatnonzero(mass > least), columns, len(self.created)):
+            weight = None if block.weight is None else block.weight[rows]
+            s, entropy = np.empty_like(self._s), np.empty_like(self._entropy)
+            z, own = block.z[rows], np.minimum(mass[rows], 1.0)
+            self.likelihood.local_step(self.coef, z, own, weight, s, entropy, n_nonzero=n)
+            self._s += s
+            self._entropy += entropy
 
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``: what the small masses left goes to the largest."""

@@ -18,6 +18,11 @@ class Failures:
         self.change, self.patience = change, patience
         self._memory = {}
 
+    def __deepcopy__(self, memo):
+        other = Failures(self.change, self.patience)
+        other._memory = dict(self._memory)
+        return other
+
     def count(self, key, mass):
         """Failures of ``key`` that still count for a component of this mass."""
         n, then = self._memory.get(key, (0, mass))

@@ -53,9 +53,10 @@ class DeleteTrial(Trial):
         theta = None if block.theta is None else block.theta[both]
         before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both], theta)
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
+        places = None if block.places is None else block.places.of(both, entries)
         after = self._model.likelihood.document_step(
             self._theta, docs, self._prior, self._settings, mass=np.minimum(mass, 1.0),
-            start=np.ascontiguousarray(counts[using]),
+            start=np.ascontiguousarray(counts[using]), places=places,
         )  # fmt: skip
         self._s += after.s - before.s[1:]
         self._entropy += after.entropy - before.entropy[1:]

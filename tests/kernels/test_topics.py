@@ -63,7 +63,7 @@ class Step(NamedTuple):
 
 
 def run(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_restarts=0, n_nonzero=None,
-        n_threads=1, weight=None):  # fmt: skip
+        n_threads=1, weight=None, places=None):  # fmt: skip
     (M, K), n_docs = p.table.shape, len(p.indptr) - 1
     if tol is None:  # single precision cannot see less
         tol = 1e-9 if p.table.dtype == np.float64 else 1e-3
@@ -74,13 +74,13 @@ def run(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_restarts=
     L = K if n_nonzero is None else n_nonzero
     document_step(
         p.table, p.indptr, p.indices, p.counts, mass, p.prior, start, out.doc_counts, cold, max_iter,
-        tol, n_restarts, L, out.resp, out.s, out.entropy, out.score, n_threads, weight,
+        tol, n_restarts, L, out.resp, out.s, out.entropy, out.score, n_threads, weight, places,
     )  # fmt: skip
     return out
 
 
 def run_twin(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_restarts=0,
-             n_nonzero=None):  # fmt: skip
+             n_nonzero=None, places=None):  # fmt: skip
     if tol is None:
         tol = 1e-9 if p.table.dtype == np.float64 else 1e-3
     out = []
@@ -92,7 +92,8 @@ def run_twin(p, mass=None, start=None, cold=True, max_iter=300, tol=None, n_rest
             continue
         with np.errstate(divide="ignore"):
             log_table = np.log(p.table[p.rows()[rows]].astype(float))
-        document = documents.Document(log_table, c, p.prior, n_nonzero, max_iter, tol)
+        L = n_nonzero if places is None else places[rows]
+        document = documents.Document(log_table, c, p.prior, L, max_iter, tol)
         out.append(document.solve(None if start is None else start[d], cold, n_restarts))
     return out
 
@@ -106,7 +107,7 @@ def assert_sums(p, step, mass=None, n_nonzero=None):
     tokens = p.counts @ m
     assert np.all(r >= 0)
     assert_allclose(r.sum(axis=1), m, rtol=4 * eps * K)
-    assert np.sum(r > 0, axis=1).max(initial=0) <= (n_nonzero or K)
+    assert np.all(np.sum(r > 0, axis=1) <= (K if n_nonzero is None else n_nonzero))
     cr = p.counts[:, np.newaxis] * r
     for d, rows in enumerate(p.documents()):
         assert_allclose(step.doc_counts[d], cr[rows].sum(axis=0), rtol=0, atol=4 * eps * tokens)
@@ -207,6 +208,27 @@ def test_mass(n_nonzero, dtype):
     assert_twin(p, step, run_twin(p, mass, n_nonzero=n_nonzero, n_restarts=3))
 
 
+@pytest.mark.parametrize("K, most", [(7, 3), (25, 20)])
+@pytest.mark.parametrize("n_restarts", [0, 4])
+def test_entries_with_places_of_their_own(n_restarts, K, most, dtype):
+    """Each entry has as many topics as it may; beyond 16, the largest are found in another way."""
+    rng = np.random.default_rng(7)
+    p = corpus(7, n_docs=30, K=K, dtype=dtype)
+    mass = rng.uniform(size=len(p.counts))
+    places = rng.integers(1, most + 1, size=len(p.counts), dtype=np.int32)
+    places[: p.indptr[1]] = 1
+    kwargs = {"n_nonzero": most, "places": places, "n_restarts": n_restarts}
+    step = run(p, mass, **kwargs)
+    assert_sums(p, step, mass, places)
+    if dtype == "float64":
+        assert_twin(p, step, run_twin(p, mass, **kwargs))
+    every = np.full(len(p.counts), 3, dtype=np.int32)
+    for a, b in zip(
+        run(p, mass, n_nonzero=3, places=every), run(p, mass, n_nonzero=3), strict=True
+    ):
+        assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("n_nonzero", [None, 3], ids=["dense", "3"])
 def test_threads_change_no_bit(n_nonzero, dtype):
     p = corpus(6, n_docs=150, K=11, dtype=dtype)
@@ -298,7 +320,7 @@ def test_no_digits_no_nan(n_nonzero, dtype):
             assert np.sum(r > 0, axis=1).max() <= n_nonzero
 
 
-@pytest.mark.parametrize("n_nonzero", [None, 2], ids=["dense", "2"])
+@pytest.mark.parametrize("n_nonzero", [None, 1, 2], ids=["dense", "1", "2"])
 @pytest.mark.parametrize("tol", [0.05, 1e-8])
 @pytest.mark.parametrize("seed", range(4))
 def test_warm_starts_never_lose(seed, tol, n_nonzero):
@@ -306,8 +328,10 @@ def test_warm_starts_never_lose(seed, tol, n_nonzero):
     p = corpus(10 + seed, n_docs=60, K=15, tokens=200)
     p = p._replace(prior=p.prior * 10.0 ** (seed - 2))
     step = run(p, tol=tol, n_nonzero=n_nonzero)
-    for cold in (False, True, False):
-        again = run(p, start=step.doc_counts, cold=cold, tol=tol, n_nonzero=n_nonzero)
+    for cold, n_restarts in ((False, 0), (True, 5), (False, 5), (True, 0)):
+        again = run(
+            p, start=step.doc_counts, cold=cold, tol=tol, n_nonzero=n_nonzero, n_restarts=n_restarts
+        )
         assert np.all(again.score >= step.score - 1e-11 * np.abs(step.score))
         step = again
 

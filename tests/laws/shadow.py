@@ -15,6 +15,13 @@ from .harness import features_of
 
 # Rows with less of a split component than this may go to one successor unsplit, as `SplitTrial` says.
 LEAST_MASS = 1e-6
+# Kernels clear shares of less than the row's largest times this.
+LEAST_SHARE = 1e-16
+
+
+def cleared(resp):
+    """Responsibilities without those that kernels clear."""
+    return np.where(resp < LEAST_SHARE * resp.max(axis=1, keepdims=True), 0.0, resp)
 
 
 class Shadow:
@@ -82,7 +89,7 @@ class Shadow:
 
     def judge(self, model, totals, memo):
         """Repeat accepted proposals on responsibilities; note what each verdict gains."""
-        verdict = self._judge(model, totals, memo)
+        verdict, before, uids = self._judge(model, totals, memo), dict(self.resp), dict(self.uids)
         for trial in verdict.accepted:
             assert len(set(trial.removed)) == len(trial.removed)
             for name in self.resp:
@@ -90,7 +97,12 @@ class Shadow:
                     self._replace(name, trial, np.ones((len(self.resp[name]), 1)))
                 elif name in trial.seen:
                     weights = self.features[name] @ trial.coef.T
-                    shares, _ = mixtures.responsibilities(weights, self.learner.n_nonzero)
+                    places = None
+                    if self.learner.n_nonzero is not None:
+                        members = np.flatnonzero(np.isin(uids[name], trial.removed))
+                        shared = cleared(before[name])
+                        places = mixtures.places(shared, members, self.learner.n_nonzero)
+                    shares, _ = mixtures.responsibilities(weights, places)
                     self._replace(name, trial, shares)
             self.accepted.append(trial.kind)
         if verdict.accepted:

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
 
-from sklearn_bnp.core.stochastic import fit_stochastic, stochastic_step
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp.core.batches import ArraySource
+from sklearn_bnp.core.stochastic import fit_stochastic, start_from_responsibilities, stochastic_step
 from tests.reference import mixtures
 
+from . import chain_harness
 from .harness import estimator, features_of, learner_for, random_resp, totals_of
 from .shadow import Shadow
 
@@ -72,18 +76,115 @@ def test_totals_have_the_mass_of_the_population(family, total):
 
 
 def test_steps_average_what_batches_say(family):
-    """(3.52): totals are a convex combination of the batch's, scaled up, and of those before."""
+    """(3.52): totals are a convex combination of the batch's, scaled up, and of those before.
+
+    The statistics that the fit was started from, scaled to the population, are the first of these.
+    """
     rng = np.random.default_rng(4)
     X, _ = family.rows(rng, 120)
     learner, source = learner_for(family, X, resp=random_resp(rng, 120, 3), n_batches=4)
     features = features_of(learner.model.likelihood, learner.model.likelihood.prepare(X))
-    decay, offset, total = 0.6, 2.0, 120.0
-    expected = None
+    decay, offset, total = 0.6, 2.0, 150.0
+    expected = learner.totals.s * (total / learner.totals.n.sum())
     for step, rows in enumerate(np.split(np.arange(120), 4), start=1):
         resp, _ = mixtures.responsibilities(features[rows] @ learner.coef.T)
         of_batch = total / len(rows) * resp.T @ features[rows]
         rate = (offset + step) ** -decay
-        expected = of_batch if expected is None else (1 - rate) * expected + rate * of_batch
+        expected = (1 - rate) * expected + rate * of_batch
         stochastic_step(learner, source.rows(rows), total, decay, offset)
         size = np.abs(expected).max()
         assert_allclose(learner.totals.s, expected, rtol=1e-9, atol=1e-9 * size)
+
+
+def test_given_responsibilities_are_the_start(family):
+    """Averages start from their statistics on all the data in `fit`, on the first batch in a stream."""
+    rng = np.random.default_rng(5)
+    X, _ = family.rows(rng, 120)
+    resp = random_resp(rng, 120, 3)
+    learner, source = learner_for(family, X, resp=resp)
+    started = learner.totals
+    for batches in (
+        [source.rows(slice(None))],
+        [source.rows(slice(0, 50)), source.rows(slice(50, 120))],
+    ):
+        edges = np.cumsum([0] + [batch.n_entries for batch in batches])
+        batches = [
+            batch._replace(resp=resp[a:b])
+            for batch, a, b in zip(batches, edges[:-1], edges[1:], strict=True)
+        ]
+        start_from_responsibilities(learner, batches)
+        size = np.abs(started.s).max()
+        assert_allclose(learner.totals.s, started.s, rtol=1e-9, atol=1e-9 * size)
+        assert_allclose(learner.totals.entropy, mixtures.entropies(resp, np.ones(120)), rtol=1e-9)
+    given = ArraySource(X, None, 4, resp)
+    assert_array_equal(given.rows(np.array([3, 7])).resp, resp[[3, 7]])
+    assert all(batch.resp is not None for batch in given.shuffled(np.random.RandomState(0)))
+
+
+# Every start below is the truth, and each batch lacks most components.
+N_TRUE = 20
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    rng = np.random.default_rng(6)
+    centers = 8.0 * rng.normal(size=(N_TRUE, 4))
+    labels = rng.permutation(np.repeat(np.arange(N_TRUE), 60))
+    return centers[labels] + rng.normal(size=(len(labels), 4)), labels, centers
+
+
+@pytest.mark.parametrize("start", ["means_init", "responsibilities"])
+@pytest.mark.parametrize("batch_size", [10, 20, 100])
+def test_clusters_of_the_start_are_kept(clusters, start, batch_size):
+    X, labels, centers = clusters
+    given = (
+        {"means_init": centers}
+        if start == "means_init"
+        else {"init_params": np.eye(N_TRUE)[labels]}
+    )
+    model = DPMixtureVB(
+        N_TRUE, proposals=None, learning_method="stochastic", batch_size=batch_size, max_iter=2,
+        random_state=0, **given,
+    ).fit(X)  # fmt: skip
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+def test_clusters_of_the_start_are_kept_in_a_stream(clusters, covariance_type):
+    """The first batch has rows of a few clusters only; the others start from their means alone."""
+    X, labels, centers = clusters
+    model = DPMixtureVB(
+        N_TRUE, observation=GaussianObservation(covariance_type=covariance_type), proposals=None,
+        learning_method="stochastic", means_init=centers, random_state=0,
+    )  # fmt: skip
+    for first in range(0, len(X), 20):
+        model.partial_fit(X[first : first + 20])
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.99
+
+
+@pytest.mark.parametrize("n_batches", [10, 40])
+def test_states_of_the_start_are_kept(n_batches):
+    rng = np.random.default_rng(7)
+    rows, states = chain_harness.toy(rng, n_states=6, lengths=[50] * 40, spread=5.0, n_features=3)
+    resp = np.eye(6)[np.concatenate(states)]
+    model = HDPHMMVB(
+        6, proposals=None, learning_method="stochastic", n_batches=n_batches, max_iter=2,
+        init_params=resp, random_state=0,
+    ).fit(rows)  # fmt: skip
+    found = np.concatenate(model.predict(rows))
+    assert adjusted_rand_score(np.concatenate(states), found) > 0.97
+
+
+@pytest.mark.parametrize("allocation", ["hdp", "dirichlet"])
+def test_topics_of_the_start_are_kept(allocation):
+    """A batch of five documents lacks topics, which neither their words nor their shares forget."""
+    rng = np.random.default_rng(8)
+    topics = np.kron(np.eye(10), np.full(5, 0.2))
+    shares = rng.dirichlet(np.full(10, 0.1), size=200)
+    X = np.array([rng.multinomial(60, share @ topics) for share in shares])
+    model = HDPTopicVB(
+        10, proposals=None, allocation=allocation, learning_method="stochastic", batch_size=5,
+        max_iter=2, init_params=topics + 1e-3, random_state=0,
+    ).fit(X)  # fmt: skip
+    distance = np.abs(model.means_[:, np.newaxis] - topics).sum(axis=2) / 2
+    assert distance.min(axis=0).max() < 0.1

@@ -273,7 +273,7 @@ def test_verdicts_under_an_adapted_prior(gain, before):
         trial = merge_that_brings(
             gain, state.model, state.totals, removed, created, value_under_adapted_priors
         )
-        return state.accept_adapted(_Judged(trial, removed, trial.bag, False))
+        return state.accept_adapted(_Judged(trial, removed, trial.bag, False), 0.0)
 
     if before:
         assert accepts(300.0, removed[0], 9)

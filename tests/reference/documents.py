@@ -43,11 +43,12 @@ def score(log_table, c, prior, shares):
 
 
 def top(log_w, n_nonzero):
-    """True at the largest weights of each row, of equal ones the first; (Alg. 7.2)."""
-    order = np.argsort(-log_w, axis=1, kind="stable")[:, :n_nonzero]
-    out = np.zeros(log_w.shape, dtype=bool)
-    np.put_along_axis(out, order, True, axis=1)
-    return out & (log_w > -np.inf)
+    """True at the largest weights of each row, of equal ones the first; (Alg. 7.2).
+
+    ``n_nonzero`` is one number, or one a row.
+    """
+    rank = np.argsort(np.argsort(-log_w, axis=1, kind="stable"), axis=1)
+    return (rank < np.reshape(n_nonzero, (-1, 1))) & (log_w > -np.inf)
 
 
 def softmax(log_w):
@@ -61,7 +62,8 @@ class Document:
     def __init__(self, log_table, c, prior, n_nonzero=None, max_iter=100, tol=1e-9):
         self.log_table, self.c, self.prior = log_table, c, prior
         self.K = len(prior)
-        self.L = self.K if n_nonzero is None else n_nonzero
+        self.L = self.K if n_nonzero is None else n_nonzero  # or one number an entry
+        self.sparse = np.ndim(self.L) > 0 or self.L < self.K
         self.max_iter, self.tol = max_iter, tol
 
     def choose(self, log_e):
@@ -89,12 +91,12 @@ class Document:
         log_e, chosen = self.log_weights(counts, active), None
         for it in range(1, max_iter + 1):
             log_e = self.log_weights(counts, active)
-            dense = self.L == self.K or it <= dense_steps
+            dense = not self.sparse or it <= dense_steps
             if not dense and (it - dense_steps) % CHOOSE_EVERY == 1:
                 chosen = self.choose(log_e)
             last, counts = counts, self.c @ self.shares(log_e, everything if dense else chosen)
             if np.max(np.abs(counts - last)) < tol:
-                if self.L == self.K or not dense:
+                if not self.sparse or not dense:
                     break
                 dense_steps = it
             if it < max_iter:
@@ -143,10 +145,12 @@ class Document:
         order = [k for k in np.argsort(local.counts, kind="stable") if eligible(k)][:n_restarts]
         for k in order:
             if eligible(k):
-                best = max(best, self.without(best, k), key=lambda local: local.score)
+                other = self.without(best, k)
+                if other.score > best.score:  # what counts are the shares chosen for its weights
+                    best = max(best, self.local(other.log_e), key=lambda local: local.score)
         if best is not local:
-            last = self.iterate(best.counts, best.counts > 0, self.max_iter, self.tol, 0)
-            best = max(best, self.local(*last), key=lambda local: local.score)
+            last, _ = self.iterate(best.counts, best.counts > 0, self.max_iter, self.tol, 0)
+            best = max(best, self.local(last), key=lambda local: local.score)
         return self.local(best.log_e)
 
     def solve(self, start=None, cold=True, n_restarts=0):

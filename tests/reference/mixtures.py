@@ -30,10 +30,13 @@ def n_statistics(D, quadratic, linear):
 
 
 def keep_largest(w, n_nonzero):
-    """All but the ``n_nonzero`` largest weights of a row at -inf; of equal ones the first stay."""
+    """All but the ``n_nonzero`` largest weights of a row at -inf; of equal ones the first stay.
+
+    ``n_nonzero`` is one number, or one a row.
+    """
     out = np.full_like(w, -np.inf)
-    for i, row in enumerate(w):
-        kept = np.argsort(-row, kind="stable")[:n_nonzero]
+    for i, (row, n) in enumerate(zip(w, np.broadcast_to(n_nonzero, len(w)), strict=True)):
+        kept = np.argsort(-row, kind="stable")[:n]
         out[i, kept] = row[kept]
     return out
 
@@ -44,6 +47,17 @@ def responsibilities(w, n_nonzero=None):
         w = keep_largest(w, n_nonzero)
     log_norm = logsumexp(w, axis=1) if len(w) else np.empty(0)
     return np.exp(w - log_norm[:, np.newaxis]), log_norm
+
+
+def places(resp, members, n_nonzero):
+    """How many successors of the components ``members`` (columns) may share each row, as `Places` says."""
+    out = []
+    for row in resp:
+        sharing = [k for k, share in enumerate(row) if share > 0]
+        each, over = divmod(n_nonzero, len(sharing))
+        own = each * sum(k in members for k in sharing)
+        out.append(max(1, own + (over if np.argmax(row) in members else 0)))
+    return np.array(out)
 
 
 def entropies(mass, weight):

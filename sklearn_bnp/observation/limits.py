@@ -1,0 +1,63 @@
+"""What parameters of priors may be, and sums of weights and counts.
+
+Beyond, logarithms and squares overflow, or rounding leaves nothing of what there is to learn: lnGamma(1e16)
+is that of 1e16 + 1.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+# Of pseudo-counts, concentrations and the like, which are added to counts of rows.
+LEAST, MOST = 1e-100, 1e12
+POSITIVE = Interval(Real, LEAST, MOST, closed="both")
+NOT_NEGATIVE = Interval(Real, 0, MOST, closed="both")
+# Of counts of rows and documents, which whole numbers in doubles can tell apart.
+MOST_COUNTS = 1e15
+POPULATION = Interval(Integral, 1, int(MOST_COUNTS), closed="both")
+# Of sums of weights: their squares do not overflow; less mass than this is no data.
+LEAST_MASS, MOST_MASS = 1e-6, 1e100
+# Of distances of prior means, in standard deviations of the data, as of rows that come later.
+_FARTHEST = 1e7
+# Of prior variances, in units of the data's.
+_LEAST_VARIANCE, _MOST_VARIANCE = 1e-50, 1e50
+
+
+def are_within(value, least=LEAST, most=MOST):
+    """Whether all numbers are from ``least`` to ``most``, and thus finite."""
+    return bool(np.all((value >= least) & (value <= most)))
+
+
+def points_within(units, points, name):
+    """Points (..., D) of a parameter in the internal units (..., D') of the data.
+
+    Raises ValueError if they are too far out: the squares of their distances would round all others away.
+    """
+    with np.errstate(over="ignore"):
+        z = units.apply(np.atleast_2d(points)).reshape(*np.shape(points)[:-1], -1)
+    farthest = np.abs(z).max()
+    if not farthest <= _FARTHEST:
+        raise ValueError(
+            f"{name} holds values {farthest:.1g} standard deviations away from the data; they may be no "
+            f"more than {_FARTHEST:g} away. Give them in the units of X."
+        )
+    return z
+
+
+def variances_within(value, of_data, name):
+    """Variances ``value`` of a parameter over those of the data.
+
+    Raises ValueError if they are beyond all measure.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        ratio = value / of_data
+    if not are_within(ratio, _LEAST_VARIANCE, _MOST_VARIANCE):
+        raise ValueError(
+            f"{name} holds variances of {np.min(value):.1g} to {np.max(value):.1g}, but those of the data "
+            f"are {np.min(of_data):.1g} to {np.max(of_data):.1g}; they may differ by a factor of "
+            f"{_MOST_VARIANCE:g}. Give them in the units of X."
+        )
+    return ratio

@@ -1,0 +1,93 @@
+"""The scheduler's verdicts: nothing that comes to nothing, and nothing by rounding, is accepted."""
+
+import numpy as np
+import pytest
+
+from sklearn_bnp.core.scheduler import resolution
+from sklearn_bnp.core.stats import SplitEdit
+from sklearn_bnp.proposals import Birth, Merge
+from sklearn_bnp.proposals.base import SplitTrial, Trial, UndoTrial, UnionTrial
+
+from .harness import learner_for, random_resp
+
+
+class Same(Trial):
+    """Replaces a component by one of the same statistics, whose entropy is some nats higher."""
+
+    kind = "birth"
+
+    def __init__(self, bag, created, nats):
+        self.removed, self.created = tuple(bag.uids.tolist()), created
+        self.target = self.removed[0]
+        self.bag = bag._replace(uids=np.array(created), entropy=bag.entropy + nats)
+        self.rows = {0: self.bag}
+
+    @property
+    def seen(self):
+        return self.rows.keys()
+
+    def successors(self, totals, rest=None):
+        return self.bag
+
+    def edit(self):
+        return SplitEdit(self.removed, self.created, self.rows)
+
+
+@pytest.fixture
+def learner(family):
+    """After a lap over a batch, with three components and proposals that planned nothing."""
+    rng = np.random.default_rng(0)
+    X, _ = family.rows(rng, 150)
+    resp = random_resp(rng, 150, 3)
+    learner, source = learner_for(family, X, resp=resp, proposals=(Birth(), Merge()))
+    learner.run_lap(source, propose=False)
+    assert len(learner.totals.uids) == 3
+    return learner
+
+
+def verdict(learner, totals, *trials):
+    learner.scheduler.trials = list(trials)
+    return learner.scheduler.judge(learner.model, totals, learner.memo)
+
+
+def test_unions_of_one_are_not_tried(learner):
+    """The other component has gone: to give the one that is left another name is no merge."""
+    gone, *left = learner.totals.uids.tolist()
+    totals = learner.totals.take([1, 2])
+    trial = UnionTrial("merge", (gone, left[0]), learner.new_uids(1))
+    trial.entropies[0] = totals.entropy[0] + 1.0  # it would seem to pay
+    found = verdict(learner, totals, trial)
+    assert found.accepted == [] and not found.tried
+    assert found.totals.uids.tolist() == left
+
+
+def test_births_of_one_take_the_old_name(learner):
+    """Of the created one is left: the birth has failed, and the failure goes by the target's name."""
+    target, (created, gone) = 77, learner.totals.uids.tolist()[:2]
+    totals = learner.totals.take([0, 2])
+    trial = UndoTrial("birth", (target, created, gone), (target,))
+    trial.entropies[0] = totals.entropy[0]
+    found = verdict(learner, totals, trial)
+    assert found.accepted == [trial] and found.undone == {"birth": 1}
+    assert set(found.totals.uids.tolist()) == {target, int(totals.uids[1])}
+    assert found.model.elbo(found.totals) == pytest.approx(learner.model.elbo(totals), rel=1e-12)
+
+
+def test_splits_of_what_has_gone_are_dropped(learner):
+    gone = int(learner.totals.uids[0])
+    totals = learner.totals.take([1, 2])
+    trial = SplitTrial(
+        "birth", [gone], learner.new_uids(2), learner.coef[:2], learner.model.likelihood
+    )
+    found = verdict(learner, totals, trial)
+    assert found.accepted == [] and not found.tried
+
+
+@pytest.mark.parametrize("times", [0.0, 0.1, 10.0])
+def test_gains_are_above_rounding(learner, times):
+    """A rise that the sums it comes from cannot resolve is none."""
+    least = resolution(learner.model, learner.totals)
+    assert 0 < least < 1e-6
+    trial = Same(learner.totals.take([1]), learner.new_uids(1), times * least)
+    found = verdict(learner, learner.totals, trial)
+    assert len(found.accepted) == (times > 1)

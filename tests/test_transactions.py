@@ -1,0 +1,200 @@
+"""A call that fails leaves no trace, wherever it fails: the estimator is as it was, bit for bit.
+
+Every kernel, and every method of the likelihood, is made to fail once, at each of its calls in a stream of
+batches. The retry then ends as if nothing had happened.
+"""
+
+import inspect
+import pickle
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import sklearn_bnp
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.observation.base import Likelihood
+from tests.contents import contents
+
+KERNELS = "sklearn_bnp._kernels."
+
+
+class Fault(Exception):
+    """What is injected."""
+
+
+class Injector:
+    """Counts calls of kernels and of methods of likelihoods, and makes one of them fail."""
+
+    def __init__(self, monkeypatch):
+        self.n_calls, self.fails_at = 0, None
+        for name, module in list(sys.modules.items()):
+            if name.startswith("sklearn_bnp") and not name.startswith(KERNELS):
+                for key, value in list(vars(module).items()):
+                    home = getattr(value, "__module__", None) or ""
+                    if home.startswith(KERNELS) and inspect.isroutine(value):
+                        monkeypatch.setattr(module, key, self.counted(value))
+        for kind in _subclasses(Likelihood):
+            for key, value in list(vars(kind).items()):
+                if inspect.isfunction(value) and not key.startswith("__"):
+                    monkeypatch.setattr(kind, key, self.counted(value))
+
+    def counted(self, function):
+        def call(*args, **kwargs):
+            self.n_calls += 1
+            if self.n_calls == self.fails_at:
+                raise Fault(f"call {self.n_calls}: {function}")
+            return function(*args, **kwargs)
+
+        return call
+
+    def arm(self, fails_at):
+        self.n_calls, self.fails_at = 0, fails_at
+
+
+def _subclasses(kind):
+    return {kind}.union(*(_subclasses(child) for child in kind.__subclasses__()))
+
+
+class Stream(NamedTuple):
+    """An estimator and the arguments of its calls of `partial_fit`."""
+
+    estimator: object
+    calls: list
+
+
+def rows(rng, n, n_clusters=4, n_features=2):
+    centers = 9.0 * np.random.default_rng(5).normal(size=(n_clusters, n_features))
+    return centers[rng.integers(n_clusters, size=n)] + rng.normal(size=(n, n_features))
+
+
+def epochs(batches):
+    """Each batch twice, and the first a third time: the last lap is under way."""
+    return [*batches, *batches, batches[0]]
+
+
+def mixture(rng):
+    batches = [{"X": rows(rng, 80), "batch_id": i} for i in range(2)]
+    return Stream(DPMixtureVB(random_state=0), epochs(batches))
+
+
+def mixture_with_missing_values(rng):
+    batches = [{"X": rows(rng, 80), "batch_id": i} for i in range(2)]
+    for batch in batches[1:]:
+        batch["X"][rng.random(batch["X"].shape) < 0.1] = np.nan
+    return Stream(DPMixtureVB(random_state=0, n_nonzero_resp=2), epochs(batches))
+
+
+def endless_mixture(rng):
+    calls = [{"X": csr_array(rng.poisson(np.exp(rows(rng, 60) / 9)))} for _ in range(3)]
+    model = DPMixtureVB(observation="poisson", memoize=False, random_state=np.random.RandomState(0))
+    return Stream(model, calls)
+
+
+def stochastic_mixture(rng):
+    model = DPMixtureVB(4, learning_method="stochastic", random_state=0)
+    return Stream(model, [{"X": rows(rng, 50)} for _ in range(3)])
+
+
+def topics(rng):
+    words = np.kron(np.eye(4), np.full(5, 0.2))
+    shares = rng.dirichlet(np.full(4, 0.2), size=60)
+    X = np.array([rng.multinomial(40, share @ words) for share in shares])
+    batches = [{"X": part, "batch_id": i} for i, part in enumerate(np.split(X, 2))]
+    return Stream(HDPTopicVB(random_state=0), epochs(batches))
+
+
+def topics_of_rows(rng):
+    groups = np.repeat(np.arange(8), 20)
+    batches = [{"X": rows(rng, 160), "groups": groups, "batch_id": i} for i in range(2)]
+    return Stream(HDPTopicVB(observation="gaussian", random_state=0), epochs(batches))
+
+
+def sequences(rng):
+    centers = 6.0 * np.random.default_rng(6).normal(size=(3, 2))
+    batches = []
+    for i in range(2):
+        states = np.repeat(rng.integers(3, size=(4, 6)), 10, axis=1)
+        x = [centers[z] + rng.normal(size=(60, 2)) for z in states]
+        batches.append({"X": x, "batch_id": i})
+    return Stream(HDPHMMVB(random_state=0), epochs(batches))
+
+
+def bounded(rng):
+    calls = [{"X": rows(rng, 120), "groups": np.repeat(np.arange(4), 30)} for _ in range(3)]
+    return Stream(MemoryBoundedTopicVB(200), calls)
+
+
+STREAMS = [
+    mixture, mixture_with_missing_values, endless_mixture, stochastic_mixture, topics,
+    topics_of_rows, sequences, bounded,
+]  # fmt: skip
+
+
+def essence(model):
+    """All that the future depends on: what an estimator holds but for clock times."""
+    state = vars(model).copy()
+    for name in ("history_", "_learner_"):
+        state.pop(name, None)
+    out = [state]
+    if hasattr(model, "_learner_"):
+        learner = model._learner_.copy()
+        learner.history = [lap._replace(seconds=0, proposal_seconds=0) for lap in learner.history]
+        learner._seconds = 0.0
+        out.append(vars(learner))
+    return contents(out)
+
+
+def check(stream, injector, positions):
+    """Fail at some calls of each step of the stream (``positions`` of their number), and retry."""
+    model, n_faults = stream.estimator, 0
+    for call in stream.calls:
+        before = pickle.dumps(model)
+        injector.arm(None)
+        model.partial_fit(**call)
+        n, after = injector.n_calls, essence(model)
+        assert n > 5
+        for i in positions(n):
+            again = pickle.loads(before)
+            state = pickle.dumps(again)
+            injector.arm(i + 1)
+            with pytest.raises(Fault):
+                again.partial_fit(**call)
+            assert pickle.dumps(again) == state, f"call {i + 1} of {n} left something behind"
+            injector.arm(None)
+            again.partial_fit(**call)
+            assert essence(again) == after, f"after call {i + 1} of {n}"
+            n_faults += 1
+    return n_faults
+
+
+@pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
+def test_faults_leave_no_trace(make, monkeypatch):
+    stream = make(np.random.default_rng(0))
+    injector, rng = Injector(monkeypatch), np.random.default_rng(1)
+    check(stream, injector, lambda n: np.unique(rng.integers(n, size=3)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
+def test_faults_anywhere_leave_no_trace(make, monkeypatch):
+    stream, injector = make(np.random.default_rng(0)), Injector(monkeypatch)
+    n_faults = check(stream, injector, lambda n: range(0, n, max(1, n // 100)))
+    print(f"{make.__name__}: {n_faults} faults")
+
+
+@pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
+def test_totals_are_the_sum_of_the_memory(make):
+    """At the end of a stream in whose every step a fault was survived there is nothing but batches."""
+    stream = make(np.random.default_rng(0))
+    for call in stream.calls:
+        stream.estimator.partial_fit(**call)
+    learner = getattr(stream.estimator, "_learner_", None)
+    if learner is None or len(learner.memo) == 0:
+        pytest.skip("keeps no memory of batches")
+    totals = sklearn_bnp._base.totals_without_seeds(learner)
+    expected = learner.memo.total(totals.uids, totals.s.shape[1])
+    size = np.abs(expected.s).max()
+    np.testing.assert_allclose(totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)

@@ -17,8 +17,11 @@ def require_finite(estimator, bounds, parameters):
     bounds : dict
         Terms of the objective by name.
     parameters : dict
-        What is about to be published; of dicts and tuples, what they hold.
+        What is about to be published; of dicts and tuples, what they hold. Where columns are of several kinds,
+        ``means_`` are left out: they are NaN for categories, and the blocks have parameters of their own.
     """
+    if "blocks_" in parameters:
+        parameters = {name: value for name, value in parameters.items() if name != "means_"}
     for what, values in {"objective": bounds, "parameters": parameters}.items():
         wrong = [name for name, value in values.items() if not _is_finite(value)]
         if wrong:

@@ -112,7 +112,10 @@ def assert_same_values(one, other):
 def test_round_trip(name, way):
     model = saved_model(name)
     copied = WAYS[way](model)
-    assert content(copied) == content(model)
+    if way == "deepcopy":  # which leaves values that never change to both
+        assert_same_values(copied, model)
+    else:
+        assert content(copied) == content(model)
     assert type(copied) is type(model)
 
 
@@ -141,7 +144,10 @@ def test_goes_on_as_if_it_had_never_been_saved(name, way, monkeypatch):
 def test_models_that_were_not_fitted(estimator, way):
     model = estimator(observation=PoissonObservation(prior=(1.0, 2.0)))
     copied = WAYS[way](model)
-    assert content(copied) == content(model)
+    if way == "deepcopy":  # which leaves values that never change to both
+        assert_same_values(copied, model)
+    else:
+        assert content(copied) == content(model)
     assert content(clone(copied)) == content(clone(model))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..observation.autoregressive import AutoregressiveLikelihood
 from ..observation.autoregressive_gaps import GappedRegression
+from ..observation.base import LastPrior
 from ..observation.categorical import CategoricalLikelihood
 from ..observation.column_likelihood import ColumnLikelihood
 from ..observation.counts import ColumnsOfCounts
@@ -223,11 +224,9 @@ def _check_shape(shape, n_features):
 
 
 def _check_last(likelihood):
-    """Raise unless what was kept of a prior is its normaliser."""
-    prior, norm = likelihood._last
-    if prior is not None:
-        expect_same_form("the last prior", prior, likelihood.prior)
-        expect_numbers("the prior's normaliser", norm, (1,))
+    """Raise unless nothing was kept of a prior: that is no state."""
+    expect_type("what is kept of the last prior", likelihood._last_norm, LastPrior)
+    expect(likelihood._last_norm._last == (None, None), "a normaliser was kept of a prior")
 
 
 def _check_made_of(likelihood, complete, n_columns, same):

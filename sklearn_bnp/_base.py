@@ -291,13 +291,14 @@ def publish(estimator, learner):
     )  # fmt: skip
 
 
-def publish_with(estimator, learner, totals, own):
-    """Set all fitted attributes at once: those of every estimator, and its ``own``.
+def publish_with(estimator, learner, totals, own, derived=None):
+    """Set all fitted attributes at once: those of every estimator, its ``own``, and what is ``derived``.
 
-    Raises FloatingPointError, and sets none, if one of them is not finite.
+    Raises FloatingPointError, and sets none, if one of the objective's terms or of its own is not
+    finite. What is derived from the objective may overflow.
     """
     terms = learner.model.elbo_terms(totals)
-    require_finite(estimator, terms, own)
+    require_finite(estimator, terms, own, but=learner.model.likelihood.restated)
     attributes = {
         "_learner_": learner,
         "_model": learner.model,
@@ -310,6 +311,7 @@ def publish_with(estimator, learner, totals, own):
         "n_iter_": learner.history[-1].lap if learner.history else 0,
         "converged_": learner.converged,
         **own,
+        **(derived or {}),
     }
     # another likelihood has other attributes
     for name in set(getattr(estimator, "_published", ())).difference(attributes):

@@ -22,7 +22,7 @@ from .core.documents import DocumentBatch
 from .core.rows import canonical
 from .observation import Moments, MultinomialObservation
 from .observation.base import Likelihood
-from .observation.limits import LEAST_MASS, MOST_COUNTS, MOST_MASS
+from .observation.limits import LEAST, LEAST_MASS, MOST_MASS
 from .observation.multinomial import MultinomialLikelihood
 
 # Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
@@ -161,11 +161,17 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
             "counts of words are zero or more. Look for errors in X."
         )
+    least = x.data.min(initial=1.0)  # of those that are not zero
+    if least < LEAST:
+        raise ValueError(
+            f"X holds a count of {least:g}; counts are zero, or {LEAST:g} or more. Rescale X, or leave it "
+            "out."
+        )
     with np.errstate(over="ignore"):
         total = x.data.sum()
-    if not total <= MOST_COUNTS:
+    if not total <= MOST_MASS:
         raise ValueError(
-            f"The counts in X sum to {total:g}, which is more than {MOST_COUNTS:g}: ones are lost in "
+            f"The counts in X sum to {total:g}, which is more than {MOST_MASS:g}: ones are lost in "
             "rounding. Rescale X."
         )
     documents = DocumentBatch(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def require_finite(estimator, bounds, parameters):
+def require_finite(estimator, bounds, parameters, *, but=()):
     """Raise unless the objective and all parameters are finite; nothing has been changed yet.
 
     Parameters
@@ -17,13 +17,14 @@ def require_finite(estimator, bounds, parameters):
     bounds : dict
         Terms of the objective by name.
     parameters : dict
-        What is about to be published; of dicts and tuples, what they hold. Where columns are of several
-        kinds ``means_`` are left out: they are NaN for categories, and blocks have parameters of their own.
+        What is about to be published; of dicts and tuples, what they hold.
+    but : tuple of str
+        Parameters that may hold NaN, see `Likelihood.restated`.
     """
-    if "blocks_" in parameters:
-        parameters = {name: value for name, value in parameters.items() if name != "means_"}
     for what, values in {"objective": bounds, "parameters": parameters}.items():
-        wrong = [name for name, value in values.items() if not _is_finite(value)]
+        wrong = [
+            name for name, value in values.items() if name not in but and not _is_finite(value)
+        ]
         if wrong:
             raise FloatingPointError(
                 f"The {what} of {type(estimator).__name__} would not be finite: {', '.join(wrong)}. Look for "

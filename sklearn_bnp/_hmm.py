@@ -6,7 +6,7 @@ from numbers import Integral, Real
 
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from . import _base, _hmm_setup, _validation
 from ._hmm_predictor import SequencePredictor
@@ -169,7 +169,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         "allocation": [StrOptions(set(_hmm_setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, None],
         "start_concentration": [POSITIVE, None],
-        "stickiness": [NOT_NEGATIVE],
+        "stickiness": [Options(Real, {0}), POSITIVE],
         "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",

@@ -361,7 +361,7 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
         }
-        require_finite(self, {"free_energy_": topics.bound}, attributes)
+        require_finite(self, {"free_energy_": topics.bound}, attributes, but=likelihood.restated)
         for name in set(getattr(self, "_published", ())).difference(attributes):
             delattr(self, name)
         vars(self).update(attributes, _published=tuple(attributes))

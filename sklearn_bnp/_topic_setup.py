@@ -247,13 +247,13 @@ def publish(estimator, learner):
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
-        "bound_": perplexity_of(model.elbo(totals) / max(n_tokens, 1e-300)),
         **likelihood.attributes(model.prior, s),
     }
     if takes_words(estimator.observation):
         prior = model.prior.lam
         own["topic_word_prior_"] = float(prior[0]) if np.all(prior == prior[0]) else prior.copy()
-    _base.publish_with(estimator, learner, totals, own)
+    bound = perplexity_of(model.elbo(totals) / max(n_tokens, 1e-300))
+    _base.publish_with(estimator, learner, totals, own, {"bound_": bound})
 
 
 def _doc_topic_prior(allocation, doc_prior):

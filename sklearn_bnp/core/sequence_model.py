@@ -192,8 +192,11 @@ class StepWithout(NamedTuple):
 
 
 def chain_counts(totals):
-    """Counts (K + 1, K) of starts and transitions of the components of ``totals``, in their order."""
-    return totals.docs.listed(totals.uids.tolist())
+    """Counts (K + 1, K) of starts and transitions of the components of ``totals``, in their order.
+
+    Totals less batches may leave rounding errors below zero, which are large where weights are.
+    """
+    return np.maximum(totals.docs.listed(totals.uids.tolist()), 0.0)
 
 
 def _inherited(counts, gone, heirs, mass):

@@ -193,6 +193,8 @@ class Likelihood(ABC):
         Columns of prepared rows.
     units_of_others : bool
         Whether the units are of other numbers than all of the rows', which may be far out in them.
+    restated : tuple of str
+        Attributes that say again what others say, with NaN where there is nothing to say.
     prior : object
         The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool
@@ -201,6 +203,7 @@ class Likelihood(ABC):
 
     words = False
     lags = 0
+    restated = ()
     quadratic = Quadratic.NONE
     linear = True
     holes = completes = units_of_others = False

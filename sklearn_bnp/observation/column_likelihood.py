@@ -78,6 +78,8 @@ class ColumnLikelihood(TableLikelihood):
         Those for complete rows that these were made of.
     """
 
+    restated = ("means_",)  # of the blocks, one of which may have none
+
     def __init__(self, blocks, n_columns, *, complete=None):
         self.blocks, self.n_columns, self._complete = [], n_columns, complete
         z = s = 0

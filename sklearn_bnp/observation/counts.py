@@ -26,7 +26,7 @@ from .._kernels._counts import digamma_rows
 from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
 from .base import Likelihood
 from .holes import CompleteColumns, HoledColumns
-from .limits import LEAST, MOST, are_within
+from .limits import LEAST, MOST, MOST_MASS, are_within
 
 # Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
 # squared distances have a relative error of sqrt(2 / 512) = 6 %.
@@ -152,6 +152,12 @@ def checked_counts(x, name, instead):
     """
     rows = _converted(x)
     values = _values(rows)
+    largest = np.fmax.reduce(values, initial=0)
+    if largest > MOST_MASS:
+        raise ValueError(
+            f"X holds {largest:g}, but observation={name!r} takes counts up to {MOST_MASS:g}, of which "
+            "doubles can tell one from the next. Look for errors in X, or rescale it."
+        )
     if are_counts(values, False):
         return rows
     values = values[~np.isnan(values)]

@@ -15,11 +15,10 @@ from sklearn.utils._param_validation import Interval
 LEAST, MOST = 1e-100, 1e12
 POSITIVE = Interval(Real, LEAST, MOST, closed="both")
 NOT_NEGATIVE = Interval(Real, 0, MOST, closed="both")
-# Of counts of rows and documents, which whole numbers in doubles can tell apart.
-MOST_COUNTS = 1e15
-POPULATION = Interval(Integral, 1, int(MOST_COUNTS), closed="both")
-# Of sums of weights: their squares do not overflow; less mass than this is no data.
-LEAST_MASS, MOST_MASS = 1e-6, 1e100
+# Of sums of weights and counts, which are added up and taken off again: less is no data, and of more the
+# rounding errors are as large as a row.
+LEAST_MASS, MOST_MASS = 1e-6, 1e15
+POPULATION = Interval(Integral, 1, int(MOST_MASS), closed="both")
 # Of distances of prior means, in standard deviations of the data, as of rows that come later.
 _FARTHEST = 1e7
 # Of prior variances, in units of the data's.

@@ -31,7 +31,7 @@ ALL_VALUES = [
     5e-324, 1e-307, 1e-200, 1e-150, LEAST, 1e-50, 1e-20, 1e-10, 1e-6,
     1e7, MOST, 1e15, 1e20, 1e50, 1e100, 1e150, 1e200, 1e300, 1.7e308,
 ]  # fmt: skip
-FEW_VALUES = [1e-307, LEAST, 1e-10, MOST, 1e100, 1e300]
+FEW_VALUES = [1e-307, LEAST, MOST, 1e300]
 
 SEQUENCES, _ = chains(3, 20)
 ROWS, LENGTHS = np.concatenate(SEQUENCES), [len(x) for x in SEQUENCES]
@@ -102,14 +102,14 @@ PRIORS = {
 
 # Estimators of rows, and what else is given with these.
 ESTIMATORS = {
-    "mixture": (DPMixtureVB(2, max_iter=4, random_state=0), {}),
-    "finite mixture": (DPMixtureVB(2, allocation="dirichlet", max_iter=4, random_state=0), {}),
-    "states": (HDPHMMVB(2, max_iter=4, random_state=0), {"lengths": LENGTHS}),
+    "mixture": (DPMixtureVB(2, max_iter=3, random_state=0), {}),
+    "finite mixture": (DPMixtureVB(2, allocation="dirichlet", max_iter=3, random_state=0), {}),
+    "states": (HDPHMMVB(2, max_iter=3, random_state=0), {"lengths": LENGTHS}),
     "finite states": (
-        HDPHMMVB(2, allocation="dirichlet", max_iter=4, random_state=0),
+        HDPHMMVB(2, allocation="dirichlet", max_iter=3, random_state=0),
         {"lengths": LENGTHS},
     ),
-    "topics of rows": (HDPTopicVB(2, max_iter=4, random_state=0), {"groups": GROUPS}),
+    "topics of rows": (HDPTopicVB(2, max_iter=3, random_state=0), {"groups": GROUPS}),
     "bounded": (MemoryBoundedTopicVB(150), {"groups": GROUPS}),
 }
 
@@ -157,11 +157,9 @@ def wrong(model, name, value, calls, X, **given):
         except Exception as error:
             yield f"{told}{error!r}"
         else:
-            bad = [
-                n
-                for n, v in vars(fitted).items()
-                if n.endswith("_") and n != "_learner_" and not_finite(v)
-            ]
+            # a perplexity may overflow where the objective does not
+            public = {n: v for n, v in vars(fitted).items() if n.endswith("_") and n[0] != "_"}
+            bad = [n for n, v in public.items() if n != "bound_" and not_finite(v)]
             if bad:
                 yield f"{told}{bad} are not finite"
 
@@ -176,11 +174,8 @@ def test_priors(family, values, calls):
     observation, X = ROWS_OF[family]
     found = []
     estimators = ["mixture", "states", "topics of rows", "bounded"]
-    if values is FEW_VALUES:
-        estimators = estimators[:2]
-    for estimator in estimators:
-        if not takes(estimator, family):
-            continue
+    estimators = [name for name in estimators if takes(name, family)]
+    for estimator in estimators if values is ALL_VALUES else estimators[:1]:
         model, given = ESTIMATORS[estimator]
         for name, settings in PRIORS[type(observation)].items():
             for value in values:
@@ -213,7 +208,7 @@ def test_parameters_of_topics(allocation, values, calls):
         for value in values:
             arrays = [value, [value] + [1.0] * 11] if name == "topic_word_prior" else [value]
             for setting in arrays:
-                model = HDPTopicVB(2, allocation=allocation, max_iter=4, random_state=0)
+                model = HDPTopicVB(2, allocation=allocation, max_iter=3, random_state=0)
                 found += wrong(model.set_params(**{name: setting}), name, setting, calls, COUNTS)
     assert found == []
 
@@ -221,7 +216,7 @@ def test_parameters_of_topics(allocation, values, calls):
 @everything
 @pytest.mark.parametrize("estimator", ["mixture", "states", "topics"])
 def test_rates_of_stochastic_fits(estimator, values, calls):
-    model, given = ESTIMATORS.get(estimator, (HDPTopicVB(2, max_iter=4, random_state=0), {}))
+    model, given = ESTIMATORS.get(estimator, (HDPTopicVB(2, max_iter=3, random_state=0), {}))
     X, found = COUNTS if estimator == "topics" else ROWS, []
     for value in values:
         settings = {"learning_offset": value}
@@ -246,7 +241,11 @@ def test_weights(family, values, calls):
     observation, X = ROWS_OF[family]
     found = []
     estimators = [name for name in ESTIMATORS if name != "bounded" and takes(name, family)]
-    for estimator in estimators if values is ALL_VALUES else estimators[:1]:
+    if (
+        values is FEW_VALUES
+    ):  # of sequences, whose births go through copies of weighted ones, it takes long
+        estimators = [name for name in estimators if name == "mixture"]
+    for estimator in estimators:
         model, given = ESTIMATORS[estimator]
         model = clone(model).set_params(observation=observation)
         for value in values:
@@ -270,9 +269,7 @@ def test_values(family, values, calls):
     observation, X = ROWS_OF[family]
     found = []
     estimators = [name for name in ESTIMATORS if takes(name, family)]
-    if values is FEW_VALUES:
-        estimators = [name for name in estimators if name in ("mixture", "states")][-1:]
-    for estimator in estimators:
+    for estimator in estimators if values is ALL_VALUES else estimators[:1]:
         model, given = ESTIMATORS[estimator]
         model = clone(model).set_params(observation=observation)
         for value in values:
@@ -287,7 +284,7 @@ def test_counts_of_words(init_params, values, calls):
     found = []
     for allocation in ("hdp", "dirichlet"):
         model = HDPTopicVB(
-            2, allocation=allocation, init_params=init_params, max_iter=4, random_state=0
+            2, allocation=allocation, init_params=init_params, max_iter=3, random_state=0
         )
         for value in values:
             for counts in values_like(value, COUNTS):
@@ -307,11 +304,11 @@ def test_where_components_start(values, calls):
                 continue
             means = np.zeros((2, D))
             means[0] = value
-            model = DPMixtureVB(2, observation=observation, means_init=means, max_iter=4)
+            model = DPMixtureVB(2, observation=observation, means_init=means, max_iter=3)
             found += wrong(model, "means_init", value, calls, X)
         topics = np.ones((2, COUNTS.shape[1]))
         topics[0] = scaled(value, np.arange(1, 1 + COUNTS.shape[1]))
-        model = HDPTopicVB(init_params=topics, max_iter=4)
+        model = HDPTopicVB(init_params=topics, max_iter=3)
         found += wrong(model, "init_params", value, calls, COUNTS)
     assert found == []
 

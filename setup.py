@@ -1,7 +1,10 @@
 """The extension table and the OpenMP probe; all metadata is in pyproject.toml.
 
-``SKLEARN_BNP_NO_OPENMP=1`` builds without OpenMP even where the compiler has it. ``CFLAGS`` and
-``LDFLAGS`` are added to ours by setuptools, so ``CFLAGS=-Werror`` makes every warning an error.
+``SKLEARN_BNP_NO_OPENMP=1`` builds without OpenMP even where the compiler has it.
+``SKLEARN_BNP_NO_MULTIVERSION=1`` builds each loop once, for the oldest processor of its kind, and not
+a second and third time for AVX2 and AVX-512: results can then be compared with those of an old
+processor on any other. ``CFLAGS`` and ``LDFLAGS`` are added to ours by setuptools, so
+``CFLAGS=-Werror`` makes every warning an error.
 """
 
 import os
@@ -44,6 +47,11 @@ int main(void) {
 """
 
 
+def switched_on(variable):
+    """True if the environment variable is set, and not to 0."""
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
 def candidate_openmp_flags(compiler_type):
     """Pairs (compile flags, link flags), by preference."""
     if compiler_type == "msvc":
@@ -71,7 +79,7 @@ def links(compiler, program, compile_flags, link_flags):
 
 def openmp_flags(compiler):
     """The first pair of flags with which OpenMP works; empty lists if none does."""
-    if os.environ.get("SKLEARN_BNP_NO_OPENMP", "0") not in ("", "0"):
+    if switched_on("SKLEARN_BNP_NO_OPENMP"):
         print("sklearn_bnp: OpenMP switched off by SKLEARN_BNP_NO_OPENMP")
         return [], []
     for compile_flags, link_flags in candidate_openmp_flags(compiler.compiler_type):
@@ -89,12 +97,17 @@ def extensions():
     # Nobody watches floating-point exceptions here; no value depends on it (see vector_math.h).
     msvc = compiler.compiler_type == "msvc"
     optimise = ["/O2"] if msvc else ["-O3", "-fno-trapping-math"]
+    macros = []
+    if switched_on("SKLEARN_BNP_NO_MULTIVERSION"):
+        print("sklearn_bnp: one version of each loop, by SKLEARN_BNP_NO_MULTIVERSION")
+        macros.append(("SKLEARN_BNP_NO_MULTIVERSION", None))
     openmp_compile, openmp_link = openmp_flags(compiler)
     return [
         Extension(
             f"sklearn_bnp._kernels.{name}",
             sources=[f"{KERNELS}/{name}.pyx"],
             include_dirs=[KERNELS],
+            define_macros=macros,
             extra_compile_args=optimise + openmp_compile,
             extra_link_args=openmp_link,
         )

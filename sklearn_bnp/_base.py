@@ -13,6 +13,7 @@ Design note
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import wraps
 
@@ -112,11 +113,33 @@ def number_of_batches(estimator, n_units, rows_a_unit=1.0):
     return -(-n_units // int(size))
 
 
+class _Team:
+    """Whether kernels have had several threads in this process, and whether a fork has lost them."""
+
+    begun = lost = False
+
+    @classmethod
+    def lose(cls):
+        cls.lost = cls.begun
+
+
+if hasattr(os, "register_at_fork"):  # where it is not, there are no forks
+    os.register_at_fork(after_in_child=_Team.lose)
+
+
 def threads(n_jobs):
-    """Threads for the kernels: ``n_jobs`` as joblib reads it."""
+    """Threads for the kernels: ``n_jobs`` as joblib reads it, but one where others would be waited for.
+
+    The threads of GCC's OpenMP do not survive a fork, though the child believes that it has them: its
+    first loop on several would never end. No result depends on the number of threads.
+    """
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning; use None for one thread, or -1 for all cores.")
-    return joblib.effective_n_jobs(n_jobs)
+    if _Team.lost:
+        return 1
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    _Team.begun |= n_threads > 1
+    return n_threads
 
 
 def bind_model(estimator, source, *, streaming=False):

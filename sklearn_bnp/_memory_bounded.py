@@ -110,7 +110,8 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         Updates end, and splits and merges have to bring more, at this change of the bound relative to
         its value (or to the number of rows, if that is greater).
     n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it.
+        Threads for the kernels. The result does not depend on it. A process that is forked from one
+        that has used several has one, as OpenMP of GCC does not survive the fork.
     verbose : int, default=0
         If 1, print a line an epoch on standard error.
 

@@ -337,9 +337,11 @@ def coarse_entropies(
     size = _coarse_bytes(&c)
     works = <CoarseWork*>malloc(n_threads * sizeof(CoarseWork))
     c.ptr = <Py_ssize_t*>malloc((c.K * c.K + 1) * sizeof(Py_ssize_t))
-    sums = <double*>malloc((n_chunks * (1 + c.P) + c.K * c.K) * sizeof(double))
+    # The transitions first: BLAS made for old processors rounds by where 16 bytes begin, and what a map
+    # is worth must not hang on how many others there are.
+    At = <double*>malloc((c.K * c.K + n_chunks * (1 + c.P)) * sizeof(double))
     c.leader = <Py_ssize_t*>malloc(c.P * c.K * sizeof(Py_ssize_t))
-    if works != NULL and c.ptr != NULL and sums != NULL and c.leader != NULL:
+    if works != NULL and c.ptr != NULL and At != NULL and c.leader != NULL:
         _find_leaders(&c, &maps[0, 0])
         c.merging = <Py_ssize_t*>malloc((_list_maps(&c) + 1) * sizeof(Py_ssize_t))
         work = <char*>malloc(n_threads * size)
@@ -347,12 +349,12 @@ def coarse_entropies(
         free(works)
         free(c.ptr)
         free(c.leader)
-        free(sums)
+        free(At)
         free(c.merging)
         free(work)
         raise MemoryError("no memory for the entropies of chains")
     _list_maps(&c)
-    At = sums + n_chunks * (1 + c.P)
+    sums = At + c.K * c.K
     for k in range(c.K):
         for l in range(c.K):
             At[l * c.K + k] = trans[k, l]
@@ -371,6 +373,6 @@ def coarse_entropies(
     free(works)
     free(c.ptr)
     free(c.leader)
-    free(sums)
+    free(At)
     free(c.merging)
     free(work)

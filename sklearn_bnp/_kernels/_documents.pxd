@@ -56,46 +56,45 @@ cdef struct Work:
     State now, best
 
 
-cdef inline void* take(char** arena, Py_ssize_t size) noexcept nogil:
-    """The next piece of the arena, aligned to a cache line; counts only while the arena is NULL."""
-    cdef char* piece = arena[0]
-    arena[0] = piece + (size + 63) // 64 * 64
-    return piece
+cdef inline void* take(char* arena, Py_ssize_t* taken, Py_ssize_t size) noexcept nogil:
+    """The next piece of the arena, aligned to a cache line; NULL of an arena that is NULL."""
+    cdef Py_ssize_t start = taken[0]
+    taken[0] = start + (size + 63) // 64 * 64
+    return arena + start if arena != NULL else NULL
 
 
-cdef inline void carve_state(State* state, char** arena, Py_ssize_t K) noexcept nogil:
-    state.topic = <Py_ssize_t*>take(arena, K * sizeof(Py_ssize_t))
-    state.row = <Py_ssize_t*>take(arena, K * sizeof(Py_ssize_t))
-    state.a = <double*>take(arena, K * sizeof(double))
-    state.lgamma_a = <double*>take(arena, K * sizeof(double))
-    state.N = <double*>take(arena, K * sizeof(double))
-    state.log_e = <double*>take(arena, K * sizeof(double))
-    state.e = <double*>take(arena, K * sizeof(double))
+cdef inline void carve_state(State* state, char* arena, Py_ssize_t* taken, Py_ssize_t K) noexcept nogil:
+    state.topic = <Py_ssize_t*>take(arena, taken, K * sizeof(Py_ssize_t))
+    state.row = <Py_ssize_t*>take(arena, taken, K * sizeof(Py_ssize_t))
+    state.a = <double*>take(arena, taken, K * sizeof(double))
+    state.lgamma_a = <double*>take(arena, taken, K * sizeof(double))
+    state.N = <double*>take(arena, taken, K * sizeof(double))
+    state.log_e = <double*>take(arena, taken, K * sizeof(double))
+    state.e = <double*>take(arena, taken, K * sizeof(double))
 
 
 cdef inline Py_ssize_t carve(Work* q, Call* call, char* arena, Py_ssize_t longest,
                              Py_ssize_t itemsize) noexcept nogil:
-    """Lay the buffers into the arena; how many bytes that takes."""
-    cdef char* start = arena
-    cdef Py_ssize_t K = call.K, most = (longest + LANES - 1) // LANES * LANES + LANES
-    q.B = take(&arena, K * most * itemsize)
-    q.mask = take(&arena, K * most * itemsize) if call.sparse else NULL
-    q.c = take(&arena, most * itemsize)
-    q.s = take(&arena, most * itemsize)
-    q.w = take(&arena, most * itemsize)
-    q.e = take(&arena, K * itemsize)
-    q.products = take(&arena, K * itemsize)
-    q.c_d = <double*>take(&arena, most * sizeof(double))
-    q.s_d = <double*>take(&arena, most * sizeof(double))
-    q.w_d = <double*>take(&arena, most * sizeof(double))
-    q.next_N = <double*>take(&arena, K * sizeof(double))
-    q.items = <Py_ssize_t*>take(&arena, most * sizeof(Py_ssize_t))
-    q.hot = <Py_ssize_t*>take(&arena, most * sizeof(Py_ssize_t))
-    q.fresh = <Py_ssize_t*>take(&arena, K * sizeof(Py_ssize_t))
-    q.gathered = <char*>take(&arena, K)
-    carve_state(&q.now, &arena, K)
-    carve_state(&q.best, &arena, K)
-    return arena - start
+    """Lay the buffers into the arena, if it is not NULL; how many bytes that takes."""
+    cdef Py_ssize_t taken = 0, K = call.K, most = (longest + LANES - 1) // LANES * LANES + LANES
+    q.B = take(arena, &taken, K * most * itemsize)
+    q.mask = take(arena, &taken, K * most * itemsize) if call.sparse else NULL
+    q.c = take(arena, &taken, most * itemsize)
+    q.s = take(arena, &taken, most * itemsize)
+    q.w = take(arena, &taken, most * itemsize)
+    q.e = take(arena, &taken, K * itemsize)
+    q.products = take(arena, &taken, K * itemsize)
+    q.c_d = <double*>take(arena, &taken, most * sizeof(double))
+    q.s_d = <double*>take(arena, &taken, most * sizeof(double))
+    q.w_d = <double*>take(arena, &taken, most * sizeof(double))
+    q.next_N = <double*>take(arena, &taken, K * sizeof(double))
+    q.items = <Py_ssize_t*>take(arena, &taken, most * sizeof(Py_ssize_t))
+    q.hot = <Py_ssize_t*>take(arena, &taken, most * sizeof(Py_ssize_t))
+    q.fresh = <Py_ssize_t*>take(arena, &taken, K * sizeof(Py_ssize_t))
+    q.gathered = <char*>take(arena, &taken, K)
+    carve_state(&q.now, arena, &taken, K)
+    carve_state(&q.best, arena, &taken, K)
+    return taken
 
 
 cdef inline void add_topic(State* state, Call* call, Work* q, Py_ssize_t k, double N) noexcept nogil:

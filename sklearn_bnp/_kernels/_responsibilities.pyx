@@ -65,7 +65,7 @@ cdef struct Work:
 
 cdef size_t _place(Work* work, char* base, Problem q, Py_ssize_t rows, Py_ssize_t capacity,
                    size_t itemsize) noexcept nogil:
-    """Lay out at ``base`` the buffers for chunks of ``rows`` rows; returns the bytes. NULL counts only."""
+    """Lay out at ``base`` the buffers for chunks of ``rows`` rows, or nothing at NULL; returns the bytes."""
     cdef Py_ssize_t tile = min(rows, tile_rows(q.P, itemsize))
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES
     cdef size_t s = aligned_bytes(tile * q.P * itemsize)
@@ -182,6 +182,7 @@ def local_step(
     cdef size_t entropies_bytes = n_chunks * q.K * sizeof(double) if entropy is not None else 0
     cdef size_t works_bytes = aligned_bytes(n_works * sizeof(Work)), each
     cdef char* block
+    cdef Work any_work
     cdef Work* works
     cdef double* sums = NULL
     cdef double* entropies = NULL
@@ -195,7 +196,7 @@ def local_step(
         return
     coef_p = &coef[0, 0]
     given = beside(mass, weight, log_norm)
-    each = _place(NULL, NULL, q, chunk, capacity, sizeof(floating))
+    each = _place(&any_work, NULL, q, chunk, capacity, sizeof(floating))
     block = <char*>malloc(works_bytes + n_works * each + sums_bytes + entropies_bytes)
     if block == NULL:
         raise MemoryError("no memory for the work space and the sums of the local step")
@@ -310,7 +311,7 @@ def summarise(const floating[:, ::1] x, const floating[:, ::1] resp, Quadratic q
     if n == 0 or q.K == 0:
         stats[:, :] = 0
         return
-    block = <char*>malloc(_place(NULL, NULL, q, rows, rows * q.K, sizeof(floating)))
+    block = <char*>malloc(_place(&work, NULL, q, rows, rows * q.K, sizeof(floating)))
     if block == NULL:
         raise MemoryError("no memory for the work space of the summary step")
     with nogil:

@@ -96,7 +96,7 @@ static inline void lane_place(Lane *lane, const Chain *c, double *base, int back
 #undef TARGET
 #undef NAME
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(SKLEARN_BNP_NO_MULTIVERSION)
 #define WIDTH 32
 #define TARGET __attribute__((target("avx2,fma")))
 #define NAME(name) name##_avx2

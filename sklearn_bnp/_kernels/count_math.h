@@ -21,6 +21,14 @@
 
 #define LARGE 1e30
 
+#if defined(__GNUC__)
+#define ONE_BODY __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define ONE_BODY __declspec(noinline)
+#else
+#define ONE_BODY
+#endif
+
 /* What the types of a tile add to every sum, and the product of their q. */
 typedef struct {
     double product;    /* of mantissas in [1, 2) */
@@ -48,8 +56,12 @@ static inline double digamma_rest(double x) {
 /* psi(x) */
 static inline double digamma_of_count(double x) { return log_normal(x + 8.0) + digamma_rest(x); }
 
-/* x <- lnGamma(x + 8) - base for n <= TILE types, room for whole LANES; returns its sum. */
-static inline double shifted_sums(double *restrict x, const double *restrict base, ptrdiff_t n,
+/* x <- lnGamma(x + 8) - base for n <= TILE types, room for whole LANES; returns its sum.
+ *
+ * Never inlined: the prior's part and that of prior and counts must be the same instructions, as their
+ * difference is to be exactly zero where there are no counts. Compilers fuse products and sums as it
+ * suits the code around them, and each choice rounds in its own way. */
+MULTIVERSION ONE_BODY static double shifted_sums(double *restrict x, const double *restrict base, ptrdiff_t n,
                                   Factors *factors) {
     const uint64_t mantissa = 0x000fffffffffffffULL, one = 0x3ff0000000000000ULL;
     double m[TILE], sum[LANES] = {0}, product[LANES];
@@ -78,8 +90,8 @@ static inline double shifted_sums(double *restrict x, const double *restrict bas
 /* base = lnGamma(lam + 8), and the product of q(lam), of n <= TILE types. */
 MULTIVERSION static void tabulate_types(const double *restrict lam, ptrdiff_t n, double *restrict base,
                                         Factors *factors) {
-    double x[TILE], zero[TILE];
-    for (ptrdiff_t v = 0; v < n; v++) { x[v] = lam[v]; zero[v] = 0.0; }
+    double x[TILE], zero[TILE] = {0};
+    for (ptrdiff_t v = 0; v < n; v++) x[v] = lam[v];
     shifted_sums(x, zero, n, factors);
     for (ptrdiff_t v = 0; v < n; v++) base[v] = x[v];
 }

@@ -3,7 +3,7 @@
  * Design note
  * (a) Wheels are built for baseline x86-64, where these loops run 2-7 times slower than the machine
  *     allows. `MULTIVERSION` asks GCC or Clang for AVX2 and AVX-512 clones, chosen when the library
- *     is loaded; elsewhere it is empty.
+ *     is loaded; elsewhere, and with SKLEARN_BNP_NO_MULTIVERSION (see setup.py), it is empty.
  * (b) Reductions are written with LANES independent accumulators. This gives the compiler leave to
  *     vectorise without -ffast-math, and fixes the order of the sum. Rows are padded to a multiple of
  *     LANES: what is left over when K = 50 would cost as much as the rest.
@@ -24,7 +24,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(SKLEARN_BNP_NO_MULTIVERSION)
+#define MULTIVERSION
+#elif defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #if __GNUC__ >= 12
 #define MULTIVERSION __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else

@@ -21,7 +21,7 @@ from ._observations import allows_missing, resolve_observation, takes_sparse
 from .core.observed_moments import largest_of
 from .core.rows import canonical, part
 from .observation import OBSERVATIONS
-from .observation.limits import LEAST_MASS, MOST_MASS
+from .observation.limits import LEAST, LEAST_MASS, MOST_MASS
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -216,6 +216,12 @@ def check_weights(sample_weight, n, unit):
     if weight.min() < 0:
         raise ValueError(
             f"sample_weight holds a negative value, {weight.min():g}; weights must be zero or more."
+        )
+    least = weight.min(initial=1.0, where=weight > 0)
+    if least < LEAST:
+        raise ValueError(
+            f"sample_weight holds {least:g}; weights must be zero, or {LEAST:g} or more. Rescale them, or "
+            f"leave the {unit} out."
         )
     with np.errstate(over="ignore"):
         total = weight.sum()

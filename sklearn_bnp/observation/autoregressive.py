@@ -41,14 +41,12 @@ from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
 from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import FullShape
-from .limits import LEAST, MOST, POSITIVE, are_within
+from .limits import LEAST, MOST, POSITIVE
 from .step_units import find_step_units
 
 _INTERCEPT_PRECISION = 1.0
 # With less, that of coefficients is lost in rounding beside the scatter of the rows.
 _LEAST_PRECISION = 1e-10
-# Of coefficients, when columns have equal units: their squares, times the scatter of rows, are finite.
-_MOST_COEF = 1e7
 
 
 class AutoregressivePrior(NamedTuple):
@@ -212,29 +210,10 @@ class AutoregressiveObservation(ObservationModel):
             b = shape.from_user(self.covariance_prior, units.steps)
         coef = np.zeros((D, self.order * D))
         if self.coef_prior is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                coef = units.coefficients_in(_as_coefficients(self.coef_prior, units))
-            if not are_within(np.abs(coef), 0.0, _MOST_COEF):
-                raise ValueError(
-                    f"coef_prior holds coefficients of {np.abs(coef).max():.1g}, when columns are in "
-                    f"units of their steps; they may be no greater than {_MOST_COEF:g}. Give them in the "
-                    "units of X."
-                )
+            coef = units.given_coefficients(self.coef_prior)
         # coefficients of lags are those of x times this matrix, and have equal precisions
         gram = precision * units.from_lags @ units.from_lags.T
         return autoregressive_prior(coef, gram, _INTERCEPT_PRECISION, float(nu), b)
-
-
-def _as_coefficients(value, units):
-    """Coefficients (D, p D) that a user gave."""
-    value = np.asarray(value, dtype=float)
-    shape = units.n_columns, units.lags * units.n_columns
-    if value.shape != shape or not np.isfinite(value).all():
-        raise ValueError(
-            f"coef_prior must be finite numbers of shape {shape}: n_features rows, and order times as "
-            f"many columns; got shape {value.shape}."
-        )
-    return value
 
 
 class AutoregressiveLikelihood(Likelihood):

@@ -11,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from .base import Moments
+from .limits import are_within
 from .units import Units, find_units
 
 # Steps with less than this share of a column's deviation are rounding: they come from differences of
 # second moments.
 _LEAST_STEP = 1e-6
+# Of coefficients in these units: their squares, times the scatter of rows, are finite.
+_MOST_COEF = 1e7
 
 
 class StepUnits(NamedTuple):
@@ -73,6 +76,24 @@ class StepUnits(NamedTuple):
         rows = x.reshape(len(x), self.lags + 1, self.n_columns)
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
         return np.subtract(rows[:, :-1], rows[:, 1:], dtype=dtype)
+
+    def given_coefficients(self, value):
+        """The same of ``coef_prior`` as a user gave it; ValueError if its shape or size cannot be."""
+        value = np.asarray(value, dtype=float)
+        shape = self.n_columns, self.lags * self.n_columns
+        if value.shape != shape or not np.isfinite(value).all():
+            raise ValueError(
+                f"coef_prior must be finite numbers of shape {shape}: n_features rows, and order times as "
+                f"many columns; got shape {value.shape}."
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            coef = self.coefficients_in(value)
+        if not are_within(np.abs(coef), 0.0, _MOST_COEF):
+            raise ValueError(
+                f"coef_prior holds coefficients of {np.abs(coef).max():.1g}, when columns are in units of "
+                f"their steps; they may be no greater than {_MOST_COEF:g}. Give them in the units of X."
+            )
+        return coef
 
     def coefficients_in(self, coef):
         """Coefficients (D', p D') of the step in these units, from those (D, p D) of y in the data's."""

@@ -258,7 +258,7 @@ def test_weights(family, values, calls):
 def values_like(value, X):
     """All rows, one number, the first row, and a column."""
     one, first, column = (np.array(X, dtype=float) for _ in range(3))
-    one[7, 1] = first[0, 0] = value
+    one[7, 1] = first[0] = value
     column[:, 1] = scaled(value, column[:, 1])
     return [scaled(value, X), one, first, column]
 

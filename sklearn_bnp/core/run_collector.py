@@ -1,4 +1,4 @@
-"""Runs of rows of chosen states, collected during a lap for proposals."""
+"""Runs of rows of chosen states, and steps between rows, collected during a lap for proposals."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from ..proposals.base import StateSample
 from ..proposals.chain_observer import ChainObserver
 from .rows import stacked
+from .steps import NO_STEPS, StepPool
 
 # A row belongs to a state's runs if the state has more than this share of it.
 _LEAST_SHARE = 0.5
@@ -14,6 +15,8 @@ _LEAST_SHARE = 0.5
 _LONGEST = 500
 # Rows whose owners are found at a time.
 _TILE = 2**14
+# Steps that are drawn for estimates of entropies.
+_STEPS = 2000
 
 
 class RunCollector(ChainObserver):
@@ -21,12 +24,13 @@ class RunCollector(ChainObserver):
 
     Each run of state k is kept with a probability that makes about as many rows as k's budget. A run
     of a sequence of weight w is kept like those of w equal sequences: it may come several times.
-    Several states may be wanted as if they were one.
+    Several states may be wanted as if they were one. Steps from one row to the next are drawn from all
+    states at once (`StepPool`).
 
     Parameters
     ----------
     wanted : dict
-        Tuple of uids, mostly of one -> expected number of rows to keep.
+        Tuple of uids, mostly of one -> expected number of rows to keep; the empty one -> steps.
     totals : StatBag
         Counts from which the probabilities are found.
     rng : numpy.random.RandomState
@@ -37,12 +41,14 @@ class RunCollector(ChainObserver):
         self._rate = {
             uids: min(1.0, wanted[uids] / max(totals.n[[where[uid] for uid in uids]].sum(), 1e-12))
             for uids in wanted
-            if where.keys() >= set(uids)
+            if uids and where.keys() >= set(uids)
         }
         self._unions = [uids for uids in self._rate if len(uids) > 1]
         self._rng = rng
         self._parts, self._batches = {}, {}
         self._owners, self._uids = [], None
+        self._pool = StepPool(wanted[()]) if () in wanted else None
+        self.wants_alpha = self._pool is not None
 
     @staticmethod
     def wanted(proposals, totals, room):
@@ -55,9 +61,14 @@ class RunCollector(ChainObserver):
                 own = min(most, sum(counts[uid] for uid in uids))
                 rows[uids] = max(own, rows.get(uids, 0.0))
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
-        return {uids: share * n for uids, n in rows.items()}
+        wanted = {uids: share * n for uids, n in rows.items()}
+        if any(proposal.wants_steps for proposal in proposals):
+            wanted[()] = _STEPS
+        return wanted
 
     def observe(self, block):
+        if self._pool is not None:
+            self._pool.observe(block)
         if self._rate:
             self._uids = block.uids.tolist()
             own = [_owned(block.resp[:, np.isin(block.uids, uids)]) for uids in self._unions]
@@ -88,8 +99,10 @@ class RunCollector(ChainObserver):
             self._parts[uids] = (rows.runs(first, last), last - first)
 
     def close(self, batch_id, bag):
-        """Keep the runs of a batch; if it is seen again, these are replaced."""
+        """Keep what was drawn from a batch; if it is seen again, this is replaced."""
         self._batches[batch_id], self._parts = self._parts, {}
+        if self._pool is not None:
+            self._pool.close(batch_id)
 
     def samples(self):
         """Uid, or tuple of several -> `StateSample`."""
@@ -100,8 +113,9 @@ class RunCollector(ChainObserver):
         return {uids: _joined(parts) for uids, parts in found.items()}
 
     def uniform(self):
-        """No rows are drawn uniformly."""
-        return np.empty((0, 0)), np.empty((0, 0))
+        """`Steps` in place of rows, and no responsibilities of rows by themselves."""
+        steps = NO_STEPS if self._pool is None else self._pool.steps()
+        return steps, np.empty((0, 0))
 
     @staticmethod
     def samples_after(trial, samples):
@@ -112,7 +126,8 @@ class RunCollector(ChainObserver):
 
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):
-        return np.empty((0, 0)), np.empty((0, len(uids_after)))
+        """`Steps` once an accepted trial has replaced states."""
+        return uniform[0].after(trial), np.empty((0, len(uids_after)))
 
 
 def _owners(resp):

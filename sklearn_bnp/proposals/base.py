@@ -99,7 +99,7 @@ class Context(NamedTuple):
     samples : dict
         Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
     uniform : tuple of ndarray
-        Prepared rows (m, D') drawn uniformly and their responsibilities (m, K), as ``totals.uids``.
+        Prepared rows (m, D') drawn uniformly and responsibilities (m, K); of sequences `Steps` alone.
     rng : numpy.random.RandomState
     new_uids : callable
         ``new_uids(n)`` names n new components.
@@ -301,11 +301,11 @@ class AdoptTrial(Trial):
 class Proposal(BaseEstimator, ABC):
     """A kind of proposal with its settings.
 
-    A learner works on a clone, which may keep memories of failures in private attributes; they are
-    made by `reset`.
+    A learner works on a clone, which may keep memories of failures in private attributes, `reset`'s.
     """
 
     kind: str
+    wants_steps = False  # of sequences, from one row to the next
 
     @property
     def pending(self):

@@ -96,7 +96,7 @@ class StepPool:
             weight = np.repeat(block.weight, np.diff(block.indptr))[steps]
         size = weight * (_most(unsure[steps]) + _most(unsure_next[steps]))
         priority = size / (1.0 - self._rng.random_sample(len(steps)))
-        self._raise_threshold(priority)
+        self._thin_out(_SPARE * self.n_steps, priority)
         kept = priority > self._threshold
         steps = steps[kept]
         if len(steps):
@@ -104,29 +104,20 @@ class StepPool:
                 block.alpha[steps].astype(np.float32), _rows(block, steps, ends[steps]),
                 begins[steps], weight[kept], size[kept], priority[kept], block.trans,
             ))  # fmt: skip
-            self._thin_out(_SPARE * self.n_steps)
-
-    def _raise_threshold(self, priority):
-        """So that no more than there is room for of these are above."""
-        if len(priority) > self.n_steps:
-            first_out = len(priority) - self.n_steps - 1
-            lowest = np.partition(priority, first_out)[first_out]
-            self._threshold = max(self._threshold, float(lowest))
 
     def close(self, batch_id):
         """Keep the steps of a batch; if it is seen again, these are replaced."""
         self._batches[batch_id], self._drawn = self._drawn, []
 
-    def _thin_out(self, most):
-        """If there are more than ``most``, keep as many as there is room for."""
+    def _thin_out(self, most, new=()):
+        """If there are more than ``most``, with those of ``new`` priorities, leave room for `n_steps`."""
         everything = [*self._batches.values(), self._drawn]
-        priority = [part.priority for parts in everything for part in parts]
-        if sum(map(len, priority)) <= most:
+        priority = np.concatenate([new, *(p.priority for parts in everything for p in parts)])
+        if np.count_nonzero(priority > self._threshold) <= most:
             return
-        self._raise_threshold(np.concatenate(priority))
+        self._threshold = max(self._threshold, _first_out(priority, self.n_steps))
         for parts in everything:
-            thinner = [part.those(part.priority > self._threshold) for part in parts]
-            parts[:] = [part for part in thinner if len(part.priority)]
+            parts[:] = _above(parts, self._threshold)
 
     def steps(self):
         """`Steps`; the pool is empty afterwards."""
@@ -160,19 +151,25 @@ class Steps(NamedTuple):
         uids = np.array([names.get(uid, uid) for uid in self.uids.tolist()], dtype=np.int64)
         return self._replace(uids=uids)
 
+    def thinned(self, n_steps):
+        """No more than ``n_steps`` of these."""
+        priority = np.concatenate([[], *(part.priority for part in self.parts)])
+        threshold = max(self.threshold, _first_out(priority, n_steps))
+        return self._replace(parts=tuple(_above(self.parts, threshold)), threshold=threshold)
+
     def most(self, groups, n_threads=1):
         """What the entropy may rise by, at the most, where each of the groups (P) of states is one."""
         maps, out = self._maps(groups), np.zeros(len(groups) + 1)
         for part in self.parts:
-            out -= self._entropies(part, maps, 1, n_threads)
+            out -= self._sums(part, maps, 1, n_threads)
         return np.maximum(out[:-1] - out[-1], 0.0)
 
     def changes(self, groups, n_threads=1):
         """What the entropy changes by where each of the groups (P) of states is one, about."""
         maps, out = self._maps(groups), np.zeros(len(groups) + 1)
         for part in self.parts:
-            out += self._entropies(part, maps, 2, n_threads)
-            out -= self._entropies(part.those(~part.begins), maps, 1, n_threads)
+            out += self._sums(part, maps, 2, n_threads)
+            out -= self._sums(part.those(~part.begins), maps, 1, n_threads)
         return out[:-1] - out[-1]
 
     def error(self, change):
@@ -188,18 +185,30 @@ class Steps(NamedTuple):
             names[columns] = names[columns].min(initial=len(names))
         return maps
 
-    def _entropies(self, part, maps, n_rows, n_threads):
-        """Weighted sums (P + 1,) of entropies of the first ``n_rows`` rows of each step."""
+    def _sums(self, part, maps, n_rows, n_threads):
+        """Weighted sums (P + 1,) of what is changed for the first ``n_rows`` rows of each step."""
         m, out = len(part.weight), np.empty(len(maps))
         weight = part.weight * np.maximum(1.0, self.threshold / part.size)
         resp = part.resp[:, :n_rows].astype(np.float64).reshape(m * n_rows, maps.shape[1])
         alpha = np.repeat(part.alpha.astype(np.float64), n_rows, axis=0)  # of second rows unused
         edges = np.arange(0, m * n_rows + 1, n_rows, dtype=np.int64)
-        coarse_entropies(alpha, resp, edges, part.trans, maps, out, n_threads, weight)
+        coarse_entropies(alpha, resp, edges, part.trans, maps, out, n_threads, weight, True)
         return out
 
 
 NO_STEPS = Steps(np.empty(0, dtype=np.int64))
+
+
+def _first_out(priority, n):
+    """The greatest priority but for the ``n`` greatest; 0 if there are no more."""
+    place = len(priority) - n - 1
+    return float(np.partition(priority, place)[place]) if place >= 0 else 0.0
+
+
+def _above(parts, threshold):
+    """Steps of greater priority than ``threshold``, without parts that have none."""
+    thinner = [part.those(part.priority > threshold) for part in parts]
+    return [part for part in thinner if len(part.priority)]
 
 
 def _most(unsure):

@@ -15,6 +15,8 @@ from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
+# Steps times pairs that estimates may take, and the fewest steps.
+_WORK, _LEAST_STEPS = 100_000, 500
 # Nats, and a share of the change of the entropy, by which estimates may be wrong: responsibilities
 # move before a pair is judged.
 _NATS, _SHARE = 10.0, 0.1
@@ -31,13 +33,12 @@ class CoarseningObserver(ChainObserver):
 
     def observe(self, block):
         where = {uid: k for k, uid in enumerate(block.uids.tolist())}
-        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials) + 1, 1))
-        for labels, trial in zip(maps, self.trials, strict=False):
+        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials), 1))
+        for labels, trial in zip(maps, self.trials, strict=True):
             for members, _ in trial.groups:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
-        entropy = block_entropies(block, maps, self.n_threads)
-        self._change += entropy[:-1] - entropy[-1]
+        self._change += block_changes(block, maps, self.n_threads)
 
     def close(self, batch_id, bag):
         for trial, change in zip(self.trials, self._change.tolist(), strict=True):
@@ -45,27 +46,27 @@ class CoarseningObserver(ChainObserver):
         self._change[:] = 0.0
 
 
-def block_entropies(block, maps, n_threads):
-    """Entropies (P,) that a `ChainBlock` adds to those of chains renamed by ``maps`` (P, K).
+def block_changes(block, maps, n_threads):
+    """What renaming by ``maps`` (P, K) changes in a `ChainBlock`'s share (P,) of the entropy.
 
     A chain's entropy is that of its rows to t, and of those from t on, less that of row t, which
     both have. So if the sequence goes on, there are the rows of the block, its last one and the one
     after it, and both of these once too often.
     """
 
-    def entropies(alpha, resp, indptr, weight):
+    def changes(alpha, resp, indptr, weight):
         out = np.empty(len(maps))
-        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight)
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight, True)
         return out
 
-    own = entropies(block.alpha, block.resp, block.indptr, block.weight)
+    own = changes(block.alpha, block.resp, block.indptr, block.weight)
     if block.after is None:
         return own
     alpha = np.concatenate([block.alpha[-1:], block.after])  # the last one's is not looked at
     resp = np.concatenate([block.resp[-1:], block.after])
     pair, each = (np.array(edges, dtype=np.int64) for edges in ([0, 2], [0, 1, 2]))
     both = None if block.weight is None else np.repeat(block.weight, 2)  # it is one sequence
-    return own + entropies(alpha, resp, pair, block.weight) - entropies(alpha, resp, each, both)
+    return own + changes(alpha, resp, pair, block.weight) - changes(alpha, resp, each, both)
 
 
 class CoarseningTrial(Trial):
@@ -168,6 +169,7 @@ class StateMerge(Proposal):
         most = steps.most(totals.uids[pairs], context.n_threads)
         open_ = np.flatnonzero(gain + most + steps.error(most) + _NATS > 0)
         pairs = pairs[open_]
+        steps = steps.thinned(max(_LEAST_STEPS, _WORK // max(1, len(pairs))))
         change = steps.changes(totals.uids[pairs], context.n_threads)
         gain = gain[open_] + change
         slack = _NATS + _SHARE * np.abs(change) + steps.error(change)

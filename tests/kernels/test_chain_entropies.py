@@ -65,6 +65,10 @@ def test_entropies_of_many_maps():
     together = run_entropies(p, step, maps)
     alone = [run_entropies(p, step, [names])[0] for names in maps]
     assert_array_equal(together, alone)
+    changes = run_entropies(p, step, maps, changes=True)
+    assert_allclose(changes, together - together[0], rtol=1e-9, atol=1e-9)
+    one = [run_entropies(p, step, [names], changes=True)[0] for names in maps]
+    assert_array_equal(changes, one)
     posteriors = expected_posteriors(p, chains.by_recursion)
     twins = [sum(chains.coarse_entropy(q, names) for q in posteriors) for names in maps]
     assert_allclose(together, twins, rtol=1e-9)

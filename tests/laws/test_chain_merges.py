@@ -279,6 +279,8 @@ def test_some_steps_make_estimates_that_are_right_on_average():
         assert sum(len(part.weight) for part in steps.parts) == 60
         found.append(steps.changes(pairs))
         errors.append(steps.error(found[-1]))
+        fewer = drawn(learner, batch, 90, n_batches=3, seed=seed)[0].thinned(60)
+        np.testing.assert_array_equal(fewer.changes(pairs), found[-1])
     found = np.array(found)
     spread = found.std(axis=0)
     assert np.all(np.abs(found.mean(axis=0) - exact) < 4 * spread / np.sqrt(40) + 0.1)

@@ -46,6 +46,11 @@ class CoarseningObserver(ChainObserver):
         self._change[:] = 0.0
 
 
+def _members(totals, pair):
+    """Uids of a pair of rows of ``totals``."""
+    return tuple(sorted(totals.uids[pair].tolist()))
+
+
 def block_changes(block, maps, n_threads):
     """What renaming by ``maps`` (P, K) changes in a `ChainBlock`'s share (P,) of the entropy.
 
@@ -145,9 +150,8 @@ class StateMerge(Proposal):
             return []
         trials = []
         for pair in self._pairs(context):
-            members = tuple(sorted(totals.uids[pair].tolist()))
-            if not self._failures.blocked(members, totals.n[pair].sum()):
-                trials.append(CoarseningTrial([(members, context.new_uids(1)[0])]))
+            members = _members(totals, pair)
+            trials.append(CoarseningTrial([(members, context.new_uids(1)[0])]))
         several = self._disjoint(set(totals.uids.tolist()))
         if len(several) > 1:
             trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
@@ -155,7 +159,7 @@ class StateMerge(Proposal):
         return trials
 
     def _pairs(self, context):
-        """The best pairs (i, j) by estimates of the gain, of those for which it may be positive."""
+        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
@@ -164,6 +168,8 @@ class StateMerge(Proposal):
         screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
         pairs = np.column_stack([i, j])[screened]
         gain = gain[screened] + model.union_gains(totals, pairs)
+        failed = [self._failures.blocked(_members(totals, p), totals.n[p].sum()) for p in pairs]
+        pairs, gain = pairs[~np.array(failed)], gain[~np.array(failed)]
         steps, _ = context.uniform
         # the bound of what the entropy may rise by is found in less time than the estimate
         most = steps.most(totals.uids[pairs], context.n_threads)

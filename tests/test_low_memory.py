@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, _hmm_predictor
-from sklearn_bnp.core import chain_step
+from sklearn_bnp.core import chain_step, run_collector
 from sklearn_bnp.observation import base
 
 from .estimators import assert_same_state, chains, one_hot, peak_memory, public_state
@@ -102,6 +102,7 @@ def test_memory(low_memory, kind, dtype, monkeypatch):
     monkeypatch.setattr(base, "_TABLE_ROWS", 2**12)
     monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(_hmm_predictor, "LOW_MEMORY_ROWS", 2**10)
+    monkeypatch.setattr(run_collector, "_STEPS", 250)
     n_rows, n_states, rng = 40_000, 20, np.random.default_rng(0)
     x = 6.0 * rng.normal(size=(n_states, 1))[rng.integers(n_states, size=n_rows // 50)]
     x = (np.repeat(x, 50, axis=0) + rng.normal(size=(n_rows, 1))).astype(dtype)

@@ -3,7 +3,8 @@
 This is what a merge of states, tried on the responsibilities there are, needs exactly (Hughes 2016, Sec.
 6.5.1). Most rows belong to one state, or to a few: only states that are active in a row enter, and only
 maps that give two of them one name differ there from the entropy of the chain itself. Maps are listed by
-the pairs of states that they merge, so that all others cost nothing.
+the pairs of states that they merge, so that all others cost nothing; where changes alone are wanted, rows
+that no map touches cost nothing either.
 
 Chunks of rows are summed in order, so the number of threads does not change a bit. These functions trust
 their callers; shapes and values are checked in the Python that calls them.
@@ -21,6 +22,7 @@ cdef double ACTIVE = 1e-13              # r log r of 3e-12 for each state and ro
 cdef struct Coarse:
     # The chain and the maps; those that merge k < l are merging[ptr[k K + l]:ptr[k K + l + 1]].
     Py_ssize_t K, P, n_seq
+    bint changes            # alone are wanted, not the entropy of the chain itself
     const double* alpha     # (T, K)
     const double* resp      # (T, K)
     const double* At        # (K, K) transposed transitions
@@ -160,13 +162,15 @@ cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double wei
     """weight sum _phi(r) of the row `now`: for the chain, and what each map changes in it."""
     cdef Py_ssize_t i, m, x
     cdef double change, own = 0
+    q.stamp += 1
+    q.n_touched = 0
+    _touch(q, c, &q.now)
+    if c.changes and q.n_touched == 0:
+        return
     for i in range(q.now.n):
         q.f[i] = _phi(r[q.now.state[i]])
         own += q.f[i]
     base[0] += weight * own
-    q.stamp += 1
-    q.n_touched = 0
-    _touch(q, c, &q.now)
     for m in range(q.n_touched):
         _find_groups(&q.now, c.leader + q.touched[m] * c.K, q.slot)
         change = 0
@@ -243,15 +247,17 @@ cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weigh
     """-weight sum _phi(s) of rows t and t + 1."""
     cdef Py_ssize_t i, p
     cdef double own = 0
+    q.stamp += 1
+    q.n_touched = 0
+    _touch(q, c, &q.now)
+    _touch(q, c, &q.next)
+    if c.changes and q.n_touched == 0:
+        return
     _find_pairs(q, c, t)
     for i in range(q.now.n * q.next.n):
         q.f[i] = _phi(q.s[i])
         own += q.f[i]
     base[0] -= weight * own
-    q.stamp += 1
-    q.n_touched = 0
-    _touch(q, c, &q.now)
-    _touch(q, c, &q.next)
     for i in range(q.n_touched):
         p = q.touched[i]
         _find_groups(&q.now, c.leader + p * c.K, q.slot)
@@ -303,6 +309,7 @@ def coarse_entropies(
     double[::1] out,                    # OUT (P,)
     int n_threads,
     const double[::1] weight=None,      # IN  (n_seq,) or None: how often each sequence counts
+    bint changes=False,                 # IN  less the entropy of the chain itself, in less time
 ):
     """Entropies of the posterior chains, all together, after states have been renamed.
 
@@ -328,6 +335,7 @@ def coarse_entropies(
     out[:] = 0
     if T == 0 or c.P == 0:
         return
+    c.changes = changes
     c.alpha = &alpha[0, 0]
     c.resp = &resp[0, 0]
     c.indptr = &indptr[0]
@@ -369,7 +377,7 @@ def coarse_entropies(
         for p in range(c.P):
             out[p] += sums[i * (1 + c.P) + 1 + p]
     for p in range(c.P):
-        out[p] += total
+        out[p] += 0.0 if changes else total
     free(works)
     free(c.ptr)
     free(c.leader)

@@ -12,6 +12,7 @@ from ..core.chain_step import ChainParams
 from ..core.collector import Collector
 from ..core.document_collector import DocumentCollector
 from ..core.run_collector import RunCollector
+from ..core.steps import StepPool
 from ..core.topic_model import TopicParams
 from ..proposals import state_delete, topic_delete
 from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
@@ -123,7 +124,6 @@ def _(trial: CoarseningTrial, lap):
     check_change(trial.removed, trial.created, lap.names)
     members = tuple(uid for group, _ in trial.groups for uid in group)
     expect(members == trial.removed, "other states go than are in the groups")
-    expect_number("what a merge would gain", trial.room, finite=False)
     check_values("changes of the entropy", trial.changes)
 
 
@@ -252,6 +252,27 @@ def _(collector: RunCollector, lap):
                 expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
             if key is not None:
                 _check_keys("keys of runs", key, lengths.shape)
+    if collector._pool is not None:
+        _check_steps(collector._pool, lap)
+
+
+def _check_steps(pool, lap):
+    """Raise unless steps that were drawn from sequences are sound."""
+    expect_type("the pool of steps", pool, StepPool)
+    expect_number("the number of steps", pool.n_steps, least=0, most=_MOST_ROWS)
+    expect_number("the priority of steps", pool._threshold, least=0.0)
+    expect_type("the pool's random generator", pool._rng, np.random.RandomState)
+    expect(not pool._drawn, "steps are of a batch that is over")
+    expect_uids("states of steps", pool._uids, lap.names.below)
+    K = len(pool._uids)
+    for part in (part for parts in pool._batches.values() for part in parts):
+        m = len(part.priority)
+        expect_numbers("filtered probabilities of steps", part.alpha, (m, K), size=4, least=0.0)
+        expect_numbers("responsibilities of steps", part.resp, (m, 2, K), size=4, least=0.0)
+        expect_numbers("where sequences begin", part.begins, (m,), kinds="b", size=1)
+        for name in ("weight", "size", "priority"):
+            expect_numbers(f"the {name} of steps", getattr(part, name), (m,), least=0.0)
+        expect_numbers("transitions of steps", part.trans, (K, K), least=0.0)
 
 
 def _check_keys(what, value, shape):

@@ -41,6 +41,8 @@ from ._stick_breaking import (
 
 # Least value of alpha pi_k: its logarithm stays finite.
 _TINY = 1e-290
+# L-BFGS iterations for the weights after a union.
+_UNION_STEPS = 40
 
 
 class ChainAllocation(ABC):
@@ -99,7 +101,9 @@ class ChainAllocation(ABC):
     def union_gains(self, sticks, counts, pairs):
         """Estimated change of the objective for each pair of states joined, shape (P,).
 
-        That of the rows' terms alone, with weights that add up.
+        That of the rows' terms with weights that add up differs from pair to pair. What else there is
+        to gain, from one weight less and the best ones for the others, is much the same for all of
+        them. It is found for the first.
 
         Parameters
         ----------
@@ -107,6 +111,22 @@ class ChainAllocation(ABC):
         counts : ndarray, shape (K + 1, K)
         pairs : ndarray of intp, shape (P, 2)
         """
+        gains = self.row_gains(sticks, counts, pairs)
+        if len(pairs) == 0:
+            return gains
+        (i, j), states = pairs[0], np.arange(counts.shape[1])
+        names = np.eye(len(states))
+        names[j] = names[i]
+        weights = (self.weights(sticks) @ names)[states != j]
+        order = states[states != j][np.argsort(-weights, kind="stable")]
+        there = np.vstack([counts[:1] @ names, names.T @ counts[1:] @ names])
+        there = there[np.concatenate([[0], order + 1])][:, order]
+        start = self.of_weights(-np.sort(-weights))
+        _, value = self.optimise(there, start, _UNION_STEPS)
+        return gains + (value - self.objective(sticks, counts) - gains[0])
+
+    def row_gains(self, sticks, counts, pairs):
+        """Change of the rows' terms alone for each pair of states joined, with weights that add up."""
         a, rest = self.prior(sticks)
         i, j = pairs.T
         p, kappa = np.arange(len(pairs)), self.stickiness

@@ -294,4 +294,5 @@ def summary(blocks, likelihood, uids, coef=None):
             resp = block.resp[rows] if weight is None else weight[rows] * block.resp[rows]
             likelihood.summarise(rows_of(block.z, rows), resp, s, coef=coef)
             bag.s[...] += s
+    # an entropy is never negative, but by rounding: a difference of sums that may be large
     return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

@@ -1,4 +1,4 @@
-"""Runs of rows of chosen states, collected during a lap for proposals."""
+"""Runs of rows of chosen states, and steps between rows, collected during a lap for proposals."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..proposals.chain_observer import ChainObserver
-from ..proposals.samples import StateSample, UniformSample
+from ..proposals.samples import StateSample
 from . import keys
 from .rows import stacked
+from .steps import NO_STEPS, StepPool
 
 # A row belongs to a state's runs if the state has more than this share of it.
 _LEAST_SHARE = 0.5
@@ -17,6 +18,8 @@ _LEAST_SHARE = 0.5
 _LONGEST = 500
 # Rows whose owners are found at a time.
 _TILE = 2**14
+# Steps that are drawn for estimates of entropies.
+_STEPS = 2000
 
 
 class _Runs(NamedTuple):
@@ -53,12 +56,13 @@ class RunCollector(ChainObserver):
     """Runs of chosen states: consecutive rows of a sequence that are the state's for the most part.
 
     Each run of state k is kept with a probability that makes about as many rows as k's budget. Several
-    states may be wanted as if they were one.
+    states may be wanted as if they were one. Steps from one row to the next are drawn from all
+    states at once (`StepPool`).
 
     Parameters
     ----------
     wanted : dict
-        Tuple of uids, mostly of one -> number of rows to keep.
+        Tuple of uids, mostly of one -> number of rows to keep; the empty one -> steps.
     totals : StatBag
         Without weights, counts from which the probabilities are found.
     rng : numpy.random.RandomState
@@ -68,7 +72,7 @@ class RunCollector(ChainObserver):
 
     def __init__(self, wanted, totals, rng, mean_weight=None):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
-        self._budget = {uids: n for uids, n in wanted.items() if where.keys() >= set(uids)}
+        self._budget = {uids: n for uids, n in wanted.items() if uids and where.keys() >= set(uids)}
         self._threshold = {
             uids: keys.first_threshold(n, totals.n[[where[uid] for uid in uids]].sum(), mean_weight)
             for uids, n in self._budget.items()
@@ -77,6 +81,8 @@ class RunCollector(ChainObserver):
         self._rng, self._mean_weight = rng, mean_weight
         self._parts, self._batches = {}, {}
         self._owners, self._uids = [], None
+        self._pool = StepPool(wanted[()]) if () in wanted else None
+        self.wants_alpha = self._pool is not None
 
     @staticmethod
     def wanted(proposals, totals, room, mean_weight=None):
@@ -94,9 +100,14 @@ class RunCollector(ChainObserver):
                     own = min(most, sum(counts[uid] for uid in uids))
                 rows[uids] = max(own, rows.get(uids, 0.0))
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
-        return {uids: share * n for uids, n in rows.items()}
+        wanted = {uids: share * n for uids, n in rows.items()}
+        if any(proposal.wants_steps for proposal in proposals):
+            wanted[()] = _STEPS
+        return wanted
 
     def observe(self, block):
+        if self._pool is not None:
+            self._pool.observe(block)
         if self._budget:
             self._uids = block.uids.tolist()
             own = [_owned(block.resp[:, np.isin(block.uids, uids)]) for uids in self._unions]
@@ -166,8 +177,10 @@ class RunCollector(ChainObserver):
         return key
 
     def close(self, batch_id, bag):
-        """Keep the runs of a batch; if it is seen again, these are replaced."""
+        """Keep what was drawn from a batch; if it is seen again, this is replaced."""
         self._batches[batch_id], self._parts = self._parts, {}
+        if self._pool is not None:
+            self._pool.close(batch_id)
 
     def samples(self):
         """Uid, or tuple of several -> `StateSample`."""
@@ -185,8 +198,8 @@ class RunCollector(ChainObserver):
         return {uids: sample for uids, sample in out.items() if sample.n_rows}
 
     def uniform(self):
-        """No rows are drawn uniformly."""
-        return UniformSample.empty()
+        """`Steps` in place of rows."""
+        return NO_STEPS if self._pool is None else self._pool.steps()
 
     @staticmethod
     def samples_after(trial, samples):
@@ -197,7 +210,8 @@ class RunCollector(ChainObserver):
 
     @staticmethod
     def uniform_after(trial, uniform, uids, uids_after):
-        return UniformSample.empty(len(uids_after))
+        """`Steps` once an accepted trial has replaced states."""
+        return uniform.after(trial)
 
 
 def _owners(resp):

@@ -244,9 +244,8 @@ class Scheduler:
             after = after.astype(np.int64)
             uniform, uids = collector.uniform_after(trial, uniform, uids, after), after
         context = context_of(samples, uniform)
-        resp = _columns(uniform.resp, uids, context.totals.uids)
         context = context._replace(
-            uniform=uniform._replace(resp=resp),
+            uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
@@ -262,16 +261,6 @@ class Scheduler:
     def prior_changed(self):
         for proposal in self.proposals:
             proposal.prior_changed()
-
-
-def _columns(resp, uids, wanted):
-    """Columns of ``resp`` for the components ``wanted``, zero for those it does not know."""
-    where = {uid: k for k, uid in enumerate(uids.tolist())}
-    out = np.zeros((len(resp), len(wanted)), dtype=resp.dtype)
-    for k, uid in enumerate(wanted.tolist()):
-        if len(resp) and uid in where:
-            out[:, k] = resp[:, where[uid]]
-    return out
 
 
 class _Judged(NamedTuple):

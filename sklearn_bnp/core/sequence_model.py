@@ -58,8 +58,7 @@ class SequenceModel(NamedTuple):
         """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
         return {
             "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
-            # what unions changed since a batch was visited stands with the states
-            "entropy": float(totals.docs.entropy + np.sum(totals.entropy)),
+            "entropy": float(totals.docs.entropy),
             "allocation": self.allocation_term(totals),
         }
 
@@ -141,8 +140,8 @@ class SequenceModel(NamedTuple):
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.
 
-        Each candidate has sticks of its own: first a guess, and where that leaves the verdict open,
-        the best.
+        The change of the entropy comes with the transitions, and is added to ``fixed``. Each candidate
+        has sticks of its own: first a guess, and where that leaves the verdict open, the best.
         """
         here = self.allocation_term(totals)
         gains = np.array(fixed, dtype=float)
@@ -157,10 +156,11 @@ class SequenceModel(NamedTuple):
                 self.allocation.of_weights(after[order]),
                 chain_counts(there.take(order)),
             )
-            gain = fixed[i] + self.allocation.objective(start, counts) - here
+            rest = fixed[i] + there.docs.entropy - totals.docs.entropy - here
+            gain = rest + self.allocation.objective(start, counts)
             if 0 >= gain > -_STICK_GAIN:
                 _, value = self.allocation.optimise(counts, start, _CANDIDATE_STEPS)
-                gain = fixed[i] + value - here
+                gain = rest + value
             gains[i] = gain
         return gains
 

@@ -189,30 +189,29 @@ class GroupsEdit(NamedTuple):
 
 
 def union_rows(bag, groups, change=None):
-    """Statistics of the unions of groups of states, each as one, in the manner of `union_row`.
+    """Statistics of the unions of groups of states, each as one.
 
-    The ``change`` of the entropy is kept with the first of them; `least_change` if it is not known.
+    The ``change`` of the entropy goes with the transitions; `least_change` if it is not known.
     """
-    s, entropy = np.zeros((len(groups), bag.s.shape[1])), np.zeros(len(groups))
-    for g, (members, _) in enumerate(groups):
-        parts = np.isin(bag.uids, members)
-        s[g], entropy[g] = bag.s[parts].sum(axis=0), bag.entropy[parts].sum()
-    entropy[0] += least_change(bag, groups) if change is None else change
+    s = np.stack([bag.s[np.isin(bag.uids, members)].sum(axis=0) for members, _ in groups])
+    if change is None:
+        change = least_change(bag, groups)
     uids = np.array([created for _, created in groups], dtype=np.int64)
-    return StatBag(uids, s, entropy, TransitionUnions(tuple(groups)))
+    return StatBag(uids, s, np.zeros(len(uids)), TransitionUnions(tuple(groups), change))
 
 
 def least_change(bag, groups):
     """Lower bound of what the entropy of chains changes by when groups of states become one each.
 
-    It is not less than ``-N log(number of parts)``, for N is how often one would have to say which of
-    the parts a state was; and no entropy is negative.
+    Paths of renamed states lose no more than it would take to say which of the parts each state was,
+    ``N log(number of parts)``. The Markov chain with the same pair marginals has no less entropy than
+    these paths, and may have more than the chain had before. And no entropy is negative.
     """
     change = 0.0
     for members, _ in groups:
         n = bag.n[np.isin(bag.uids, members)]
         change -= n.sum() * np.log(max(1, np.count_nonzero(n)))
-    return max(change, -max(0.0, bag.docs.entropy + bag.entropy.sum()))
+    return max(change, -max(0.0, bag.docs.entropy))
 
 
 def union_row(bag, removed, created, entropy=None):

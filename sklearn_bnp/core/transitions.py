@@ -94,9 +94,12 @@ class TransitionUnions(NamedTuple):
     ----------
     groups : tuple of pairs
         Uids that go, and the uid that takes their place.
+    change : float
+        Of the entropy, in nats, of either sign.
     """
 
     groups: tuple
+    change: float = 0.0
 
     def put_into(self, whole, removed):
         """``whole`` with the groups joined."""
@@ -106,4 +109,6 @@ class TransitionUnions(NamedTuple):
         column = np.zeros((len(whole.uids), len(new)))
         column[np.arange(len(whole.uids)), [where[names.get(u, u)] for u in whole.uids]] = 1.0
         counts = whole.counts @ column
-        return whole._replace(uids=new, counts=np.vstack([counts[:1], column.T @ counts[1:]]))
+        return Transitions(
+            new, np.vstack([counts[:1], column.T @ counts[1:]]), whole.entropy + self.change
+        )

@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator
 from .._kernels._entropies import union_entropies
 from ..core.document_counts import NO_DOCUMENTS
 from ..core.stats import SplitEdit, StatBag, UnionEdit, union_row
-from .samples import UniformSample
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6
@@ -37,8 +36,8 @@ class Context(NamedTuple):
         Statistics of the whole data.
     samples : dict
         Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
-    uniform : UniformSample
-        Rows drawn from all, with responsibilities (m, K) as ``totals.uids``.
+    uniform : UniformSample or Steps
+        Rows drawn from all, with responsibilities (m, K) as ``totals.uids``; steps of sequences.
     rng : numpy.random.RandomState
     new_uids : callable
         ``new_uids(n)`` names n new components.
@@ -55,7 +54,7 @@ class Context(NamedTuple):
     model: Any
     totals: StatBag
     samples: dict
-    uniform: UniformSample
+    uniform: Any
     rng: np.random.RandomState
     new_uids: Callable
     max_components: float
@@ -239,12 +238,12 @@ class AdoptTrial(Trial):
 class Proposal(BaseEstimator, ABC):
     """A kind of proposal with its settings.
 
-    A learner works on a clone, which may keep memories of failures in private attributes; they are
-    made by `reset`.
+    A learner works on a clone, which may keep memories of failures in private attributes, `reset`'s.
     """
 
     kind: str
     weighted = False  # whether rows have weights, so that a mass is no number of rows
+    wants_steps = False  # of sequences, from one row to the next
 
     @property
     def pending(self):

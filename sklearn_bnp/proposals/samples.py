@@ -64,6 +64,18 @@ class UniformSample(NamedTuple):
         """No rows."""
         return cls(np.empty((0, 0)), np.empty((0, n_components)))
 
+    def listed(self, uids, wanted):
+        """The sample with responsibilities of the components ``wanted``, zero for those not in ``uids``.
+
+        ``uids`` are those that columns stand for now.
+        """
+        where = {uid: k for k, uid in enumerate(uids.tolist())}
+        out = np.zeros((len(self.resp), len(wanted)), dtype=self.resp.dtype)
+        for k, uid in enumerate(wanted.tolist()):
+            if len(self.resp) and uid in where:
+                out[:, k] = self.resp[:, where[uid]]
+        return self._replace(resp=out)
+
     @property
     def total(self):
         """Mass: what sums over these rows are multiplied with N over this for all rows."""

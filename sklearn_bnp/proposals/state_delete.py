@@ -39,11 +39,10 @@ class DeleteTrial(ChainObserver, Trial):
         self._bag = self._local_step(rows)
 
     def close(self, batch_id, bag):
-        """End of a batch with statistics ``bag``, of whose entropy only the change is kept."""
+        """End of a batch with statistics ``bag``; of the entropy what changes it, either way."""
         total, self._bag = self._bag, None
-        change = np.zeros(len(total.uids))
-        change[0] = total.docs.entropy - bag.docs.entropy
-        self.rows[batch_id] = total._replace(entropy=change, docs=total.docs._replace(entropy=0.0))
+        change = total.docs.entropy - bag.docs.entropy
+        self.rows[batch_id] = total._replace(docs=total.docs._replace(entropy=change))
 
     @property
     def seen(self):

@@ -15,17 +15,15 @@ from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
-# A pair is given up in mid-lap when the entropy has taken so many times what the rest would gain, and
-# as many nats more: the rest changes a little during a lap.
-_GIVEN_UP, _NATS = 1.5, 5.0
+# Steps times pairs that estimates may take, and the fewest steps.
+_WORK, _LEAST_STEPS = 100_000, 500
+# Nats, and a share of the change of the entropy, by which estimates may be wrong: responsibilities
+# move before a pair is judged.
+_NATS, _SHARE = 10.0, 0.1
 
 
 class CoarseningObserver(ChainObserver):
-    """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows.
-
-    The entropy only falls. What has lost more by it than there is to gain is looked at no longer: its
-    change is then as good as infinite.
-    """
+    """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows."""
 
     wants_alpha = True
 
@@ -35,64 +33,60 @@ class CoarseningObserver(ChainObserver):
 
     def observe(self, block):
         where = {uid: k for k, uid in enumerate(block.uids.tolist())}
-        live = np.flatnonzero(self._change > -np.inf)
-        if len(live) == 0:
-            return
-        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(live) + 1, 1))
-        for labels, i in zip(maps, live, strict=False):
-            for members, _ in self.trials[i].groups:
+        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials), 1))
+        for labels, trial in zip(maps, self.trials, strict=True):
+            for members, _ in trial.groups:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
-        entropy = block_entropies(block, maps, self.n_threads)
-        self._change[live] += entropy[:-1] - entropy[-1]
-        for i in live:
-            trial = self.trials[i]
-            if self._change[i] + trial.change < -_GIVEN_UP * trial.room - _NATS:
-                self._change[i] = -np.inf
+        self._change += block_changes(block, maps, self.n_threads)
 
     def close(self, batch_id, bag):
         for trial, change in zip(self.trials, self._change.tolist(), strict=True):
-            trial.changes[batch_id] = min(0.0, change)
-        self._change = np.where(np.isfinite(self._change), 0.0, -np.inf)
+            trial.changes[batch_id] = change
+        self._change[:] = 0.0
 
 
-def block_entropies(block, maps, n_threads):
-    """Entropies (P,) that a `ChainBlock` adds to those of chains renamed by ``maps`` (P, K).
+def _members(totals, pair):
+    """Uids of a pair of rows of ``totals``."""
+    return tuple(sorted(totals.uids[pair].tolist()))
+
+
+def block_changes(block, maps, n_threads):
+    """What renaming by ``maps`` (P, K) changes in a `ChainBlock`'s share (P,) of the entropy.
 
     A chain's entropy is that of its rows to t, and of those from t on, less that of row t, which
     both have. So if the sequence goes on, there are the rows of the block, its last one and the one
     after it, and both of these once too often.
     """
 
-    def entropies(alpha, resp, indptr, weight):
+    def changes(alpha, resp, indptr, weight):
         out = np.empty(len(maps))
-        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight)
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight, True)
         return out
 
-    own = entropies(block.alpha, block.resp, block.indptr, block.weight)
+    own = changes(block.alpha, block.resp, block.indptr, block.weight)
     if block.after is None:
         return own
     alpha = np.concatenate([block.alpha[-1:], block.after])  # the last one's is not looked at
     resp = np.concatenate([block.resp[-1:], block.after])
     pair, each = (np.array(edges, dtype=np.int64) for edges in ([0, 2], [0, 1, 2]))
     both = None if block.weight is None else np.repeat(block.weight, 2)  # it is one sequence
-    return own + entropies(alpha, resp, pair, block.weight) - entropies(alpha, resp, each, both)
+    return own + changes(alpha, resp, pair, block.weight) - changes(alpha, resp, each, both)
 
 
 class CoarseningTrial(Trial):
     """Several disjoint groups of states that become one each.
 
-    Joining one group changes what the entropy loses by another: the change is that of all together,
-    and no other trial is accepted with this one. ``room`` is what the objective would gain but for the
-    entropy.
+    Joining one group alters what another does to the entropy: the change is that of all together, and
+    no other trial is accepted with this one. It may be of either sign.
     """
 
     kind = "merge"
     observer_type = CoarseningObserver
     alone = unites = True
 
-    def __init__(self, groups, room=np.inf):
-        self.groups, self.room = tuple(groups), room
+    def __init__(self, groups):
+        self.groups = tuple(groups)
         self.removed = tuple(uid for members, _ in self.groups for uid in members)
         self.created = tuple(created for _, created in self.groups)
         self.changes = {}
@@ -102,14 +96,9 @@ class CoarseningTrial(Trial):
         """Batches observed."""
         return self.changes.keys()
 
-    @property
-    def change(self):
-        """Of the entropy, over the batches observed."""
-        return sum(self.changes.values())
-
     def successors(self, totals, rest=None):
         """Statistics of the unions over all batches; of batches not observed, the entropy's bound."""
-        change = self.change
+        change = sum(self.changes.values())
         if rest is not None:
             change += least_change(rest, self.groups)
         return union_rows(totals, self.groups, change)
@@ -121,9 +110,10 @@ class CoarseningTrial(Trial):
 class StateMerge(Proposal):
     """Join states whose union explains the sequences as well.
 
-    In one lap the exact change of the entropy is found for each of the most promising pairs, and the
-    best pair is joined if the objective of the whole data rises. All others that would have raised it
-    are then tried together.
+    What a union does to the objective is estimated for all pairs, from the totals and from a sample of
+    steps between rows. In one lap the exact change of the entropy is found for each of the most promising
+    pairs, and the best pair is joined if the objective of the whole data rises. All others that would
+    have raised it are then tried together.
 
     Parameters
     ----------
@@ -141,6 +131,7 @@ class StateMerge(Proposal):
     """
 
     kind = "merge"
+    wants_steps = True
     _parameter_constraints = {"pairs_per_component": [Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, pairs_per_component=1):
@@ -158,10 +149,9 @@ class StateMerge(Proposal):
         if len(totals.uids) < 2:
             return []
         trials = []
-        for pair, room in self._pairs(context):
-            members = tuple(sorted(totals.uids[pair].tolist()))
-            if not self._failures.blocked(members, totals.n[pair].sum()):
-                trials.append(CoarseningTrial([(members, context.new_uids(1)[0])], room))
+        for pair in self._pairs(context):
+            members = _members(totals, pair)
+            trials.append(CoarseningTrial([(members, context.new_uids(1)[0])]))
         several = self._disjoint(set(totals.uids.tolist()))
         if len(several) > 1:
             trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
@@ -169,7 +159,7 @@ class StateMerge(Proposal):
         return trials
 
     def _pairs(self, context):
-        """The best pairs (i, j), each with its gain but for the entropy, which can only fall."""
+        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
@@ -178,8 +168,19 @@ class StateMerge(Proposal):
         screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
         pairs = np.column_stack([i, j])[screened]
         gain = gain[screened] + model.union_gains(totals, pairs)
+        failed = [self._failures.blocked(_members(totals, p), totals.n[p].sum()) for p in pairs]
+        pairs, gain = pairs[~np.array(failed)], gain[~np.array(failed)]
+        steps = context.uniform
+        # the bound of what the entropy may rise by is found in less time than the estimate
+        most = steps.most(totals.uids[pairs], context.n_threads)
+        open_ = np.flatnonzero(gain + most + steps.error(most) + _NATS > 0)
+        pairs = pairs[open_]
+        steps = steps.thinned(max(_LEAST_STEPS, _WORK // max(1, len(pairs))))
+        change = steps.changes(totals.uids[pairs], context.n_threads)
+        gain = gain[open_] + change
+        slack = _NATS + _SHARE * np.abs(change) + steps.error(change)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
-        return [(pairs[p], float(gain[p])) for p in best if gain[p] > 0]
+        return [pairs[p] for p in best if gain[p] + slack[p] > 0]
 
     def _disjoint(self, present):
         """Groups that would have raised the objective, the best first, each state in one at most."""

@@ -63,11 +63,11 @@ def run(p, after=None, n_threads=1, weight=None):
     return Step(alpha, scale, log_z, table, counts, start, before, data)
 
 
-def run_entropies(p, step, maps, n_threads=1, weight=None):
+def run_entropies(p, step, maps, n_threads=1, weight=None, changes=False):
     out = np.full(len(maps), np.nan)
     maps = np.array(maps, dtype=np.intp).reshape(len(maps), -1)
     trans = np.exp(p.log_trans)
-    coarse_entropies(step.alpha, step.resp, p.indptr, trans, maps, out, n_threads, weight)
+    coarse_entropies(step.alpha, step.resp, p.indptr, trans, maps, out, n_threads, weight, changes)
     return out
 
 

@@ -12,6 +12,8 @@ from scipy.stats import beta
 from sklearn_bnp.allocation._stick_breaking import Sticks
 from sklearn_bnp.allocation.chains import DirichletChains, HDPChains
 
+from . import chain_harness as h
+
 STICKINESS = (0.0, 1e-6, 0.3, 1.0, 50.0)
 CASES = list(itertools.product((0.5, 5.0), (0.3, 4.0), STICKINESS))  # gamma, alpha, kappa
 
@@ -149,7 +151,7 @@ def test_finite_prior_is_a_ratio_of_gamma_functions():
 
 
 @pytest.mark.parametrize("kappa", [0.0, 50.0])
-def test_union_gains_are_changes_of_the_rows_terms(kappa):
+def test_row_gains_are_changes_of_the_rows_terms(kappa):
     """With weights that add up, of Dir(alpha pi + kappa) with its exact normaliser."""
     rng = np.random.default_rng(6)
     counts, allocation = random_counts(rng, 4), HDPChains(1.0, 2.0, 3.0, kappa)
@@ -169,9 +171,35 @@ def test_union_gains_are_changes_of_the_rows_terms(kappa):
 
     expected = []
     for i, j in pairs:
-        joined = np.eye(4)
-        joined[j] = joined[i]
-        joined = joined[:, np.arange(4) != j]
-        there = np.vstack([counts[:1] @ joined, joined.T @ counts[1:] @ joined])
-        expected.append(rows(weights @ joined, there) - rows(weights, counts))
-    np.testing.assert_allclose(allocation.union_gains(sticks, counts, pairs), expected)
+        there, names = joined(counts, i, j)
+        expected.append(rows(weights @ names, there) - rows(weights, counts))
+    np.testing.assert_allclose(allocation.row_gains(sticks, counts, pairs), expected)
+
+
+@pytest.mark.parametrize("n_states", [2, 5, 12])
+@pytest.mark.parametrize("name", h.ALLOCATIONS)
+def test_union_gains_are_near_the_exact_ones(name, n_states):
+    """Exact for the first pair; for the others a few nats from what the best sticks would say."""
+    rng, allocation = np.random.default_rng(7), h.ALLOCATIONS[name]
+    counts = random_counts(rng, n_states)
+    sticks, value = allocation.optimise(counts)
+    pairs = rng.permutation(np.column_stack(np.triu_indices(n_states, 1)))[:8]
+    exact = []
+    for i, j in pairs:
+        there, names = joined(counts, i, j)
+        order = np.argsort(-(allocation.weights(sticks) @ names), kind="stable")
+        there = there[np.concatenate([[0], order + 1])][:, order]
+        start = allocation.of_weights((allocation.weights(sticks) @ names)[order])
+        exact.append(allocation.optimise(there, start)[1] - value)
+    found = allocation.union_gains(sticks, counts, pairs)
+    assert found[0] == pytest.approx(exact[0], abs=1e-2)
+    assert np.abs(found - exact).max() < 4.0
+    assert len(allocation.union_gains(sticks, counts, pairs[:0])) == 0
+
+
+def joined(counts, i, j):
+    """Counts with states i and j as one, and which state became which."""
+    names = np.eye(counts.shape[1])
+    names[j] = names[i]
+    names = names[:, np.arange(len(names)) != j]
+    return np.vstack([counts[:1] @ names, names.T @ counts[1:] @ names]), names

@@ -108,3 +108,32 @@ def best_path(log_table, log_first, log_trans):
     best = paths[weights == weights.max()]
     order = np.lexsort(best.T)  # the last row's state decides first
     return best[order[0]], weights.max()
+
+
+def markov_entropy(posterior, names):
+    """Entropy of the Markov chain with the pair marginals after renaming, over all paths of names."""
+    labels = np.unique(names)
+    member = (names[:, np.newaxis] == labels).astype(float)
+    rows = posterior.resp @ member
+    steps = [member.T @ pair @ member for pair in posterior.pairs]
+    paths = np.array(list(product(range(len(labels)), repeat=len(rows))))
+    p = rows[0, paths[:, 0]]
+    for t, step in enumerate(steps):
+        now = rows[t, paths[:, t]]
+        p = p * step[paths[:, t], paths[:, t + 1]] / np.where(now > 0, now, 1.0)
+    return -np.sum(xlogy(p, p))
+
+
+def renamed_path_entropy(log_table, log_first, log_trans, names):
+    """Entropy of the paths themselves after renaming, which no Markov chain need have."""
+    paths, weights = path_weights(log_table, log_first, log_trans)
+    _, which = np.unique(names[paths], axis=0, return_inverse=True)
+    p = np.bincount(which.ravel(), np.exp(weights - logsumexp(weights)))
+    return -np.sum(xlogy(p, p))
+
+
+def told_by_names(posterior, names):
+    """``H(z_t | name of z_t)`` of each row (T,)."""
+    member = (names[:, np.newaxis] == np.unique(names)).astype(float)
+    rows = posterior.resp @ member
+    return np.sum(xlogy(rows, rows), axis=1) - np.sum(xlogy(posterior.resp, posterior.resp), axis=1)

@@ -81,8 +81,9 @@ def expect_uids(what, value, below):
 
 def expect_same_form(what, value, like):
     """Raise unless a value is built like another one: types and shapes are the same, numbers finite."""
-    expect(type(value) is type(like), f"{what} is a {type(value).__name__}")
-    if isinstance(like, np.ndarray):
+    is_array = isinstance(like, np.ndarray)  # of which memory maps are a kind
+    expect(is_array or type(value) is type(like), f"{what} is a {type(value).__name__}")
+    if is_array:
         expect_numbers(what, value, like.shape, size=None)
     elif isinstance(like, tuple):
         expect(len(value) == len(like), f"{what} has {len(value)} parts, not {len(like)}")

@@ -11,6 +11,8 @@ from .rows import at_hand
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000
 _SEED_ROWS_A_COMPONENT = 100
+# A row further out, in units of the data, leaves rounding errors in sums of squares.
+_FARTHEST = 1e7
 
 
 def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
@@ -55,6 +57,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
 def _about_means(likelihood, z, mass, everything, means):
     """Statistics (K, P) of rows by the nearest of K means; of the mean itself where no row is near.
 
+    A mean that is too far out to be a row starts an empty component.
+
     ``everything`` are the statistics of all rows.
     """
     seeds = likelihood.prepare_means(means)
@@ -64,7 +68,7 @@ def _about_means(likelihood, z, mass, everything, means):
         points = likelihood.imputed(likelihood.prior, everything, z)
         resp = lloyd(points, mass, len(means), None, n_steps=0, centers=seeds.astype(z.dtype))
     s = summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
-    lonely = np.flatnonzero(s[:, -1] == 0)
+    lonely = np.flatnonzero((s[:, -1] == 0) & (np.abs(seeds).max(axis=1) <= _FARTHEST))
     if len(lonely):
         s[lonely] = summaries(likelihood, seeds[lonely], np.eye(len(lonely)))
     return s

@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
     @property
     def order(self):
-        """Components by decreasing count, the order of fitted attributes."""
+        """Components by decreasing count, the order that the twins of stick-breaking priors are in."""
         return np.argsort(-self.s[:, -1], kind="stable")
 
 

@@ -229,8 +229,9 @@ def test_score_samples_is_a_mixture_of_predictive_densities(family, allocation):
     g = given(family, X, random_resp(rng, 50, 3), None, allocation)
     each = np.column_stack(
         [scipy_log_predictive(g.twin, g.twin.posterior(g.z, r), g.z) for r in g.resp.T]
-    )[:, g.order]
-    weights = allocation.twin(3).weights(np.sort(g.resp.sum(axis=0))[::-1])
+    )
+    weights = np.empty(3)
+    weights[g.order] = allocation.twin(3).weights(np.sort(g.resp.sum(axis=0))[::-1])
     assert_allclose(g.estimator.weights_, weights, rtol=1e-10)
     expected = logsumexp(each + np.log(weights), axis=1) + g.model.likelihood.log_base(X)
     assert_allclose(g.estimator.score_samples(X), expected, rtol=1e-9, atol=1e-9)

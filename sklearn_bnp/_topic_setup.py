@@ -19,7 +19,6 @@ from ._validation import (
 from .allocation.documents import DirichletDocuments, HDPDocuments
 from .core.batches import ArraySource
 from .core.document_collector import DocumentCollector
-from .core.document_counts import DocumentCounts
 from .core.initialize import seeded_statistics
 from .core.topic_initialize import seeded_topics, with_total
 from .core.topic_model import LocalSchedule, TopicModel
@@ -218,14 +217,6 @@ def _given_responsibilities(resp, likelihood, corpus):
 
 
 # ---------------------------------------------------------------------- where fits end
-
-
-def keep_past(learner):
-    """Keep what all documents left behind, under names that no later batch can have."""
-    parts = learner.totals.docs.parts.values()
-    named = {("sklearn_bnp", "fitted documents", i): part for i, part in enumerate(parts)}
-    learner.totals = learner.totals._replace(docs=DocumentCounts(named))
-    learner.forget_batches()
 
 
 def publish(estimator, learner):

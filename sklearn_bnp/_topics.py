@@ -296,7 +296,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
             n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = GroupSource(start.documents, n_batches)
             _base.fit_learner(self, learner, source)
-        _topic_setup.keep_past(learner)
+        learner.forget_batches()
         learner.mass_seen = source.total_weight
         _topic_setup.publish(self, learner)
         _base.warn_if_not_converged(self)

@@ -198,3 +198,39 @@ def test_totals_are_the_sum_of_the_memory(make):
     expected = learner.memo.total(totals.uids, totals.s.shape[1])
     size = np.abs(expected.s).max()
     np.testing.assert_allclose(totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize(
+    "make", [mixture, topics, topics_of_rows, sequences], ids=lambda m: m.__name__
+)
+def test_weights_may_come_in_mid_lap(make):
+    """A batch that comes again with weights, when nothing had any as the lap began."""
+    stream = make(np.random.default_rng(0))
+    model, (first, second, *_) = stream.estimator, stream.calls
+    for call in (first, second, first):
+        model.partial_fit(**call)
+    n = model._learner_.totals.n.sum()
+    n_weights = len(second["X"])
+    model.partial_fit(**second, sample_weight=np.full(n_weights, 2.0))
+    assert model._learner_.totals.n.sum() == pytest.approx(n * 1.5, rel=1e-9)
+    for call in (first, second):
+        model.partial_fit(**call)
+
+
+@pytest.mark.parametrize(
+    "make", [mixture, topics, topics_of_rows, sequences], ids=lambda m: m.__name__
+)
+def test_stochastic_steps_are_the_past_of_memoized_ones(make):
+    """If the learning method changes in a stream, what was learned before is not forgotten."""
+    stream = make(np.random.default_rng(0))
+    model, (first, second, *_) = stream.estimator, stream.calls
+    model.set_params(n_components=3, learning_method="stochastic").partial_fit(**first)
+    n = model._learner_.totals.n.sum()
+    model.set_params(learning_method="memoized", proposals=None)
+    for call in (second, first):  # the first has a name, but was no memoized batch
+        model.partial_fit(**call)
+    learner = model._learner_
+    assert learner.totals.n.sum() == pytest.approx(3 * n, rel=1e-6)
+    expected = learner.memo.total(learner.totals.uids, learner.totals.s.shape[1])
+    size = np.abs(expected.s).max()
+    np.testing.assert_allclose(learner.totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)

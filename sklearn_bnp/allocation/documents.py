@@ -105,7 +105,15 @@ class DocumentAllocation(ABC):
 
     @abstractmethod
     def averaged(self, before, now, rate):
-        """Sticks whose weights ``E[pi]`` are those of ``now`` at a ``rate``, else those ``before``."""
+        """Sticks whose weights ``E[pi]`` are those of ``now`` at a ``rate``, else those ``before``.
+
+        Parameters
+        ----------
+        before : ndarray, shape (K + 1,)
+            Weights; the last one is what they leave for topics that are not there yet.
+        now : Sticks
+        rate : float
+        """
 
     @abstractmethod
     def prior(self, sticks):
@@ -178,8 +186,8 @@ class HDPDocuments(DocumentAllocation):
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
     def averaged(self, before, now, rate):
-        old, new = (np.append(self.weights(sticks), self.rest(sticks)) for sticks in (before, now))
-        logit_rho = logits_of_weights((1.0 - rate) * old + rate * new)
+        weights = np.append(self.weights(now), self.rest(now))
+        logit_rho = logits_of_weights((1.0 - rate) * before + rate * weights)
         return Sticks(expit(logit_rho), now.omega)
 
     def prior(self, sticks):

@@ -55,9 +55,9 @@ class Block(NamedTuple):
     places: Places | None = None
 
     def by_places(self, rows, columns, most):
-        """Pairs of some of the ``rows`` (indices) and how many may share what ``columns`` have of each.
+        """The ``rows`` (indices) by how many successors may share what ``columns`` have of them.
 
-        Not more than ``most``; None stands for any number.
+        Pairs of rows and that number, which is ``most`` at the most; None stands for any number.
         """
         if self.places is None:
             return [(rows, None)] if len(rows) else []
@@ -226,7 +226,9 @@ class ArraySource:
         )
 
     def sample(self, n_rows, rng, *, least=1000):
-        """Up to ``n_rows`` rows without replacement, with their weights; more than 0 if some are left out.
+        """Up to ``n_rows`` rows without replacement, with their weights.
+
+        If not all rows are taken, those of weight 0 are never drawn.
 
         Of a memory map no more than two batches have, unless these are fewer than ``least`` rows or
         hold few numbers.

@@ -57,22 +57,20 @@ class _Reservoir:
 
     def __init__(self, budget, threshold):
         self._budget, self.threshold = budget, threshold
-        self._held = np.zeros(len(budget), dtype=np.intp)
         self._open, self._batches = [], {}
 
     def put(self, rows):
-        """Take in rows of the batch in hand."""
+        """Take in rows of the batch in hand.
+
+        It alone must not outgrow the samples: rows that it had earlier in the lap are still held.
+        """
         self._open.append(rows)
-        self._held += self._counts(rows)
-        outgrown = np.flatnonzero(self._held > keys.OUTGROWN * self._budget)
-        if len(outgrown):
-            self._cut(outgrown)
+        self._cut([self._open])
 
     def close(self, batch_id):
         """Keep the rows of a batch; those it had when it was seen earlier in the lap go."""
-        for rows in self._batches.pop(batch_id, ()):
-            self._held -= self._counts(rows)
         self._batches[batch_id], self._open = self._open, []
+        self._cut(self._batches.values())
 
     def release(self):
         """All rows, in a list that nobody else holds."""
@@ -80,19 +78,18 @@ class _Reservoir:
         self._batches.clear()
         return everything
 
-    def _counts(self, rows):
-        return np.bincount(rows.column, minlength=len(self._held))
-
-    def _cut(self, outgrown):
-        """Cut samples that have outgrown their budgets to these."""
-        lists = [*self._batches.values(), self._open]
+    def _cut(self, lists):
+        """Cut samples that have outgrown their budgets, in some lists of rows, to these."""
+        held = np.zeros(len(self._budget), dtype=np.intp)
+        for r in (r for rows in lists for r in rows):
+            held += np.bincount(r.column, minlength=len(held))
+        outgrown = np.flatnonzero(held > keys.OUTGROWN * self._budget)
         for k in outgrown:
             key = np.concatenate([r.key[r.column == k] for rows in lists for r in rows])
             self.threshold[k] = np.partition(key, self._budget[k])[self._budget[k]]
-        self._held[:] = 0
-        for rows in lists:
-            rows[:] = [r.taken(r.key < self.threshold[r.column]) for r in rows]
-            self._held += sum(self._counts(r) for r in rows)
+        if len(outgrown):
+            for rows in (*self._batches.values(), self._open):
+                rows[:] = [r.taken(r.key < self.threshold[r.column]) for r in rows]
 
 
 class Collector:
@@ -149,9 +146,8 @@ class Collector:
         return {uid: max(1, int(share * rows)) for uid, rows in wanted.items()}
 
     def observe(self, block):
-        n, weight = block.z.shape[0], block.weight
-        if weight is None and self._mean_weight is not None:
-            weight = np.ones(n)
+        n = block.z.shape[0]
+        weight = keys.weights(block.weight, n, self._mean_weight)
         rows, column, key = self._drawn_from(
             self._uniform, np.arange(n), np.zeros(n, np.intp), weight
         )

@@ -76,8 +76,7 @@ class DocumentCollector:
         sizes = np.bincount(entry_docs[entries], minlength=len(docs))
         used = sizes > 0
         found = docs.taken(entries, sizes[used], used)
-        if self._mean_weight is not None:
-            found = found.weighing(self._weight(found))
+        found = found.weighing(self._weight(found))
         sample = DocumentSample(found, share[entries].astype(np.float64))
         self._parts.setdefault(uid, []).append((sample, None if key is None else key[used]))
 
@@ -86,9 +85,7 @@ class DocumentCollector:
 
     def _weight(self, docs):
         """Weights of documents; None if there are none anywhere."""
-        if docs.weight is None and self._mean_weight is not None:
-            return np.ones(len(docs))
-        return docs.weight
+        return keys.weights(docs.weight, len(docs), self._mean_weight)
 
     def close(self, batch_id, bag):
         """Keep the documents of a batch; if it is seen again, these are replaced."""

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Names of documents of batches that are gone begin so; no user's batch_id does.
+_PAST = ("sklearn_bnp", "fitted documents")
+
 
 class Column(NamedTuple):
     """Documents of a batch that use a component, in increasing order, and their counts > 0."""
@@ -118,6 +121,11 @@ class DocumentCounts:
         """The sum of the columns ``removed``, alone and under the name ``created``."""
         return self._map(lambda part: _union(part, removed, created))
 
+    def as_past(self):
+        """The same documents under names that no later batch can have."""
+        parts = self.parts.values()
+        return DocumentCounts({(*_PAST, i): part for i, part in enumerate(parts)})
+
     def averaged(self, before, keep, rate, times):
         """These after a stochastic step: each document stands for ``times``, and no others count."""
         parts = {key: part._replace(scale=times) for key, part in self.parts.items()}
@@ -131,7 +139,7 @@ class DocumentCounts:
 class NoDocuments:
     """Stands for `DocumentCounts` or `Transitions` where rows are not grouped: there is nothing to keep.
 
-    There is one alone, `NO_DOCUMENTS`, wherever it was copied to or read from.
+    A singleton: copies of it, and what is read from a file, are `NO_DOCUMENTS` itself.
     """
 
     _one = None
@@ -155,7 +163,7 @@ class NoDocuments:
     def union(self, removed, created):
         return self
 
-    def scaled(self, scale):
+    def as_past(self):
         return self
 
     def averaged(self, before, keep, rate, times):

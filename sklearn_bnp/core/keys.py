@@ -31,6 +31,16 @@ def first_threshold(budget, n, mean_weight):
     return np.where(rate < 1.0, rate, np.inf)[()]  # a number if ``budget`` is one
 
 
+def weights(weight, n, mean_weight):
+    """Weights (n,) of rows for a sample: ones if other rows have some, None if none was expected to.
+
+    If weights come when a lap is under way, its samples go by numbers of rows.
+    """
+    if mean_weight is None:
+        return None
+    return np.ones(n) if weight is None else weight
+
+
 def odds(weight, mean_weight):
     """How often to draw rows of weights (n,): once, on average over the rows."""
     return 0.5 + 0.5 * weight / mean_weight
@@ -46,7 +56,7 @@ def keys(n, weight, mean_weight, rng):
 
 
 def lowered(threshold, key, size, budget):
-    """The threshold that leaves things of some sizes (n,) with the smallest keys: one, or up to a budget."""
+    """The threshold that keeps the smallest keys: as many as sizes (n,) in the budget allow, one at least."""
     order = np.argsort(key, kind="stable")
     n_kept = max(1, np.searchsorted(np.cumsum(size[order]), budget, side="right"))
     return key[order[n_kept]] if n_kept < len(key) else threshold

@@ -326,6 +326,7 @@ class Learner:
 
     def forget_batches(self):
         """Keep the totals alone: no batch seen so far will be visited again."""
+        self.totals = self.totals._replace(docs=self.totals.docs.as_past())
         self.memo = Memo()
         self.memo.put(_PAST, self.totals)
         self.scheduler.drop_trials()

@@ -116,6 +116,7 @@ class RunCollector(ChainObserver):
     def revisit(self, rows):
         """Draw runs of the batch: which part of a sequence was seen first has no say in it."""
         parts, self._owners = sorted(self._owners, key=lambda part: part[0]), []
+        self._batches.pop(rows.batch.batch_id, None)  # if it was seen earlier in the lap
         if not parts:
             return
         first, last, owner = _runs(np.concatenate([p for _, p, _ in parts]), rows.indptr)
@@ -147,11 +148,10 @@ class RunCollector(ChainObserver):
 
     def _weights(self, rows, first):
         """Weights of the sequences of some runs; None if there are none anywhere."""
-        if self._mean_weight is None:
-            return None
-        if rows.batch.weight is None:
-            return np.ones(len(first))
-        return rows.batch.weight[np.searchsorted(rows.indptr, first, side="right") - 1]
+        weight = rows.batch.weight
+        if weight is not None:
+            weight = weight[np.searchsorted(rows.indptr, first, side="right") - 1]
+        return keys.weights(weight, len(first), self._mean_weight)
 
     def _make_room(self, uids, key, weight, lengths):
         """Cut a sample to its budget if runs that are to come outgrow it; returns their keys.

@@ -179,7 +179,7 @@ class Scheduler:
             gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
             if not accepted:
                 for i, gain in zip(pending, gains.tolist(), strict=True):
-                    trials[i].trial.gain = gain
+                    trials[i].trial.gain = gain - least
             if not np.max(gains) > least:
                 break
             best = pending.pop(int(np.argmax(gains)))

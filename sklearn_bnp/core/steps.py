@@ -99,7 +99,7 @@ class StepPool:
             weight = np.repeat(block.weight, np.diff(block.indptr))[steps]
         size = weight * (_most(unsure[steps]) + _most(unsure_next[steps]))
         priority = size / (1.0 - self._rng.random_sample(len(steps)))
-        self._thin_out(_SPARE * self.n_steps, priority)
+        self._thin_out(_SPARE * self.n_steps, [self._drawn], priority)
         kept = priority > self._threshold
         steps = steps[kept]
         if len(steps):
@@ -111,11 +111,12 @@ class StepPool:
     def close(self, batch_id):
         """Keep the steps of a batch; if it is seen again, these are replaced."""
         self._batches[batch_id], self._drawn = self._drawn, []
+        self._thin_out(_SPARE * self.n_steps, self._batches.values())
 
-    def _thin_out(self, most, new=()):
-        """If there are more than ``most``, with those of ``new`` priorities, leave room for `n_steps`."""
+    def _thin_out(self, most, lists, new=()):
+        """If lists hold more than ``most``, with those of ``new`` priorities, leave room for `n_steps`."""
         everything = [*self._batches.values(), self._drawn]
-        priority = np.concatenate([new, *(p.priority for parts in everything for p in parts)])
+        priority = np.concatenate([new, *(p.priority for parts in lists for p in parts)])
         if np.count_nonzero(priority > self._threshold) <= most:
             return
         self._threshold = max(self._threshold, _first_out(priority, self.n_steps))
@@ -124,7 +125,7 @@ class StepPool:
 
     def steps(self):
         """`Steps`; the pool is empty afterwards."""
-        self._thin_out(self.n_steps)
+        self._thin_out(self.n_steps, self._batches.values())
         parts = tuple(part for parts in self._batches.values() for part in parts)
         self._batches.clear()
         return Steps(self._uids, parts, self._threshold)

@@ -17,7 +17,8 @@ import numpy as np
 from .scheduler import resolution
 from .stats import SplitEdit
 
-# Rows that a component of a batch's own needs, and must leave behind; with weights above 1 less will do.
+# Rows that a component of a batch's own needs, and must leave behind: a mass, which is scaled with the
+# mean weight where that is less than 1.
 _LEAST_ROWS = 4.0
 # Laps that a never-ending stream remembers.
 _KEPT_LAPS = 1000
@@ -34,6 +35,8 @@ def stream_batch(learner, batch, *, memoize=True):
     memoize : bool
         Keep the batch's statistics so that a later visit can replace them.
     """
+    if learner.n_steps and len(learner.memo) == 0:
+        learner.forget_batches()  # what stochastic steps have seen is the past
     if batch.batch_id in learner.memo:
         _revisit(learner, batch)
     else:

@@ -142,9 +142,13 @@ class TopicModel(NamedTuple):
         The documents of ``totals`` are those of one batch. The shares of topics that are best for these are
         averaged with the shares before, so that a topic does not vanish with a batch that lacks it.
         """
-        now = self.updated(totals)
-        sticks = self.allocation.averaged(self._sticks(totals), now.sticks, rate)
-        return now._replace(sticks=sticks)
+        now, uids = self.updated(totals), totals.uids.tolist()
+        before, names = self.sticks, self.uids
+        if before is None:  # the first step: what masses tell
+            before, names = self._sticks(totals), uids
+        known = dict(zip(names, self.allocation.weights(before).tolist(), strict=True))
+        weights = np.array([known[uid] for uid in uids] + [self.allocation.rest(before)])
+        return now._replace(sticks=self.allocation.averaged(weights, now.sticks, rate))
 
     in_order = in_order_of_weights
 

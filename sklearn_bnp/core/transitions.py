@@ -82,9 +82,9 @@ class Transitions(NamedTuple):
         gone = set(removed)
         return whole.only(uid for uid in whole.uids if uid not in gone).joined(self)
 
-    def union(self, removed, created):
-        """What is to be done where ``removed`` become one state."""
-        return TransitionUnions(((tuple(removed), created),))
+    def as_past(self):
+        """The same: batches have no names here."""
+        return self
 
 
 class TransitionUnions(NamedTuple):

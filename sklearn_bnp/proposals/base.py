@@ -73,9 +73,10 @@ class Trial:
     alone : bool
         Whether no other trial is accepted in the same lap.
     unites : bool
-        Whether failures are remembered with the mass of all its components, not that of the first.
+        Whether it joins components to fewer. If but one of them is left, it is dropped; its failures are
+        remembered with the mass of all of them, not that of the first.
     gain : float
-        What it would add to the objective, as the scheduler found before it accepted any.
+        What it would add to the objective beyond rounding, as the scheduler found before it accepted any.
     """
 
     observer_type = None

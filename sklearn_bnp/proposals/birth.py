@@ -38,7 +38,8 @@ class Birth(Proposal):
     patience : int, default=2
         Failures after which a component is left alone until its mass has changed by 10 %.
     min_rows : float, default=4
-        Components with fewer rows are not split; nor, if rows have weights, those with less mass as well.
+        Components with fewer rows are not split. If rows have weights, it is enough that their number or
+        their weights add up to this.
 
     References
     ----------

@@ -16,7 +16,7 @@ class Sample(NamedTuple):
     mass : ndarray, shape (n,)
         The component's responsibility for each row.
     weight : ndarray, shape (n,), or None
-        Sample weights, but less of those that were drawn more often for their weights.
+        Sample weights, divided by how often rows of that weight were drawn beside the rarest.
     """
 
     z: np.ndarray
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
     @property
     def one_row(self):
-        """What a row counts, at the most 1: with less a component has no row of its own."""
+        """The least mass of a component that owns a row: the smallest weight, at most 1."""
         return _least(self.weight)
 
     def standing_for(self, n):
@@ -106,7 +106,7 @@ class DocumentSample(NamedTuple):
 
     @property
     def one_token(self):
-        """What a token counts, at the most 1: with less a topic has no token of its own."""
+        """The least mass of a topic that owns a token: the smallest weight, at most 1."""
         return _least(self.docs.weight)
 
     @property
@@ -127,8 +127,8 @@ class StateSample(NamedTuple):
     indptr : ndarray of int64, shape (n_runs + 1,)
         Where runs begin.
     weight : ndarray, shape (n_runs,), or None
-        How many equal runs each stands for, but less of those that were drawn more often for their
-        weights; one if None.
+        How many equal runs each stands for, divided by how often runs of that weight were drawn beside the
+        rarest; one if None.
     """
 
     z: np.ndarray
@@ -154,7 +154,7 @@ class StateSample(NamedTuple):
 
     @property
     def one_row(self):
-        """What a row counts, at the most 1: with less a state has no row of its own."""
+        """The least mass of a state that owns a row: the smallest weight, at most 1."""
         return _least(self.weight)
 
     @property

@@ -31,7 +31,8 @@ class StateBirth(Proposal):
     max_states : int, default=10
         Most states that a target is replaced by.
     min_rows : float, default=10
-        States with fewer rows are not split; nor, if sequences have weights, those with less mass as well.
+        States with fewer rows are not split. If sequences have weights, it is enough that the number of rows
+        or their weights add up to this.
     n_rows : int, default=4000
         Rows of a target that are looked at.
     pairs_per_state : float, default=1

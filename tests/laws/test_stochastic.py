@@ -1,8 +1,11 @@
 """Stochastic inference: totals of the right mass on the way, and exact ones at the end."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
@@ -188,3 +191,21 @@ def test_topics_of_the_start_are_kept(allocation):
     ).fit(X)  # fmt: skip
     distance = np.abs(model.means_[:, np.newaxis] - topics).sum(axis=2) / 2
     assert distance.min(axis=0).max() < 0.1
+
+
+def test_shares_of_topics_are_averaged_whatever_their_order():
+    """A step at a small rate leaves each topic its share, also if topics change places."""
+    rng = np.random.default_rng(9)
+    topics = np.kron(np.eye(5), np.full(4, 0.25))
+    X = rng.multinomial(40, rng.dirichlet([3.0, 2.0, 1.0, 0.2, 0.1], size=100) @ topics)
+    fitted = HDPTopicVB(5, proposals=None, init_params=topics, max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        learner = fitted.fit(X)._learner_
+    model = learner.model
+    before = dict(zip(model.uids, model.allocation.weights(model.sticks), strict=True))
+    for order in (np.arange(5), np.array([3, 0, 4, 2, 1])):
+        totals = learner.totals.take(order)
+        after = model.blended(totals, 1e-9)
+        expected = [before[uid] for uid in totals.uids.tolist()]
+        assert_allclose(after.allocation.weights(after.sticks), expected, rtol=1e-5)

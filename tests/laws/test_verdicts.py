@@ -91,3 +91,4 @@ def test_gains_are_above_rounding(learner, times):
     trial = Same(learner.totals.take([1]), learner.new_uids(1), times * least)
     found = verdict(learner, learner.totals, trial)
     assert len(found.accepted) == (times > 1)
+    assert (trial.gain > 0) == (times > 1)  # what proposals see agrees with the verdict

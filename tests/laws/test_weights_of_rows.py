@@ -107,6 +107,21 @@ def test_rows_of_weight_zero_take_no_room():
     assert {len(sample.mass) for sample in samples.values()} == {120}
 
 
+def test_samples_do_not_shrink_when_their_batch_comes_again():
+    """Rows that a batch had earlier in the lap are about to go: they take no room from the new ones."""
+    n, resp = 6000, np.ones((6000, 1))
+    totals = StatBag(np.arange(1), np.full((1, 1), float(n)), np.zeros(1))
+    for seed in range(5):
+        collector = Collector({0: 2000}, totals, np.random.RandomState(seed))
+        for _ in range(4):
+            collector.observe(
+                Block(np.arange(n)[:, np.newaxis].astype(float), None, resp, totals.uids)
+            )
+            collector.close("the only batch", None)
+        assert len(collector.samples()[0].mass) > 1700
+        assert len(collector.uniform().resp) > 1700
+
+
 def test_batches_seen_again_replace_their_rows():
     weight = weights_of("mixed", 300)
     collector = Collector({}, StatBag.zeros([0], 2), np.random.RandomState(0), 1.0)

@@ -247,7 +247,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows.
+            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            from all others.
 
         Returns
         -------
@@ -322,7 +323,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows.
+            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            from all others.
         batch_id : hashable, default=None
             Name of the batch; by default a hash of its content.
 

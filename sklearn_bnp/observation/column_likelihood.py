@@ -155,6 +155,9 @@ class ColumnLikelihood(TableLikelihood):
                 parts.append(b.likelihood.prepare_means(means[:, b.columns]))
         return np.hstack(parts)
 
+    def farthest(self, z):
+        return max(b.likelihood.farthest(b.rows(z)) for b in self.blocks)
+
     def features(self, z):
         out = np.ones((len(z), self.n_statistics), dtype=z.dtype)
         for b in self.blocks:

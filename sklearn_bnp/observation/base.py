@@ -195,7 +195,9 @@ class Likelihood(ABC):
     units_of_others : bool
         Whether the units are of other numbers than all of the rows', which may be far out in them.
     restated : tuple of str
-        Attributes that say again what others say, with NaN where there is nothing to say.
+        Names of attributes that may be NaN or infinite, as those that say again what others say, with NaN
+        where there is nothing to say. A fit fails if any other is not finite. What a dict holds under a
+        key has the name ``"attribute_.key"``.
     prior : object
         The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool

@@ -78,8 +78,6 @@ class ColumnLikelihood(TableLikelihood):
         Those for complete rows that these were made of.
     """
 
-    restated = ("means_",)  # of the blocks, one of which may have none
-
     def __init__(self, blocks, n_columns, *, complete=None):
         self.blocks, self.n_columns, self._complete = [], n_columns, complete
         z = s = 0
@@ -91,6 +89,10 @@ class ColumnLikelihood(TableLikelihood):
         self.n_features, self._n_statistics = z, s + 1
         self.prior = tuple(b.likelihood.prior for b in self.blocks)
         self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
+        self.restated = (
+            "means_",  # of the blocks, one of which may have none
+            *(f"blocks_.{b.name}.{own}" for b in self.blocks for own in b.likelihood.restated),
+        )
         self.units_of_others = any(b.likelihood.units_of_others for b in self.blocks)
 
     @property

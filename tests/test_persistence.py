@@ -287,7 +287,8 @@ class TimesLikelihood(Likelihood):
 
     def coefficients(self, prior, s):
         a, b = self._posterior(prior, s)
-        return np.column_stack([-a / b, np.sum(digamma(a) - np.log(b), axis=1)])
+        out = np.column_stack([-a / b, np.sum(digamma(a) - np.log(b), axis=1)])
+        return out.astype(np.float32) if self.form is np.float32 else out
 
     def update_prior(self, prior, s, n_iter):
         """Of other types than the first one: numbers for arrays, arrays for numbers."""

@@ -79,6 +79,10 @@ class WaitingTimeLikelihood(Likelihood):
         z[:, -1] = np.sum((self.shape - 1.0) * np.log(x) - gammaln(self.shape), axis=1)
         return z
 
+    def farthest(self, z):
+        """Times are what they are: no number of standard deviations."""
+        return 0.0
+
     def _posterior(self, prior, s):
         """Shapes and inverse scales given statistics (..., P); both (..., D)."""
         return prior.a + self.shape * s[..., -1:], prior.b + s[..., :-2]

@@ -173,7 +173,9 @@ def allocation_of(estimator):
 
 def make_learner(estimator, model, rng, registry=PROPOSALS, *, collector_type=Collector):
     """A `Learner` with the estimator's settings, and proposals of the sort in ``registry``."""
-    check_most_components(estimator, estimator.n_components, "n_components={}")
+    by_name = isinstance(estimator.init_params, str)
+    if by_name or vars(estimator).get("means_init") is not None:  # otherwise it is not what counts
+        check_most_components(estimator, estimator.n_components, "n_components={}")
     stochastic = estimator.learning_method == "stochastic"
     proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry)
     learner = Learner(model, proposals, rng, collector_type=collector_type)

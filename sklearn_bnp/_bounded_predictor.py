@@ -187,7 +187,7 @@ class BoundedPredictor(
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         y : None
-            Ignored.
+            Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X; if None all rows are of one, as in `fit` and `transform`.
 
@@ -209,7 +209,7 @@ class BoundedPredictor(
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         y : None
-            Ignored.
+            Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X. If None, every row is predicted from ``topic_probs_``.
 

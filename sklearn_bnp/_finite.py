@@ -17,14 +17,12 @@ def require_finite(estimator, bounds, parameters, *, but=()):
     bounds : dict
         Terms of the objective by name.
     parameters : dict
-        What is about to be published; of dicts and tuples, what they hold.
+        What is about to be published; of dicts, tuples and lists, what they hold.
     but : tuple of str
-        Parameters that may hold NaN, see `Likelihood.restated`.
+        Parameters that need not be finite, see `Likelihood.restated`.
     """
     for what, values in {"objective": bounds, "parameters": parameters}.items():
-        wrong = [
-            name for name, value in values.items() if name not in but and not _is_finite(value)
-        ]
+        wrong = [name for name, value in values.items() if not _is_finite(name, value, but)]
         if wrong:
             raise FloatingPointError(
                 f"The {what} of {type(estimator).__name__} would not be finite: {', '.join(wrong)}. Look for "
@@ -33,10 +31,12 @@ def require_finite(estimator, bounds, parameters, *, but=()):
             )
 
 
-def _is_finite(value):
+def _is_finite(name, value, but):
+    if name in but:
+        return True
     if isinstance(value, dict):
-        return all(_is_finite(v) for v in value.values())
-    if isinstance(value, tuple):
-        return all(_is_finite(v) for v in value)
+        return all(_is_finite(f"{name}.{key}", v, but) for key, v in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(_is_finite(name, v, but) for v in value)
     value = np.asarray(value)
     return value.dtype.kind != "f" or bool(np.isfinite(value).all())

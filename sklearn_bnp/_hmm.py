@@ -92,8 +92,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     random_state : int, RandomState instance or None, default=None
         Seed of initialisation, of the order of batches and of the proposals.
     n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process that is forked from one
-        that has used several has one, as OpenMP of GCC does not survive the fork.
+        Threads for the kernels. The result does not depend on it. A process forked after the
+        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
     verbose : int, default=0
         If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
 
@@ -255,6 +255,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             rows of nothing else are gaps. Sparse (CSR) rows are for families of counts.
         y : array-like, default=None
             Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
+            Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -316,6 +317,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             Whole sequences, or the rows of all of them; two rows or more in the first call.
         y : array-like, default=None
             Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
+            Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None

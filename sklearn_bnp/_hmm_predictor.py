@@ -168,6 +168,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
             Sequences, or the rows of all of them.
         y : array-like, default=None
             Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
+            Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None
@@ -300,6 +301,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
             Sequences, or the rows of all of them.
         y : array-like, default=None
             Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
+            Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
             How many rows of X each sequence has, one after another.
         groups : array-like of shape (n_rows,), default=None

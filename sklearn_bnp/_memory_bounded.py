@@ -110,8 +110,8 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         Updates end, and splits and merges have to bring more, at this change of the bound relative to
         its value (or to the number of rows, if that is greater).
     n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process that is forked from one
-        that has used several has one, as OpenMP of GCC does not survive the fork.
+        Threads for the kernels. The result does not depend on it. A process forked after the
+        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
     verbose : int, default=0
         If 1, print a line an epoch on standard error.
 
@@ -226,7 +226,7 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         y : None
-            Ignored.
+            Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X. All rows are one document if None: then the model is a mixture,
             with weights that all rows share.
@@ -254,7 +254,7 @@ class MemoryBoundedTopicVB(_base.ObservationParameters, BoundedPredictor):
         X : array-like of shape (n_samples, n_features)
             Rows of data. The first epoch gives the units and the default priors.
         y : None
-            Ignored.
+            Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X; all rows are one document if None. Ids mean nothing beyond the
             epoch, which holds whole documents: those of earlier epochs are others.

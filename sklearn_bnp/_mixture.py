@@ -93,8 +93,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
     random_state : int, RandomState instance or None, default=None
         Seed of initialisation, of the order of batches and of the proposals.
     n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process that is forked from one
-        that has used several has one, as OpenMP of GCC does not survive the fork.
+        Threads for the kernels. The result does not depend on it. A process forked after the
+        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
     verbose : int, default=0
         If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
 
@@ -247,7 +247,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows.
+            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            from all others.
 
         Returns
         -------
@@ -322,7 +323,8 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows.
+            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            from all others.
         batch_id : hashable, default=None
             Name of the batch; by default a hash of its content.
 

@@ -119,7 +119,10 @@ class _Writer:
         if isinstance(x, (type, FunctionType, BuiltinFunctionType)):
             return self.other(x)
         known = copyreg.dispatch_table.get(type(x))
-        reduced = x.__reduce_ex__(2) if known is None else known(x)
+        try:
+            reduced = x.__reduce_ex__(2) if known is None else known(x)
+        except TypeError:  # cloudpickle may know how to take it apart
+            return self.other(x)
         if isinstance(reduced, str):
             return self.other(x)
         make, args, state, *items = (*reduced, None, None, None)[:5]

@@ -51,7 +51,7 @@ class SavedState:
     """Mixin of the estimators: saving, loading and copying."""
 
     def __getstate__(self):
-        graph, version = graph_of(vars(self), self), _version()
+        graph, version = graph_of(self._saved_attributes(), self), _version()
         return {
             "format": FORMAT, "version": version, "checksum": _checksum(self, version, graph),
             **graph._asdict(),
@@ -63,7 +63,7 @@ class SavedState:
         before = vars(self).copy()
         try:
             vars(self).update(_attributes(self, state))
-            if any(name.endswith("_") for name in vars(self)):  # it was fitted
+            if "_published" in vars(self):  # it was fitted
                 self._check_state()
         except Exception as error:
             vars(self).clear()
@@ -92,12 +92,22 @@ class SavedState:
         vars(copy).update(deepcopy(vars(self), memo))
         return copy
 
+    def _saved_attributes(self):
+        """Attributes by name that are saved: all, unless a class of a user's own leaves some out."""
+        return vars(self)
+
     def _check_state(self):
         """Raise unless the attributes that `fit` has set fit each other."""
 
 
 def _check_format(name, state):
     found = state.get("format") if isinstance(state, dict) else None
+    if isinstance(state, dict) and "format" not in state:
+        raise ValueError(
+            f"This {name} was saved without a format, by an unknown version or by a class of your own whose "
+            "__getstate__ does not build on super().__getstate__(). Fit the estimator anew; such a class "
+            "adds to what super().__getstate__() returns, or overrides _saved_attributes()."
+        )
     if found != FORMAT:
         by = (
             state.get("version", "an unknown version")

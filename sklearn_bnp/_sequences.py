@@ -93,7 +93,8 @@ def check_sequences(
             n_rows = rows.shape[0]
             n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
-    _check_unused(y, found)
+    if lengths is None and groups is None:
+        _check_unused(y, found)
     _check_number(found.n_rows, min_rows)
     _check_lags(found.batch.indptr, observation)
     if sample_weight is not None:
@@ -127,9 +128,10 @@ def _check_unused(y, found):
 def _sum(values):
     """The sum of numbers; None of anything else."""
     try:
-        return np.sum(np.asarray(values, dtype=object))
+        total = np.sum(np.asarray(values, dtype=object))
     except (TypeError, ValueError):
         return None
+    return total if np.ndim(total) == 0 else None
 
 
 def _check_number(n_rows, min_rows):

@@ -105,8 +105,8 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     random_state : int, RandomState instance or None, default=None
         Seed of initialisation, of the order of batches and of the proposals.
     n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process that is forked from one
-        that has used several has one, as OpenMP of GCC does not survive the fork.
+        Threads for the kernels. The result does not depend on it. A process forked after the
+        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
     verbose : int, default=0
         If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
 

@@ -18,10 +18,9 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from ._frames import read_frame
 from ._observations import allows_missing, resolve_observation, takes_sparse
-from .core.observed_moments import largest_of
 from .core.rows import canonical, part
 from .observation import OBSERVATIONS
-from .observation.limits import LEAST, LEAST_MASS, MOST_MASS
+from .observation.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.
@@ -29,6 +28,8 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 # Rows further out than this, in units of the data that a model was begun with, leave rounding
 # errors in sums of squares that are not small beside 1.
 _FARTHEST = {np.float32: 1e3, np.float64: 1e7}
+# Distances beyond these overflow in a precision, which not even a row of weight 0 may.
+_OVERFLOWS = {np.float32: 1e15, np.float64: 1e140}
 # Initial means are for a single comparison, and may be as far out as their distances are finite.
 _LARGEST_MEAN = 1e15
 
@@ -179,18 +180,26 @@ def _check_magnitude(x, observation, *, check_small):
 def check_units(likelihood, batch):
     """The batch, in double precision if its rows are too far out for single precision.
 
-    Raises before anything has changed, if they are too far out for both, or not what the likelihood
-    takes at all.
+    Raises before anything has changed, if rows that count are too far out for both, or any are not what
+    the likelihood takes at all.
     """
-    largest = 0.0
+    largest = overall = 0.0
+    counts = None if batch.weight is None else batch.entry_weight > 0
     for rows in batch.slices():
-        z = likelihood.prepare(part(batch.x, rows))
-        largest = max(largest, largest_of(z))
+        with np.errstate(over="ignore"):
+            z = likelihood.prepare(part(batch.x, rows))
+        overall = max(overall, likelihood.farthest(z))
+        largest = max(largest, likelihood.farthest(z if counts is None else z[counts[rows]]))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data that the model "
             "was begun with, or that a variance was set for, whose units it keeps. Look for errors in X, or "
             "begin anew with fit on more typical rows."
+        )
+    if not overall <= _OVERFLOWS[z.dtype.type]:
+        raise ValueError(
+            f"X holds values {overall:.1g} standard deviations away from the data, in a row of weight 0, "
+            f"whose squares overflow in {z.dtype}. Leave the row out."
         )
     if largest > _FARTHEST[z.dtype.type]:
         return batch._replace(x=batch.x.astype(np.float64))

@@ -293,6 +293,19 @@ def test_labels_are_ignored(method):
         getattr(model, method)(X, np.zeros(N))
 
 
+@pytest.mark.parametrize("method", TAKE_Y)
+def test_labels_of_known_sequences(method, fitted):
+    """Who says which rows are a sequence means no lengths by y."""
+    groups = np.repeat(np.arange(len(LENGTHS)), LENGTHS)
+    for given in ({"lengths": LENGTHS}, {"groups": groups}):
+        model = HDPHMMVB(max_iter=0, random_state=0).fit(ROWS, **given)
+        getattr(model, method)(ROWS, np.arange(len(LENGTHS)), **given)
+    pandas = pytest.importorskip("pandas")
+    for y in ([np.zeros(3), np.ones(3)], [pandas.Series([1.0, 2.0])] * 2, np.ones((2, 3))):
+        with pytest.raises(ValueError, match=names("y is ignored", "each row", "lengths=")):
+            getattr(HDPHMMVB(max_iter=0, random_state=0).fit(X), method)(ROWS, y)
+
+
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "score", "decode"])
 def test_vectors_of_equal_lengths(method, fitted):
     """Sequences of a single feature, or rows of one sequence? Lists of numbers are rows, as ever."""

@@ -217,11 +217,25 @@ def test_no_fit_starts_beyond_max_components(given, call, proposals):
             ValueError, match=names("init_params", "3", "max_components=2", "raise")
         ):
             learned(given, alone, call)
-    with pytest.raises(ValueError, match=names("n_components=3", "max_components=2", "raise")):
+    source = "n_components=3" if given.parameter == "means_init" else "init_params"
+    with pytest.raises(ValueError, match=names(source, "3", "max_components=2", "raise")):
         learned(given, named, call)
     for model in (named, alone):
         assert not [name for name in vars(model) if name.endswith("_")]
     assert learned(given, named.set_params(max_components=3), call).n_components_ <= 3
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@given
+def test_number_of_components_is_that_which_was_given(given, call):
+    """Arrays and callables override ``n_components``, which may then be more than ``max_components``."""
+    if given.parameter == "means_init":
+        pytest.skip("it goes with n_components")
+    model = given.model((0, 1, 2), max_components=5).set_params(n_components=10)
+    assert learned(given, model, call).n_components_ == 3
+    value = model.init_params
+    model.set_params(init_params=lambda X, n_components, rng: value)
+    assert learned(given, model, call).n_components_ == 3
 
 
 def test_no_warm_start_begins_beyond_max_components():

@@ -8,10 +8,12 @@ import time
 import warnings
 from functools import cache
 from itertools import chain
+from typing import NamedTuple
 
 import joblib
 import numpy as np
 import pytest
+from scipy.special import digamma, gammaln
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
@@ -19,7 +21,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp._object_graph import graph_of, value_of
-from sklearn_bnp.observation import PoissonObservation
+from sklearn_bnp.observation import ColumnObservation, Likelihood, PoissonObservation
 from sklearn_bnp.proposals import Merge
 
 from .estimators import names
@@ -232,6 +234,145 @@ def test_proposals_that_say_how_they_are_saved(way):
         model._learner_.scheduler.proposals[0]._failures._memory
     )
     assert np.array_equal(copied.predict_proba(X), model.predict_proba(X))
+
+
+def test_what_cannot_be_taken_apart_is_for_the_outer_pickler():
+    """Of modules, pickle knows nothing and cloudpickle the name."""
+    model = DPMixtureVB(init_params=np)
+    with pytest.raises(TypeError, match="module"):
+        pickle.dumps(model)
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert pickle.loads(cloudpickle.dumps(model)).init_params is np
+
+
+class Times(PoissonObservation):
+    """A user's likelihood, whose values have the types that it likes."""
+
+    def __init__(self, form=None, prior=None):
+        super().__init__(prior=prior)
+        self.form = form
+
+    def bind(self, moments, *, streaming=False):
+        return TimesLikelihood(self.form, len(moments.mean))
+
+
+class TimesPrior(NamedTuple):
+    a: object
+    b: object
+
+
+class TimesLikelihood(Likelihood):
+    """Exponential times."""
+
+    adapts_prior = True
+    restated = ("largest_",)
+
+    def __init__(self, form, n_features):
+        self.form, self.n_features = form, n_features
+        self.prior = TimesPrior(np.ones(n_features, dtype=int), 1.0)
+
+    def prepare(self, x):
+        return np.ascontiguousarray(x, dtype=float)
+
+    def farthest(self, z):
+        return 0.0
+
+    def _posterior(self, prior, s):
+        return prior.a + s[..., -1:], prior.b + s[..., :-1]
+
+    def evidence(self, prior, s):
+        a, b = self._posterior(prior, s)
+        own = gammaln(prior.a) - prior.a * np.log(prior.b)
+        return np.sum(gammaln(a) - a * np.log(b) - own, axis=-1)
+
+    def coefficients(self, prior, s):
+        a, b = self._posterior(prior, s)
+        out = np.column_stack([-a / b, np.sum(digamma(a) - np.log(b), axis=1)])
+        return out.astype(np.float32) if self.form is np.float32 else out
+
+    def update_prior(self, prior, s, n_iter):
+        """Of other types than the first one: numbers for arrays, arrays for numbers."""
+        return TimesPrior(1, np.full(self.n_features, np.float32(1.5)))
+
+    def log_predictive(self, prior, s, z):
+        return self.log_table(self.coefficients(prior, s), z)
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        return np.log(z)
+
+    def attributes(self, prior, s):
+        a, b = self._posterior(prior, s)
+        return {
+            "means_": self.form(b / a),
+            "largest_": np.full(len(s), np.inf),
+            "parts_": [np.ones(k + 1) for k in range(len(s))],
+        }
+
+    def sample(self, attributes, labels, rng):
+        return np.zeros((len(labels), self.n_features))
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float32, np.rint, np.ndarray.tolist])
+@pytest.mark.parametrize("beside", [False, True])
+def test_likelihoods_of_a_user(form, beside):
+    """Nothing is asked of the types of their priors and attributes."""
+    observation = Times(form)
+    if beside:
+        observation = ColumnObservation([("a", observation, [0, 1]), ("b", "gaussian", [2])])
+    times = np.random.default_rng(0).exponential([1.0, 2.0, 3.0], size=(60, 3))
+    model = DPMixtureVB(observation=observation, random_state=0).fit(times)
+    for way in ("pickle 5", "joblib", "cloudpickle"):
+        assert content(WAYS[way](model)) == content(model)
+    state = copy.deepcopy(model)
+    vars(state)["means_"] = state.means_[1:]
+    with pytest.raises(ValueError, match=names("damaged", "means_", "entries")):
+        pickle.loads(pickle.dumps(state))
+
+
+class Noted(DPMixtureVB):
+    """A user's class, with an attribute that fit has not set, and a method to leave one out."""
+
+    def __init__(self, n_components=1):
+        super().__init__(n_components=n_components)
+        self.note_ = "mine"
+
+    def _saved_attributes(self):
+        return {name: value for name, value in vars(self).items() if name != "open_file"}
+
+
+class HasTheUsualState(DPMixtureVB):
+    def __init__(self, n_components=1):
+        super().__init__(n_components=n_components)
+
+    def __getstate__(self):
+        return vars(self).copy()
+
+
+def test_estimators_of_a_user():
+    model = Noted()
+    model.open_file = lambda: None
+    for each in (model, copy.copy(model).fit(X)):
+        copied = pickle.loads(pickle.dumps(each))
+        assert copied.note_ == "mine"
+        assert vars(copied).keys() == vars(each).keys() - {"open_file"}
+    with pytest.raises(ValueError, match=names("HasTheUsualState", "super().__getstate__()")):
+        pickle.loads(pickle.dumps(HasTheUsualState()))
+
+
+class RenamingEdit:
+    """What a trial of a user leaves behind when it is accepted."""
+
+    def replay(self, bag, batch_id):
+        return bag
+
+
+def test_edits_of_a_user():
+    model = copy.deepcopy(saved_model("birth under way"))
+    model._learner_.memo._edits.append(RenamingEdit())
+    assert content(pickle.loads(pickle.dumps(model))) == content(model)
+    model._learner_.memo._edits[-1] = "no edit"
+    with pytest.raises(ValueError, match=names("damaged", "an edit is a str")):
+        pickle.loads(pickle.dumps(model))
 
 
 def test_values_of_every_kind():

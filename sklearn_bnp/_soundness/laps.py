@@ -29,6 +29,7 @@ from .expectations import (
     expect_type,
     expect_uids,
 )
+from .likelihoods import is_ours
 from .statistics import Names, check_bag, check_change, check_rows, check_values
 
 # No sample has so many rows.
@@ -62,7 +63,8 @@ def check_watcher(watcher, lap):
 @singledispatch
 def check_params(params, likelihood, n_components):
     """Raise unless the parameters of a local step are those of so many components."""
-    expect_numbers("coefficients", params, (n_components, likelihood.n_statistics))
+    size = 8 if is_ours(likelihood) else None  # local steps bring them to the precision of rows
+    expect_numbers("coefficients", params, (n_components, likelihood.n_statistics), size=size)
 
 
 @check_params.register
@@ -77,7 +79,7 @@ def _(params: TopicParams, likelihood, n_components):
 @check_params.register
 def _(params: ChainParams, likelihood, n_components):
     K = len(params.states)
-    expect_numbers("coefficients", params.coef, (K, likelihood.n_statistics))
+    check_params.dispatch(object)(params.coef, likelihood, K)
     expect_numbers("weights of transitions", params.log_rows, (K + 1, K))
     expect_positions("states of the local step", params.states, (K,), n_components)
 

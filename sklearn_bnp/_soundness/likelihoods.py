@@ -32,7 +32,19 @@ from .expectations import (
 def check_likelihood(likelihood, prior, n_columns):
     """Raise unless a likelihood is one of rows of ``n_columns``, and a prior has the form of its own."""
     check_own(likelihood, n_columns)
-    expect_same_form("the prior", prior, likelihood.prior)
+    check_prior(likelihood, prior)
+
+
+@singledispatch
+def check_prior(likelihood, prior):
+    """Raise unless a prior has the form of the likelihood's own; users' likelihoods know what theirs are."""
+    if is_ours(likelihood):
+        expect_same_form("the prior", prior, likelihood.prior)
+
+
+def is_ours(likelihood):
+    """Whether a likelihood is of a class of ours, or of one that derives from it."""
+    return check_own.dispatch(type(likelihood)) is not check_own.dispatch(object)
 
 
 @singledispatch
@@ -191,10 +203,18 @@ def _(likelihood: ColumnLikelihood, n_columns):
         )
         z, s = ends
     expect((likelihood.n_features, likelihood.n_statistics) == (z, s + 1), "blocks do not add up")
-    own = tuple(block.likelihood.prior for block in likelihood.blocks)
-    expect_same_form("the blocks' prior", likelihood.prior, own)
+    check_prior(likelihood, likelihood.prior)
     for block in likelihood._complete or ():
         check_own(block.likelihood, len(block.columns))
+
+
+@check_prior.register
+def _(likelihood: ColumnLikelihood, prior):
+    n_blocks = len(likelihood.blocks)
+    expect_type("the blocks' prior", prior, tuple)
+    expect(len(prior) == n_blocks, f"there are priors of {len(prior)} blocks, not {n_blocks}")
+    for block, own in zip(likelihood.blocks, prior, strict=True):
+        check_prior(block.likelihood, own)
 
 
 def _check_units(units, n_columns, n_features):

@@ -103,8 +103,8 @@ def check_memo(memo, names):
 
 @singledispatch
 def check_edit(edit, names):
-    """Raise unless an accepted proposal is sound."""
-    raise ValueError(f"an edit is a {type(edit).__name__}")
+    """Raise unless an accepted proposal is sound; of those of a user's trial, that they can be replayed."""
+    expect(callable(getattr(edit, "replay", None)), f"an edit is a {type(edit).__name__}")
 
 
 @check_edit.register

@@ -91,6 +91,11 @@ class Batch(NamedTuple):
         """Mean weight of the rows; None if they have none."""
         return None if self.weight is None else mean_weight(self.weight)
 
+    @property
+    def entry_weight(self):
+        """How often each row (n,) counts in sums over rows."""
+        return np.ones(self.n_entries) if self.weight is None else self.weight
+
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
@@ -250,21 +255,20 @@ def column_moments(batches, *, covariance):
     """`Moments` of the rows of ``batches`` (a list, gone through twice), weighted."""
     if issparse(batches[0].x):
         return _sparse_moments(batches)
-    n_rows, magnitude, precision = 0, 0.0, np.finfo(np.float64).eps
+    n_rows, largest, magnitude, precision = 0, 0.0, 0.0, np.finfo(np.float64).eps
     for batch in batches:
         for rows in batch.slices():
             x = np.asarray(batch.x[rows])
             n_rows += len(x)
-            if len(x):
-                magnitude = np.maximum(
-                    magnitude, np.maximum(x.max(axis=0), -x.min(axis=0).astype(float))
-                )
+            largest = np.maximum(largest, _largest_by_column(x))
+            if batch.weight is not None:
+                x = x[batch.weight[rows] > 0]
+            magnitude = np.maximum(magnitude, _largest_by_column(x))
             if x.dtype in (np.float32, np.float16):
                 precision = np.finfo(x.dtype).eps
-    if np.isnan(magnitude).any():
+    if np.isnan(largest).any():
         return observed_moments(batches, covariance=covariance)
-    empty = magnitude == 0
-    magnitude = np.where(empty, 1.0, magnitude).astype(float)
+    magnitude = np.where(magnitude == 0, 1.0, magnitude)
     shift = None
     mass, first, second = 0.0, 0.0, 0.0
     for batch in batches:
@@ -280,7 +284,13 @@ def column_moments(batches, *, covariance):
             second = second + (weighted.T @ z if covariance else np.einsum("nd,nd->d", weighted, z))
     offset = first / mass
     second = second / mass - (np.multiply.outer(offset, offset) if covariance else offset**2)
-    return Moments(n_rows, magnitude, shift + offset, second, precision, empty=empty)
+    return Moments(n_rows, magnitude, shift + offset, second, precision, largest=largest)
+
+
+def _largest_by_column(x):
+    """Largest absolute value of each column (D,) in float64; nan where an entry is."""
+    highest, lowest = x.max(axis=0, initial=0), x.min(axis=0, initial=0)
+    return np.maximum(highest, -lowest.astype(float)).astype(float)
 
 
 def _sparse_moments(batches):

@@ -8,15 +8,6 @@ from scipy.sparse import issparse
 from ..observation.base import Moments
 
 
-def largest_of(z):
-    """Largest absolute value of an array or of sparse rows, nan left aside; 0 if there is none."""
-    z = z.data if issparse(z) else z
-    largest = max(z.max(initial=0), -z.min(initial=0))
-    if np.isnan(largest):
-        largest = max(np.fmax.reduce(z, axis=None), -np.fmin.reduce(z, axis=None))
-    return 0.0 if np.isnan(largest) else largest
-
-
 def has_missing(x):
     """Whether entries of rows are nan; sparse ones have none."""
     return not issparse(x) and x.dtype.kind == "f" and bool(np.isnan(x.min(initial=np.inf)))
@@ -27,14 +18,13 @@ def observed_moments(batches, *, covariance):
 
     Parameters are as in `core.batches.column_moments`.
     """
-    n_rows, magnitude, precision = 0, -np.inf, np.finfo(np.float64).eps
-    for x, _ in _parts(batches):
+    n_rows, largest, magnitude, precision = 0, 0.0, 0.0, np.finfo(np.float64).eps
+    for x, w in _parts(batches):
         n_rows += len(x)
-        if len(x):
-            magnitude = np.fmax(magnitude, np.fmax.reduce(np.abs(x), axis=0))
+        largest = np.fmax(largest, np.fmax.reduce(np.abs(x), axis=0, initial=0.0))
+        magnitude = np.fmax(magnitude, np.fmax.reduce(np.abs(x[w > 0]), axis=0, initial=0.0))
         if x.dtype in (np.float32, np.float16):
             precision = np.finfo(x.dtype).eps
-    empty = magnitude == 0
     magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
     mass, first = 0.0, 0.0
     for x, w in _parts(batches):
@@ -53,7 +43,9 @@ def observed_moments(batches, *, covariance):
         else:
             second = second + np.einsum("nd,nd->d", weighted, z)
     second = second / np.maximum(pairs, np.finfo(float).tiny) if covariance else second / mass
-    return Moments(n_rows, magnitude, mean, second, precision, empty=empty, observed=mass / total)
+    return Moments(
+        n_rows, magnitude, mean, second, precision, largest=largest, observed=mass / total
+    )
 
 
 def _parts(batches):

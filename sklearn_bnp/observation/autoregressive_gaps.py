@@ -60,6 +60,9 @@ class GappedRegression(TableLikelihood):
     def prepare(self, x):
         return self.complete.prepare(x)
 
+    def farthest(self, z):
+        return self.complete.farthest(z)
+
     def log_base(self, x):
         out, whole = np.zeros(len(x)), are_whole(x)
         out[whole] = self.complete.log_base(x[whole])

@@ -28,6 +28,7 @@ from .._kernels._responsibilities import (
     summarise,
 )
 from .documents import step_of_rows, summary_of_rows
+from .limits import largest_of
 
 # Numbers in the statistics of pairs that are worked on at a time.
 _PAIR_NUMBERS = 2**16
@@ -42,8 +43,8 @@ class Moments(NamedTuple):
     ----------
     n_rows : int
     magnitude : ndarray, shape (D,)
-        Largest absolute value of each column, 1 where that is 0; the other fields are of
-        ``x / magnitude``, so that values up to 1e150 can be squared.
+        Largest absolute value of each column in rows that count, 1 where that is 0; the other fields are
+        of ``x / magnitude``, so that values up to 1e150 can be squared.
     mean : ndarray, shape (D,)
     covariance : ndarray, shape (D, D) or (D,)
         About the mean; its diagonal alone if the family asks for no more.
@@ -51,8 +52,8 @@ class Moments(NamedTuple):
         Rounding unit of the data's type.
     step : ndarray, shape (D,), or 0.0
         Step to which each column was recorded; 0 where none can be told or the family does not ask.
-    empty : ndarray of bool, shape (D,), or None
-        Columns of which all values are 0; None if nobody has looked.
+    largest : ndarray, shape (D,), or None
+        Largest absolute value of each column in any row, those of weight 0 too; None if nobody has looked.
     observed : ndarray, shape (D,), or None
         Share of the data's weight that shows each column; None if no entry is missing.
     """
@@ -63,7 +64,7 @@ class Moments(NamedTuple):
     covariance: np.ndarray
     precision: float
     step: np.ndarray | float = 0.0
-    empty: np.ndarray | None = None
+    largest: np.ndarray | None = None
     observed: np.ndarray | None = None
 
     @property
@@ -194,7 +195,9 @@ class Likelihood(ABC):
     units_of_others : bool
         Whether the units are of other numbers than all of the rows', which may be far out in them.
     restated : tuple of str
-        Attributes that say again what others say, with NaN where there is nothing to say.
+        Names of attributes that may be NaN or infinite, as those that say again what others say, with NaN
+        where there is nothing to say. A fit fails if any other is not finite. What a dict holds under a
+        key has the name ``"attribute_.key"``.
     prior : object
         The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool
@@ -253,6 +256,13 @@ class Likelihood(ABC):
     def prepare_means(self, means):
         """Means (K, D) in internal units, to compare prepared rows with."""
         return self.prepare(means)
+
+    def farthest(self, z):
+        """How far out prepared rows are at most, in standard deviations of the data.
+
+        Rows that are too far out are refused. It is 0.0 for families whose rows have no units, as counts.
+        """
+        return largest_of(z)
 
     @abstractmethod
     def evidence(self, prior, s):

@@ -98,7 +98,7 @@ class CategoricalObservation(ObservationModel):
                 f"n_categories={self.n_categories!r} must be a whole number, 1 or more, or a list of "
                 f"{D} of them, one a column, in which None stands for what the data show."
             )
-        largest = np.where(moments.empty, 0.0, moments.magnitude)
+        largest = moments.largest
         found = [v is None for v in given]
         if np.any(largest[found] > _LARGEST_CODE):
             d = int(np.flatnonzero((largest > _LARGEST_CODE) & found)[0])
@@ -163,6 +163,9 @@ class CategoricalLikelihood(Likelihood):
             places = places[plain]
         z.reshape(-1)[places] = 1.0
         return z
+
+    def farthest(self, z):
+        return 0.0  # categories are no distance apart
 
     def prepare_means(self, means):
         """Each mean is the code of a category."""

@@ -78,8 +78,6 @@ class ColumnLikelihood(TableLikelihood):
         Those for complete rows that these were made of.
     """
 
-    restated = ("means_",)  # of the blocks, one of which may have none
-
     def __init__(self, blocks, n_columns, *, complete=None):
         self.blocks, self.n_columns, self._complete = [], n_columns, complete
         z = s = 0
@@ -91,6 +89,10 @@ class ColumnLikelihood(TableLikelihood):
         self.n_features, self._n_statistics = z, s + 1
         self.prior = tuple(b.likelihood.prior for b in self.blocks)
         self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
+        self.restated = (
+            "means_",  # of the blocks, one of which may have none
+            *(f"blocks_.{b.name}.{own}" for b in self.blocks for own in b.likelihood.restated),
+        )
         self.units_of_others = any(b.likelihood.units_of_others for b in self.blocks)
 
     @property
@@ -154,6 +156,9 @@ class ColumnLikelihood(TableLikelihood):
             with says_which_block(b.name, b.columns):
                 parts.append(b.likelihood.prepare_means(means[:, b.columns]))
         return np.hstack(parts)
+
+    def farthest(self, z):
+        return max(b.likelihood.farthest(b.rows(z)) for b in self.blocks)
 
     def features(self, z):
         out = np.ones((len(z), self.n_statistics), dtype=z.dtype)

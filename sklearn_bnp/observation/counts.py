@@ -38,6 +38,9 @@ _PLACES = 4
 class CountLikelihood(Likelihood):
     """A family with ``s(x) = [x, 1]``; prepared rows are an array or a `csr_array`."""
 
+    def farthest(self, z):
+        return 0.0  # counts are what they are
+
     def features(self, z):
         return super().features(z.toarray() if issparse(z) else z)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval
 
 # Of pseudo-counts, concentrations and the like, which are added to counts of rows.
@@ -23,6 +24,15 @@ POPULATION = Interval(Integral, 1, int(MOST_MASS), closed="both")
 _FARTHEST = 1e7
 # Of prior variances, in units of the data's.
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-50, 1e50
+
+
+def largest_of(z):
+    """Largest absolute value of an array or of sparse rows, nan left aside; 0 if there is none."""
+    z = z.data if issparse(z) else z
+    largest = max(z.max(initial=0), -z.min(initial=0))
+    if np.isnan(largest):
+        largest = max(np.fmax.reduce(z, axis=None), -np.fmin.reduce(z, axis=None))
+    return 0.0 if np.isnan(largest) else largest
 
 
 def are_within(value, least=LEAST, most=MOST):

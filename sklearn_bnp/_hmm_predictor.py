@@ -1,4 +1,4 @@
-"""What a fitted model says of sequences: scikit-learn's and hmmlearn's methods to predict, score, sample.
+"""Prediction, scores and samples of sequences: scikit-learn's and hmmlearn's methods.
 
 Design note. States are inferred under the variational posterior, as in the local step of `fit`. Densities
 are posterior predictive: each row has, given its state, the predictive density of the likelihood, and the
@@ -43,7 +43,7 @@ _BLOCK_NUMBERS = 4_000_000
 
 
 class Message(NamedTuple):
-    """What `predict_next` remembers of a running sequence; pass it on as it is.
+    """Memory of `predict_next` for a running sequence; pass it on as it is.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return tags
 
     def _suited(self, x):
-        """What is `suited` to rows."""
+        """The fitted model in the form that suits rows: see `suited`."""
         return suited(self._model, self._statistics, self._params.coef, x)
 
     def _sequences(self, X, lengths, groups, y=None):

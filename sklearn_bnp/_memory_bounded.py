@@ -28,7 +28,7 @@ _NO_LIMIT = sys.maxsize
 
 
 class EpochRecord(NamedTuple):
-    """What an epoch did; an entry of ``history_``.
+    """Record of an epoch: an entry of ``history_``.
 
     Attributes
     ----------

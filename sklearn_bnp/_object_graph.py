@@ -68,7 +68,7 @@ def graph_of(value, owner=None):
 
 
 def value_of(graph, owner=None):
-    """What `graph_of` was given, made anew; any exception may come of a graph that is damaged."""
+    """The objects of a graph, made anew. A damaged graph may raise any exception."""
     root, nodes = json.loads(graph.text)
     return _Reader(nodes, graph.arrays, graph.others, owner).value(root)
 

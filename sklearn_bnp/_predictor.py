@@ -1,4 +1,4 @@
-"""What a fitted mixture says of rows: scikit-learn's methods to predict, score and sample."""
+"""Prediction, scores and samples of a fitted mixture: scikit-learn's methods."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def in_range(prepare, x):
 
 
 class Fitted(NamedTuple):
-    """What rows are explained by: a likelihood, statistics (K, P) and coefficients (K, P)."""
+    """A likelihood with the statistics (K, P) and coefficients (K, P) of the components, to predict with."""
 
     likelihood: object
     s: np.ndarray

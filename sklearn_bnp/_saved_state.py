@@ -1,4 +1,4 @@
-"""What estimators save of themselves, and how they come back.
+"""Saving and loading of estimators: the state that is pickled, and the checks when it is loaded.
 
 Design note
 -----------

@@ -1,12 +1,14 @@
 """A call that fails leaves no trace, wherever it fails: the estimator is as it was, bit for bit.
 
-Every kernel, and every method of the likelihood, is made to fail once, at each of its calls in a stream of
-batches. The retry then ends as if nothing had happened.
+Kernels, and methods of the likelihood, are made to fail in a stream of batches: at some of their calls in
+the quick test, at the last call from every place in the code in the slow one. The retry then ends as if
+nothing had happened.
 """
 
 import inspect
 import pickle
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ from sklearn_bnp.observation.base import Likelihood
 from tests.contents import contents
 
 KERNELS = "sklearn_bnp._kernels."
+PACKAGE = str(Path(sklearn_bnp.__file__).parent)
 
 
 class Fault(Exception):
@@ -29,7 +32,7 @@ class Injector:
     """Counts calls of kernels and of methods of likelihoods, and makes one of them fail."""
 
     def __init__(self, monkeypatch):
-        self.n_calls, self.fails_at = 0, None
+        self.n_calls, self.fails_at, self.places = 0, None, {}
         for name, module in list(sys.modules.items()):
             if name.startswith("sklearn_bnp") and not name.startswith(KERNELS):
                 for key, value in list(vars(module).items()):
@@ -44,6 +47,8 @@ class Injector:
     def counted(self, function):
         def call(*args, **kwargs):
             self.n_calls += 1
+            if self.fails_at is None:
+                self.places[callers()] = self.n_calls - 1
             if self.n_calls == self.fails_at:
                 raise Fault(f"call {self.n_calls}: {function}")
             return function(*args, **kwargs)
@@ -51,7 +56,17 @@ class Injector:
         return call
 
     def arm(self, fails_at):
-        self.n_calls, self.fails_at = 0, fails_at
+        self.n_calls, self.fails_at, self.places = 0, fails_at, {}
+
+
+def callers():
+    """The lines of the package that are being executed, innermost first: the place of a call."""
+    frame, lines = sys._getframe(2), []
+    while frame is not None:
+        if PACKAGE in frame.f_code.co_filename:
+            lines.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(lines)
 
 
 def _subclasses(kind):
@@ -148,15 +163,15 @@ def essence(model):
 
 
 def check(stream, injector, positions):
-    """Fail at some calls of each step of the stream (``positions`` of their number), and retry."""
+    """Fail at some calls of each step of the stream, ``positions(n_calls, places)``, and retry."""
     model, n_faults = stream.estimator, 0
     for call in stream.calls:
         before = pickle.dumps(model)
         injector.arm(None)
         model.partial_fit(**call)
-        n, after = injector.n_calls, essence(model)
+        n, places, after = injector.n_calls, sorted(injector.places.values()), essence(model)
         assert n > 5
-        for i in positions(n):
+        for i in positions(n, places):
             again = pickle.loads(before)
             state = pickle.dumps(again)
             injector.arm(i + 1)
@@ -174,14 +189,14 @@ def check(stream, injector, positions):
 def test_faults_leave_no_trace(make, monkeypatch):
     stream = make(np.random.default_rng(0))
     injector, rng = Injector(monkeypatch), np.random.default_rng(1)
-    check(stream, injector, lambda n: np.unique(rng.integers(n, size=3)))
+    check(stream, injector, lambda n, places: np.unique(rng.integers(n, size=3)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
-def test_faults_anywhere_leave_no_trace(make, monkeypatch):
+def test_faults_at_every_place_leave_no_trace(make, monkeypatch):
     stream, injector = make(np.random.default_rng(0)), Injector(monkeypatch)
-    n_faults = check(stream, injector, lambda n: range(0, n, max(1, n // 100)))
+    n_faults = check(stream, injector, lambda n, places: places)
     print(f"{make.__name__}: {n_faults} faults")
 
 

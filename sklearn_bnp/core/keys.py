@@ -24,7 +24,7 @@ OUTGROWN = 2
 
 
 def first_threshold(budget, n, mean_weight):
-    """Keys below which to keep rows at first, shape of ``budget``; ``n`` is their mass. inf: all."""
+    """First threshold of the keys, of the shape of ``budget``, for rows of mass ``n``; inf keeps all."""
     if mean_weight is not None:
         return np.full(np.shape(budget), np.inf)[()]
     rate = budget / np.maximum(n, 1e-12)
@@ -42,7 +42,7 @@ def weights(weight, n, mean_weight):
 
 
 def odds(weight, mean_weight):
-    """How often to draw rows of weights (n,): once, on average over the rows."""
+    """Relative frequency with which rows of weights (n,) are drawn: 1 on average over the rows."""
     return 0.5 + 0.5 * weight / mean_weight
 
 

@@ -148,7 +148,7 @@ class Steps(NamedTuple):
     threshold: float = 0.0
 
     def after(self, trial):
-        """These after a trial was accepted: states have new names, or nobody knows."""
+        """The steps after an accepted trial: states of a union have its name; other trials leave none."""
         if not trial.unites:
             return NO_STEPS
         names = {uid: created for members, created in trial.groups for uid in members}
@@ -156,7 +156,7 @@ class Steps(NamedTuple):
         return self._replace(uids=uids)
 
     def listed(self, uids, wanted):
-        """These steps: their states have names."""
+        """The steps themselves, whose states have names: the order of components is nothing to them."""
         return self
 
     def thinned(self, n_steps):
@@ -166,14 +166,14 @@ class Steps(NamedTuple):
         return self._replace(parts=tuple(_above(self.parts, threshold)), threshold=threshold)
 
     def most(self, groups, n_threads=1):
-        """What the entropy may rise by, at the most, where each of the groups (P) of states is one."""
+        """Estimated upper bounds (P,) of the entropy's rise if each of the groups of states becomes one."""
         maps, out = self._maps(groups), np.zeros(len(groups) + 1)
         for part in self.parts:
             out -= self._sums(part, maps, 1, n_threads)
         return np.maximum(out[:-1] - out[-1], 0.0)
 
     def changes(self, groups, n_threads=1):
-        """What the entropy changes by where each of the groups (P) of states is one, about."""
+        """Estimated changes (P,) of the entropy if each of the groups of states becomes one."""
         maps, out = self._maps(groups), np.zeros(len(groups) + 1)
         for part in self.parts:
             out += self._sums(part, maps, 2, n_threads)
@@ -181,7 +181,7 @@ class Steps(NamedTuple):
         return out[:-1] - out[-1]
 
     def error(self, change):
-        """What sampling may have done to estimates."""
+        """Sampling error to allow for in an estimated change, in nats."""
         return _DEVIATIONS * np.sqrt(self.threshold * (np.abs(change) + self.threshold))
 
     def _maps(self, groups):

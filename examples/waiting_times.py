@@ -16,7 +16,7 @@ from scipy.special import betaln, digamma, gammaln
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.observation import Likelihood, ObservationModel
+from sklearn_bnp.likelihood import Likelihood, ObservationModel
 
 
 class GammaPrior(NamedTuple):

@@ -4,7 +4,7 @@ from ._hmm import HDPHMMVB
 from ._memory_bounded import MemoryBoundedTopicVB
 from ._mixture import DPMixtureVB
 from ._topics import HDPTopicVB
-from .observation import (
+from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
     CategoricalObservation,

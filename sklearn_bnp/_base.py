@@ -38,13 +38,13 @@ from ._validation import (
 from .allocation import ALLOCATIONS
 from .core.batches import column_moments
 from .core.collector import Collector
-from .core.initialize import seeded_statistics
 from .core.learner import Learner
 from .core.model import Model
 from .core.observed_moments import has_missing
 from .core.progress import Progress
 from .core.resolution import SAMPLE_ROWS, recording_steps
 from .core.stochastic import fit_stochastic
+from .likelihood.seeding import seeded_statistics
 from .proposals import PROPOSALS
 
 # By default data are cut into this many batches, of at least this many rows.

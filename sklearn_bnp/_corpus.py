@@ -20,10 +20,10 @@ from ._validation import check_groups, check_rows, check_weights, weight_of_each
 from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
 from .core.rows import canonical
-from .observation import Moments, MultinomialObservation
-from .observation.base import Likelihood
-from .observation.limits import LEAST, LEAST_MASS, MOST_MASS
-from .observation.multinomial import MultinomialLikelihood
+from .likelihood import Moments, MultinomialObservation
+from .likelihood.base import Likelihood
+from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
+from .likelihood.multinomial import MultinomialLikelihood
 
 # Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
 _CLOSE = 1e-4

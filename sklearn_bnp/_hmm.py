@@ -15,7 +15,7 @@ from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
-from .observation.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 

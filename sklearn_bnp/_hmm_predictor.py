@@ -36,7 +36,7 @@ from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
 from .core.rows import at_hand, stacked
 from .core.sequences import PreparedRows, parts
-from .observation.lags import lagged
+from .likelihood.lags import lagged
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000

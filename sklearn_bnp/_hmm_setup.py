@@ -14,7 +14,7 @@ from .core.chain_step import ChainParams
 from .core.run_collector import RunCollector
 from .core.sequence_initialize import seeded_states
 from .core.sequence_model import SequenceModel
-from .observation.autoregressive_gaps import blanked
+from .likelihood.autoregressive_gaps import blanked
 from .proposals import STATE_PROPOSALS
 
 _CONCENTRATION = 1.0  # alpha, alpha_0 and gamma

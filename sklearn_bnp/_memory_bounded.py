@@ -20,7 +20,7 @@ from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
 from .core.batches import ArraySource
 from .core.local import blas_on_one_thread
-from .observation.limits import MOST, POSITIVE
+from .likelihood.limits import MOST, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.

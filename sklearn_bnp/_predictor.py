@@ -23,7 +23,7 @@ from ._soundness import check_mixture
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
 from .core.rows import block_rows, part
-from .observation.limits import largest_of
+from .likelihood.limits import largest_of
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024

@@ -28,7 +28,7 @@ from ._validation import (
 )
 from .core.rows import at_hand, stacked
 from .core.sequences import SequenceBatch
-from .observation.lags import lagged
+from .likelihood.lags import lagged
 
 
 class Sequences(NamedTuple):

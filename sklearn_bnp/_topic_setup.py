@@ -19,11 +19,11 @@ from ._validation import (
 from .allocation.documents import DirichletDocuments, HDPDocuments
 from .core.batches import ArraySource
 from .core.document_collector import DocumentCollector
-from .core.initialize import seeded_statistics
 from .core.topic_initialize import seeded_topics, with_total
 from .core.topic_model import LocalSchedule, TopicModel
-from .observation import MultinomialObservation
-from .observation.limits import LEAST, MOST, are_within
+from .likelihood import MultinomialObservation
+from .likelihood.limits import LEAST, MOST, are_within
+from .likelihood.seeding import seeded_statistics
 from .proposals import TOPIC_PROPOSALS
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0

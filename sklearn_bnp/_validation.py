@@ -19,8 +19,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ._frames import read_frame
 from ._observations import allows_missing, resolve_observation, takes_sparse
 from .core.rows import canonical, part
-from .observation import OBSERVATIONS
-from .observation.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
+from .likelihood import OBSERVATIONS
+from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
 
 # Squares of values beyond these leave the range of doubles.

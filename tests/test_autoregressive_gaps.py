@@ -8,8 +8,8 @@ from sklearn.utils import get_tags
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
 from sklearn_bnp.allocation.chains import DirichletChains
-from sklearn_bnp.observation.autoregressive_gaps import blanked
-from sklearn_bnp.observation.lags import lagged
+from sklearn_bnp.likelihood.autoregressive_gaps import blanked
+from sklearn_bnp.likelihood.lags import lagged
 from tests.laws import chain_harness as h
 from tests.laws.harness import quiet_fit
 from tests.laws.test_chains import log_evidence

@@ -15,7 +15,7 @@ from sklearn_bnp import (
     Merge,
     PoissonObservation,
 )
-from sklearn_bnp.observation import ObservationModel
+from sklearn_bnp.likelihood import ObservationModel
 
 from .estimators import assert_same_state, blobs, cases, names, public_state
 

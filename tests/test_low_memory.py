@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, _hmm_predictor
 from sklearn_bnp.core import chain_step, run_collector
-from sklearn_bnp.observation import base
+from sklearn_bnp.likelihood import base
 
 from .estimators import assert_same_state, chains, one_hot, peak_memory, public_state
 

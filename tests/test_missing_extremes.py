@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, GaussianObservation
-from sklearn_bnp.observation import full_gaussian_holes
+from sklearn_bnp.likelihood import full_gaussian_missing
 
 from .estimators import peak_memory
 
@@ -70,7 +70,7 @@ def test_memory_does_not_grow_with_patterns(monkeypatch, sparse):
     n = 3000
     likelihood, prior, s, z = wide(n, 60)
     table = 8.0 * n * likelihood.n_statistics
-    monkeypatch.setattr(full_gaussian_holes, "_BLOCK_NUMBERS", n * likelihood.n_statistics // 9)
+    monkeypatch.setattr(full_gaussian_missing, "_BLOCK_NUMBERS", n * likelihood.n_statistics // 9)
     shares, out = np.ones((n, 4)), np.empty((4, likelihood.n_statistics))
     calls = {
         "summarise": lambda: likelihood.summarise(z, shares, out, sparse=sparse),
@@ -97,7 +97,7 @@ def test_blocks_are_as_one(monkeypatch, dtype):
     sums, *rows = results()
     tol = 1e-12 if dtype == np.float64 else 1e-5
     assert_allclose(sums, shares.astype(float).T @ rows[0], rtol=tol, atol=tol * len(z))
-    monkeypatch.setattr(full_gaussian_holes, "_BLOCK_NUMBERS", 60 * likelihood.n_statistics + 1)
+    monkeypatch.setattr(full_gaussian_missing, "_BLOCK_NUMBERS", 60 * likelihood.n_statistics + 1)
     blocks, *again = results()
     assert_allclose(blocks, sums, rtol=tol, atol=tol * len(z))
     for actual, expected in zip(again, rows, strict=True):

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sklearn_bnp import BernoulliObservation, DPMixtureVB, GaussianObservation
-from sklearn_bnp.observation.bernoulli import BernoulliLikelihood
+from sklearn_bnp.likelihood.bernoulli import BernoulliLikelihood
 
 from .estimators import CENTERS, SHARES, blobs
 

@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.core.batches import Batch, column_moments
-from sklearn_bnp.observation import BernoulliObservation, GaussianObservation
+from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.proposals.nested_chain import Chain, NestedChain, NestedModel
 from sklearn_bnp.proposals.samples import StateSample
 from sklearn_bnp.proposals.state_creation import create_states

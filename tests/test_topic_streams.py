@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
-from sklearn_bnp.observation.multinomial import MultinomialLikelihood
+from sklearn_bnp.likelihood.multinomial import MultinomialLikelihood
 
 from .estimators import (
     TOPICS,

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
-from sklearn_bnp.observation.base import Likelihood
+from sklearn_bnp.likelihood.base import Likelihood
 from tests.contents import contents
 
 KERNELS = "sklearn_bnp._kernels."

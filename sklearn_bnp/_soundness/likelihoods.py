@@ -6,18 +6,18 @@ from functools import singledispatch
 
 import numpy as np
 
-from ..observation.autoregressive import AutoregressiveLikelihood
-from ..observation.autoregressive_gaps import GappedRegression
-from ..observation.base import LastPrior
-from ..observation.categorical import CategoricalLikelihood
-from ..observation.column_likelihood import ColumnLikelihood
-from ..observation.counts import ColumnsOfCounts
-from ..observation.covariance_shapes import SHAPES
-from ..observation.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
-from ..observation.full_gaussian_holes import HoledFullGaussian
-from ..observation.gaussian import GaussianLikelihood
-from ..observation.gaussian_holes import HoledColumnsGaussian
-from ..observation.multinomial import MultinomialLikelihood
+from ..likelihood.autoregressive import AutoregressiveLikelihood
+from ..likelihood.autoregressive_gaps import GappedRegression
+from ..likelihood.base import LastPrior
+from ..likelihood.categorical import CategoricalLikelihood
+from ..likelihood.column_likelihood import ColumnLikelihood
+from ..likelihood.counts import ColumnsOfCounts
+from ..likelihood.covariance_shapes import SHAPES
+from ..likelihood.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
+from ..likelihood.full_gaussian_missing import HoledFullGaussian
+from ..likelihood.gaussian import GaussianLikelihood
+from ..likelihood.gaussian_missing import HoledColumnsGaussian
+from ..likelihood.multinomial import MultinomialLikelihood
 from .expectations import (
     expect,
     expect_count,

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import _forward_backward as kernel
-from ..observation.lags import lagged
+from ..likelihood.lags import lagged
 from .rows import part as rows_of
 from .sequences import Part, PreparedRows, parts
 from .stats import StatBag

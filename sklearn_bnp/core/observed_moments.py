@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from ..observation.base import Moments
+from ..likelihood.base import Moments
 
 
 def has_missing(x):

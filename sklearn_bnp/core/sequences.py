@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..observation.lags import lagged
+from ..likelihood.lags import lagged
 from .batches import even_slices
 from .rows import arrays_of, at_hand, mean_weight, numbers_a_row
 from .rows import part as rows_of

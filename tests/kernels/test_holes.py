@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp._kernels._holes import complete_rows, hole_sums, hole_table
-from sklearn_bnp.observation.full_gaussian_holes import patterns_of
+from sklearn_bnp.likelihood.full_gaussian_missing import patterns_of
 from tests.reference import completion
 
 

@@ -12,9 +12,9 @@ from sklearn_bnp.core.learner import Learner
 from sklearn_bnp.core.run_collector import RunCollector
 from sklearn_bnp.core.sequence_model import SequenceModel
 from sklearn_bnp.core.sequences import SequenceBatch
-from sklearn_bnp.observation import GaussianObservation
-from sklearn_bnp.observation.autoregressive_gaps import blanked
-from sklearn_bnp.observation.lags import lagged
+from sklearn_bnp.likelihood import GaussianObservation
+from sklearn_bnp.likelihood.autoregressive_gaps import blanked
+from sklearn_bnp.likelihood.lags import lagged
 from sklearn_bnp.proposals import STATE_PROPOSALS
 
 ALLOCATIONS = {

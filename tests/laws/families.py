@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from sklearn_bnp.observation import (
+from sklearn_bnp.likelihood import (
     OBSERVATIONS,
     AutoregressiveObservation,
     CategoricalObservation,

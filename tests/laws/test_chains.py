@@ -12,8 +12,8 @@ from sklearn_bnp.core.chain_step import emission_table
 from sklearn_bnp.core.run_collector import RunCollector
 from sklearn_bnp.core.sequence_model import chain_counts
 from sklearn_bnp.core.sequences import parts
-from sklearn_bnp.observation import BernoulliObservation, GaussianObservation
-from sklearn_bnp.observation.autoregressive import AutoregressiveObservation
+from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
+from sklearn_bnp.likelihood.autoregressive import AutoregressiveObservation
 from sklearn_bnp.proposals.state_delete import DeleteTrial
 from sklearn_bnp.proposals.state_merge import CoarseningObserver, CoarseningTrial
 

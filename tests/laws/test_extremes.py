@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
-from sklearn_bnp.observation import (
+from sklearn_bnp.likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
     CategoricalObservation,
@@ -20,7 +20,7 @@ from sklearn_bnp.observation import (
     MultinomialObservation,
     PoissonObservation,
 )
-from sklearn_bnp.observation.limits import LEAST, MOST
+from sklearn_bnp.likelihood.limits import LEAST, MOST
 from tests.estimators import chains, documents
 
 pytestmark = pytest.mark.filterwarnings(

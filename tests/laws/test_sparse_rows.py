@@ -7,7 +7,7 @@ from scipy.sparse import csr_array, issparse
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.core.batches import ArraySource, Batch, column_moments
-from sklearn_bnp.observation import counts
+from sklearn_bnp.likelihood import counts
 
 from .families import FAMILIES
 from .harness import given, random_resp

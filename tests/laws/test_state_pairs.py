@@ -10,7 +10,7 @@ from sklearn_bnp.core.sequence_model import chain_counts
 from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.streaming import stream_batch
 from sklearn_bnp.core.transitions import Transitions
-from sklearn_bnp.observation import GaussianObservation
+from sklearn_bnp.likelihood import GaussianObservation
 from sklearn_bnp.proposals import StateDelete, StateMerge
 from sklearn_bnp.proposals.base import AdoptTrial
 from sklearn_bnp.proposals.state_pairs import likely_pairs

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.core.batches import Batch
 from sklearn_bnp.core.local import local_pass
-from sklearn_bnp.observation import OBSERVATIONS
+from sklearn_bnp.likelihood import OBSERVATIONS
 
 from .families import FAMILIES
 from .harness import given, random_resp, totals_of

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn_bnp.allocation.documents import DirichletDocuments, HDPDocuments
 from sklearn_bnp.core.batches import Batch, column_moments
 from sklearn_bnp.core.documents import DocumentBatch
-from sklearn_bnp.observation.multinomial import MultinomialLikelihood, dirichlet_prior
+from sklearn_bnp.likelihood.multinomial import MultinomialLikelihood, dirichlet_prior
 from tests.reference import topics
 from tests.reference.families import DirichletMultinomial
 

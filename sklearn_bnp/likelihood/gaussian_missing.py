@@ -12,8 +12,8 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood
-from .full_gaussian_holes import HoledFullGaussian
-from .holes import check_axes, entry_constants, log_base_of_seen, masked, with_counts
+from .full_gaussian_missing import HoledFullGaussian
+from .missing import check_axes, entry_constants, log_base_of_seen, masked, with_counts
 
 _LOG_2, _LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
 # Least share of the average variance that the Gaussian of all the data has in any direction: covariances

@@ -23,8 +23,8 @@ import numpy as np
 
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood, ObservationModel
-from .holes import entry_constants, log_base_of_seen, masked, with_counts
 from .limits import points_within, variances_within
+from .missing import entry_constants, log_base_of_seen, masked, with_counts
 from .units import Units, find_units
 
 # Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.

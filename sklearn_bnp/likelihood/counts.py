@@ -25,8 +25,8 @@ from scipy.special import digamma, gammaln
 from .._kernels._counts import digamma_rows
 from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
 from .base import Likelihood
-from .holes import CompleteColumns, HoledColumns
 from .limits import LEAST, MOST, MOST_MASS, are_within
+from .missing import CompleteColumns, HoledColumns
 
 # Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
 # squared distances have a relative error of sqrt(2 / 512) = 6 %.

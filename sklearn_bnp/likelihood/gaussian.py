@@ -28,7 +28,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
-from .gaussian_holes import holed
+from .gaussian_missing import holed
 from .limits import LEAST, POSITIVE, points_within
 from .units import find_units
 

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._kernels._holes import complete_rows, hole_sums, hole_table
-from .holes import entry_constants, log_base_of_seen
+from .missing import entry_constants, log_base_of_seen
 from .tables import TableLikelihood
 
 _LOG_2PI = np.log(2.0 * np.pi)

@@ -27,7 +27,7 @@ from .._kernels._responsibilities import (
     statistics,
     summarise,
 )
-from .documents import step_of_rows, summary_of_rows
+from ..topics.local import step_of_rows, summary_of_rows
 from .limits import largest_of
 
 # Numbers in the statistics of pairs that are worked on at a time.

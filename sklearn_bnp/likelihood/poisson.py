@@ -31,7 +31,7 @@ from .counts import (
     statistics_as_rows,
     sum_log_factorials,
 )
-from .holes import columns_of
+from .missing import columns_of
 
 _DEFAULT_SHAPE = 1.0
 # Of inverse scales, in rows: a column of zeros would drive b to infinity.

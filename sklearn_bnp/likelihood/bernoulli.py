@@ -16,7 +16,7 @@ from .counts import (
     points_of_counts,
     statistics_as_rows,
 )
-from .holes import columns_of
+from .missing import columns_of
 
 # Of a column in which all rows of a component are alike, but for a prior that may be negligible.
 _LEAST_VARIANCE = 1e-12

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
+from ..core.rows import at_hand
 from ..proposals.creation import lloyd, seeding_mass, summaries
-from .rows import at_hand
 
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000

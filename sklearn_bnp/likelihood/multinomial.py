@@ -23,6 +23,7 @@ from .._kernels._counts import (
     log_gamma_sums,
     pair_log_gamma_sums,
 )
+from ..topics.local import step_of_words, summary_of_words
 from .base import ObservationModel
 from .counts import (
     CountLikelihood,
@@ -32,7 +33,6 @@ from .counts import (
     statistics_as_rows,
     sum_log_factorials,
 )
-from .documents import step_of_words, summary_of_words
 from .limits import LEAST, MOST, are_within
 
 

@@ -36,14 +36,14 @@ from ._validation import (
     resolve_proposals,
 )
 from .allocation import ALLOCATIONS
-from .core.batches import column_moments
 from .core.collector import Collector
 from .core.learner import Learner
 from .core.model import Model
-from .core.observed_moments import has_missing
 from .core.progress import Progress
-from .core.resolution import SAMPLE_ROWS, recording_steps
 from .core.stochastic import fit_stochastic
+from .inputs.batches import column_moments
+from .inputs.observed_moments import has_missing
+from .inputs.resolution import SAMPLE_ROWS, recording_steps
 from .likelihood.seeding import seeded_statistics
 from .proposals import PROPOSALS
 

@@ -27,7 +27,7 @@ from ._validation import check_rows
 from .clumps.retrieval import retrieval_scores
 from .core.corpus import Settings
 from .core.local import blas_on_one_thread
-from .core.observed_moments import has_missing
+from .inputs.observed_moments import has_missing
 
 # Numbers of responsibilities at a time.
 _BLOCK_NUMBERS = 4_000_000

@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from ._frames import read_frame
 from ._validation import check_groups, check_rows, check_weights, weight_of_each
-from .core.batches import Batch, column_moments
 from .core.documents import DocumentBatch
-from .core.rows import canonical
+from .inputs.batches import Batch, column_moments
+from .inputs.frames import read_frame
+from .inputs.rows import canonical
 from .likelihood import Moments, MultinomialObservation
 from .likelihood.base import Likelihood
 from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS

@@ -32,10 +32,10 @@ from .core.chain_step import (
     chain_blocks,
     emission_table,
 )
-from .core.groups import group_cuts
 from .core.local import blas_on_one_thread
-from .core.rows import at_hand, stacked
 from .core.sequences import PreparedRows, parts
+from .inputs.groups import group_cuts
+from .inputs.rows import at_hand, stacked
 from .likelihood.lags import lagged
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.

@@ -9,11 +9,11 @@ from ._observations import observation_of
 from ._sequences import modelled, n_dimensions
 from ._validation import check_responsibilities, check_units, checked
 from .allocation.chains import DirichletChains, HDPChains
-from .core.batches import ArraySource, Batch
 from .core.chain_step import ChainParams
 from .core.run_collector import RunCollector
 from .core.sequence_initialize import seeded_states
 from .core.sequence_model import SequenceModel
+from .inputs.batches import ArraySource, Batch
 from .likelihood.autoregressive_gaps import blanked
 from .proposals import STATE_PROPOSALS
 

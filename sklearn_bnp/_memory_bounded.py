@@ -18,8 +18,8 @@ from ._corpus import CountRows, corpus_of_rows
 from ._finite import require_finite
 from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
-from .core.batches import ArraySource
 from .core.local import blas_on_one_thread
+from .inputs.batches import ArraySource
 from .likelihood.limits import MOST, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")

@@ -11,10 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from . import _base, _validation
 from ._predictor import MixturePredictor
 from .allocation import ALLOCATIONS
-from .core.batches import ArraySource, Batch
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .inputs.batches import ArraySource, Batch
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")

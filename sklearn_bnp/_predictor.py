@@ -22,7 +22,7 @@ from ._saved_state import SavedState
 from ._soundness import check_mixture
 from ._validation import check_rows
 from .core.local import blas_on_one_thread
-from .core.rows import block_rows, part
+from .inputs.rows import block_rows, part
 from .likelihood.limits import largest_of
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.

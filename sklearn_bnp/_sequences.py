@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ._frames import read_frames
 from ._validation import (
     check_groups,
     check_rows,
@@ -26,8 +25,9 @@ from ._validation import (
     require_sparse_family,
     weight_of_each,
 )
-from .core.rows import at_hand, stacked
 from .core.sequences import SequenceBatch
+from .inputs.frames import read_frames
+from .inputs.rows import at_hand, stacked
 from .likelihood.lags import lagged
 
 

@@ -17,10 +17,10 @@ from ._validation import (
     numbers,
 )
 from .allocation.documents import DirichletDocuments, HDPDocuments
-from .core.batches import ArraySource
 from .core.document_collector import DocumentCollector
 from .core.topic_initialize import seeded_topics, with_total
 from .core.topic_model import LocalSchedule, TopicModel
+from .inputs.batches import ArraySource
 from .likelihood import MultinomialObservation
 from .likelihood.limits import LEAST, MOST, are_within
 from .likelihood.seeding import seeded_statistics

@@ -17,10 +17,10 @@ from ._corpus import (
     warn_of_weighting,
 )
 from ._topic_predictor import TopicPredictor
-from .core.groups import GroupSource
 from .core.local import blas_on_one_thread
 from .core.stochastic import stochastic_step
 from .core.streaming import stream_batch
+from .inputs.groups import GroupSource
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 _COUNT = Interval(Integral, 1, None, closed="left")

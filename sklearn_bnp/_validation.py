@@ -16,9 +16,9 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._frames import read_frame
 from ._observations import allows_missing, resolve_observation, takes_sparse
-from .core.rows import canonical, part
+from .inputs.frames import read_frame
+from .inputs.rows import canonical, part
 from .likelihood import OBSERVATIONS
 from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .proposals import PROPOSALS, REGISTRIES, Proposal, classes

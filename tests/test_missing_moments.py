@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.core.batches import Batch, column_moments
-from sklearn_bnp.core.resolution import recording_steps
+from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.resolution import recording_steps
 
 
 def test_moments_of_what_is_seen():

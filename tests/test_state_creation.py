@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import digamma, gammaln, logsumexp
 
 from sklearn_bnp._kernels._responsibilities import Quadratic
-from sklearn_bnp.core.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.proposals.nested_chain import Chain, NestedChain, NestedModel
 from sklearn_bnp.proposals.samples import StateSample

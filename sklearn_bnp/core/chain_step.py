@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import _forward_backward as kernel
+from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
-from .rows import part as rows_of
 from .sequences import Part, PreparedRows, parts
 from .stats import StatBag
 from .transitions import Transitions

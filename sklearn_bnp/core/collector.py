@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..inputs.rows import RowBuffer, stacked
 from ..proposals.samples import Sample, UniformSample
 from . import keys
-from .rows import RowBuffer, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1

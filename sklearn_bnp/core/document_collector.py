@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs.rows import stacked
 from ..proposals.samples import DocumentSample, UniformSample
 from . import keys
 from .corpus import EVERYTHING, Documents
-from .rows import stacked
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry
 # if the component has more than this share of it.

@@ -10,9 +10,9 @@ from threading import Lock, get_ident
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .batches import Block
+from ..inputs.batches import Block
+from ..inputs.rows import at_hand, part
 from .places import Places, largest_shares
-from .rows import at_hand, part
 from .stats import StatBag
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..inputs.groups import drawn
 from ..proposals.creation import summaries
 from ..proposals.samples import StateSample
 from ..proposals.state_creation import windows
-from .groups import drawn
 from .keys import keys
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..inputs.batches import even_slices
+from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row
+from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
-from .batches import even_slices
-from .rows import arrays_of, at_hand, mean_weight, numbers_a_row
-from .rows import part as rows_of
 
 
 class SequenceBatch(NamedTuple):

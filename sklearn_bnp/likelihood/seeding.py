@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from ..core.rows import at_hand
+from ..inputs.rows import at_hand
 from ..proposals.creation import lloyd, seeding_mass, summaries
 
 # Rows that seeds are chosen among, and a component.

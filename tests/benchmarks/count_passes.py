@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.core.batches import ArraySource
+from sklearn_bnp.inputs.batches import ArraySource
 
 from . import report
 from .oracle import one_hot

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp._kernels import _responsibilities as kernel
-from sklearn_bnp.core.batches import BLOCK_ROWS
+from sklearn_bnp.inputs.batches import BLOCK_ROWS
 
 from . import report
 from .generators import gaussians

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.core.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.proposals.creation import summaries
 from sklearn_bnp.proposals.nested_chain import Chain, NestedChain, NestedModel

@@ -12,10 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelete
-from sklearn_bnp.core.batches import Block
 from sklearn_bnp.core.documents import DocumentBlock
 from sklearn_bnp.core.places import Places, largest_shares
 from sklearn_bnp.core.stats import StatBag
+from sklearn_bnp.inputs.batches import Block
 from sklearn_bnp.proposals.base import SplitTrial
 from sklearn_bnp.proposals.topic_delete import DeleteTrial
 from tests.reference import documents, mixtures

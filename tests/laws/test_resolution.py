@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.resolution import recording_steps
+from sklearn_bnp.inputs.resolution import recording_steps
 from tests.estimators import blobs
 
 from .rows import clouds

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.batches import Batch
 from sklearn_bnp.core.local import local_pass
+from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.likelihood import OBSERVATIONS
 
 from .families import FAMILIES

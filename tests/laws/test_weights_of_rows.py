@@ -7,9 +7,9 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from sklearn_bnp import Birth, DPMixtureVB, Merge
 from sklearn_bnp.core import keys
-from sklearn_bnp.core.batches import Block
 from sklearn_bnp.core.collector import Collector
 from sklearn_bnp.core.stats import StatBag, UidCounter
+from sklearn_bnp.inputs.batches import Block
 from sklearn_bnp.proposals import Context
 from sklearn_bnp.proposals.creation import seeding_mass
 from sklearn_bnp.proposals.delete import _Absorption

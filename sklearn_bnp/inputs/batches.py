@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
+from ..core.places import Places
 from ..likelihood.base import Moments
 from .observed_moments import observed_moments
-from .places import Places
 from .rows import arrays_of, block_rows, mean_weight, numbers_a_row, part
 
 # Rows that go through the kernels at a time. More would only add memory.

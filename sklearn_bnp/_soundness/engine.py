@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..allocation._stick_breaking import Sticks
 from ..core.learner import Learner
 from ..core.memo import Memo
 from ..core.scheduler import Scheduler
 from ..core.stats import UidCounter
 from ..core.topic_model import TopicParams
+from ..hdp.sticks import Sticks
 from .expectations import (
     expect,
     expect_count,

@@ -27,7 +27,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
-from ._stick_breaking import (
+from ..hdp.sticks import (
     Sticks,
     StickTerms,
     balanced_omega,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..hdp.order import in_order_of_weights
 from .chain_step import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
-from .stick_order import in_order_of_weights
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40

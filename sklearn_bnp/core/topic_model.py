@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..allocation.document_terms import CountColumns
+from ..hdp.order import in_order_of_weights
 from .corpus import COUNT_TOL, MAX_ITER, Settings
 from .documents import document_pass
-from .stick_order import in_order_of_weights
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 30

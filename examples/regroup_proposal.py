@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB
+from sklearn_bnp.engine.affinity import reassignment_loss
+from sklearn_bnp.engine.failures import Failures
+from sklearn_bnp.engine.proposal import SplitTrial
+from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.proposals import Proposal
-from sklearn_bnp.proposals.affinity import reassignment_loss
-from sklearn_bnp.proposals.base import SplitTrial
 from sklearn_bnp.proposals.creation import create
-from sklearn_bnp.proposals.failures import Failures
-from sklearn_bnp.proposals.samples import Sample
 
 
 class Regroup(Proposal):

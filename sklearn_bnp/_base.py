@@ -37,10 +37,10 @@ from ._validation import (
 )
 from .allocation import ALLOCATIONS
 from .core.collector import Collector
-from .core.learner import Learner
 from .core.model import Model
-from .core.progress import Progress
-from .core.stochastic import fit_stochastic
+from .engine.learner import Learner
+from .engine.progress import Progress
+from .engine.stochastic import fit_stochastic
 from .inputs.batches import column_moments
 from .inputs.observed_moments import has_missing
 from .inputs.resolution import SAMPLE_ROWS, recording_steps

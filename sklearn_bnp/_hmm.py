@@ -12,8 +12,8 @@ from . import _base, _hmm_setup, _validation
 from ._hmm_predictor import SequencePredictor
 from ._sequences import check_sequences
 from .core.local import blas_on_one_thread
-from .core.stochastic import stochastic_step
-from .core.streaming import stream_batch
+from .engine.stochastic import stochastic_step
+from .engine.streaming import stream_batch
 from .inputs.groups import GroupSource
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 

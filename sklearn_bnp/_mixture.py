@@ -12,8 +12,8 @@ from . import _base, _validation
 from ._predictor import MixturePredictor
 from .allocation import ALLOCATIONS
 from .core.local import blas_on_one_thread
-from .core.stochastic import stochastic_step
-from .core.streaming import stream_batch
+from .engine.stochastic import stochastic_step
+from .engine.streaming import stream_batch
 from .inputs.batches import ArraySource, Batch
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 

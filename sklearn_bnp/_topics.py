@@ -18,8 +18,8 @@ from ._corpus import (
 )
 from ._topic_predictor import TopicPredictor
 from .core.local import blas_on_one_thread
-from .core.stochastic import stochastic_step
-from .core.streaming import stream_batch
+from .engine.stochastic import stochastic_step
+from .engine.streaming import stream_batch
 from .inputs.groups import GroupSource
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 

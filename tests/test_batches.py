@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.learner import Learner
-from sklearn_bnp.core.scheduler import Scheduler
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.proposal import SplitTrial
+from sklearn_bnp.engine.scheduler import Scheduler
 from sklearn_bnp.inputs.batches import ArraySource
-from sklearn_bnp.proposals.base import SplitTrial
 
 from .estimators import assert_same_state, blobs, peak_memory, public_state, same_partition
 

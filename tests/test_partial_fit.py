@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation
-from sklearn_bnp.core import streaming
+from sklearn_bnp.engine import streaming
 
 from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
 

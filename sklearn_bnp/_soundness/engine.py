@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.learner import Learner
-from ..core.memo import Memo
-from ..core.scheduler import Scheduler
-from ..core.stats import UidCounter
 from ..core.topic_model import TopicParams
+from ..engine.learner import Learner
+from ..engine.memo import Memo
+from ..engine.scheduler import Scheduler
+from ..engine.statistics import UidCounter
 from ..hdp.sticks import Sticks
 from .expectations import (
     expect,

@@ -14,9 +14,9 @@ from ..core.document_collector import DocumentCollector
 from ..core.run_collector import RunCollector
 from ..core.steps import StepPool
 from ..core.topic_model import TopicParams
+from ..engine.failures import Failures
+from ..engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
 from ..proposals import state_delete, topic_delete
-from ..proposals.base import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
-from ..proposals.failures import Failures
 from ..proposals.state_merge import CoarseningObserver, CoarseningTrial
 from ..proposals.topic_birth import TopicBirth
 from .expectations import (

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.document_counts import DocumentCounts, NoDocuments
-from ..core.learner import _PAST
-from ..core.stats import GroupsEdit, SplitEdit, StatBag, UnionEdit
 from ..core.transitions import Transitions, TransitionUnions
+from ..engine.learner import _PAST
+from ..engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
 from .expectations import (
     expect,
     expect_count,

@@ -26,10 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import _forward_backward as kernel
+from ..engine.statistics import StatBag
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
 from .sequences import Part, PreparedRows, parts
-from .stats import StatBag
 from .transitions import Transitions
 
 # Least logarithm of an emission's likelihood beside the row's largest, and of a transition's weight.

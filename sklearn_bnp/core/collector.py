@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine import keys
+from ..engine.samples import Sample, UniformSample
 from ..inputs.rows import RowBuffer, stacked
-from ..proposals.samples import Sample, UniformSample
-from . import keys
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1

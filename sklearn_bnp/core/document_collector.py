@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine import keys
+from ..engine.samples import DocumentSample, UniformSample
 from ..inputs.rows import stacked
-from ..proposals.samples import DocumentSample, UniformSample
-from . import keys
 from .corpus import EVERYTHING, Documents
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry

@@ -10,10 +10,10 @@ from threading import Lock, get_ident
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from ..engine.places import Places, largest_shares
+from ..engine.statistics import StatBag
 from ..inputs.batches import Block
 from ..inputs.rows import at_hand, part
-from .places import Places, largest_shares
-from .stats import StatBag
 
 
 @cache

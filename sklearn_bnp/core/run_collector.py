@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine import keys
+from ..engine.samples import StateSample
 from ..inputs.rows import stacked
 from ..proposals.chain_observer import ChainObserver
-from ..proposals.samples import StateSample
-from . import keys
 from .steps import NO_STEPS, StepPool
 
 # A row belongs to a state's runs if the state has more than this share of it.

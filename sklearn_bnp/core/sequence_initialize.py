@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.keys import keys
+from ..engine.samples import StateSample
 from ..inputs.groups import drawn
 from ..proposals.creation import summaries
-from ..proposals.samples import StateSample
 from ..proposals.state_creation import windows
-from .keys import keys
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10

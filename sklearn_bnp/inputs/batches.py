@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
-from ..core.places import Places
+from ..engine.places import Places
 from ..likelihood.base import Moments
 from .observed_moments import observed_moments
 from .rows import arrays_of, block_rows, mean_weight, numbers_a_row, part

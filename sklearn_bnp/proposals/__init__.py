@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from .base import Context, Proposal
+from ..engine.merge import Merge
+from ..engine.proposal import Context, Proposal
 from .birth import Birth
 from .delete import Delete
-from .merge import Merge
 from .state_birth import StateBirth
 from .state_delete import StateDelete
 from .state_merge import StateMerge

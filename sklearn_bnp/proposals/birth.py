@@ -7,9 +7,9 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import AdoptTrial, Proposal, SplitTrial
+from ..engine.failures import Failures
+from ..engine.proposal import AdoptTrial, Proposal, SplitTrial
 from .creation import create, tries_all_ways
-from .failures import Failures
 
 # With this many components or fewer, the prior depends on each of them.
 _ADAPT_BELOW = 12

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._kernels._entropies import union_entropies
 from .._kernels._responsibilities import Quadratic, local_step
-from .agglomeration import agglomerate
+from ..engine.agglomeration import agglomerate
 
 _LLOYD_STEPS = 3
 _ROUNDS = 4

@@ -7,10 +7,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .affinity import reassignment_loss
-from .base import Proposal, SplitTrial
+from ..engine.affinity import reassignment_loss
+from ..engine.failures import Failures
+from ..engine.proposal import Proposal, SplitTrial
 from .creation import summaries
-from .failures import Failures
 
 # Estimated loss a row of the target beyond which a trial is not worth its cost.
 _NEAR = 0.1

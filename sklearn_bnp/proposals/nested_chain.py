@@ -26,7 +26,7 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._entropies import union_entropies
 from .._kernels._forward_backward import backward, forward, log_sums
-from .agglomeration import agglomerate
+from ..engine.agglomeration import agglomerate
 
 _LEAST_LOG = -200.0
 # Numbers in the statistics of rows that are held at a time.

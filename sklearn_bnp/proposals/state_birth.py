@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..core.transitions import Transitions
-from .base import AdoptTrial, Proposal
-from .failures import Failures
+from ..engine.failures import Failures
+from ..engine.proposal import AdoptTrial, Proposal
 from .nested_chain import NestedChain
 from .state_creation import create_states
 from .state_pairs import create_from_pair, likely_pairs

@@ -7,10 +7,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..core.stats import SplitEdit, added_up
-from .base import Proposal, Trial
+from ..engine.failures import Failures
+from ..engine.proposal import Proposal, Trial
+from ..engine.statistics import SplitEdit, added_up
 from .chain_observer import ChainObserver
-from .failures import Failures
 
 
 class DeleteTrial(ChainObserver, Trial):

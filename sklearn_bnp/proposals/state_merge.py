@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
-from ..core.stats import GroupsEdit, least_change, union_rows
-from .base import Proposal, Trial
+from ..engine.failures import Failures
+from ..engine.proposal import Proposal, Trial
+from ..engine.statistics import GroupsEdit, least_change, union_rows
 from .chain_observer import ChainObserver
-from .failures import Failures
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6

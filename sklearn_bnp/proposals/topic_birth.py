@@ -7,8 +7,8 @@ from numbers import Integral, Real
 from sklearn.utils._param_validation import Interval
 
 from ..core.corpus import EVERYTHING
-from .base import AdoptTrial, Proposal, UndoTrial
-from .failures import Failures
+from ..engine.failures import Failures
+from ..engine.proposal import AdoptTrial, Proposal, UndoTrial
 from .topic_creation import create_topics
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp

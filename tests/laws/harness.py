@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.core.learner import Learner
-from sklearn_bnp.core.stats import StatBag
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.batches import ArraySource
 from tests.reference import mixtures
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklearn_bnp.core.stats import StatBag
+from sklearn_bnp.engine.statistics import StatBag
 from tests.reference import mixtures
 
 from .harness import features_of

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.stats import StatBag, union_row
+from sklearn_bnp.engine.statistics import StatBag, union_row
 from tests.reference import mixtures, partitions
 from tests.reference.families import NormalWishart
 

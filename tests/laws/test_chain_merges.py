@@ -8,9 +8,9 @@ import pytest
 from sklearn_bnp.core import chain_step
 from sklearn_bnp.core.chain_step import emission_table
 from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.stats import StatBag, least_change
 from sklearn_bnp.core.steps import StepPool
 from sklearn_bnp.core.transitions import Transitions
+from sklearn_bnp.engine.statistics import StatBag, least_change
 from sklearn_bnp.proposals.state_merge import CoarseningObserver, CoarseningTrial
 from tests.reference import chains
 

@@ -9,7 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
-from sklearn_bnp.core.stochastic import fit_stochastic, start_from_responsibilities, stochastic_step
+from sklearn_bnp.engine.stochastic import (
+    fit_stochastic,
+    start_from_responsibilities,
+    stochastic_step,
+)
 from sklearn_bnp.inputs.batches import ArraySource
 from tests.reference import mixtures
 

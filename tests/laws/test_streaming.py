@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, Merge
-from sklearn_bnp.core.streaming import stream_batch
+from sklearn_bnp.engine.streaming import stream_batch
 from sklearn_bnp.inputs.batches import Batch
 
 from .harness import estimator, learner_for, quiet_fit, totals_of, totals_under

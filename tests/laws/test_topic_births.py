@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp.core.corpus import EVERYTHING
-from sklearn_bnp.core.streaming import stream_batch
 from sklearn_bnp.core.topic_initialize import with_total
-from sklearn_bnp.proposals.merge import Merge
+from sklearn_bnp.engine.merge import Merge
+from sklearn_bnp.engine.streaming import stream_batch
 from sklearn_bnp.proposals.topic_birth import TopicBirth, _broader
 
 from .topic_harness import topic_learner

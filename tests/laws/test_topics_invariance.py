@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_bnp.core.corpus import Documents, Settings
 from sklearn_bnp.core.document_counts import DocumentCounts
 from sklearn_bnp.core.documents import DocumentBatch
-from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.topic_model import LocalSchedule
+from sklearn_bnp.engine.merge import Merge
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.proposals.merge import Merge
 from sklearn_bnp.proposals.topic_birth import TopicBirth
 from sklearn_bnp.proposals.topic_delete import TopicDelete
 from tests.reference import documents

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.core.corpus import EVERYTHING
 from sklearn_bnp.core.document_collector import DocumentCollector
-from sklearn_bnp.core.stats import StatBag
-from sklearn_bnp.proposals.base import AdoptTrial, Context, Proposal, UndoTrial
-from sklearn_bnp.proposals.merge import Merge
+from sklearn_bnp.engine.merge import Merge
+from sklearn_bnp.engine.proposal import AdoptTrial, Context, Proposal, UndoTrial
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.proposals.topic_birth import TopicBirth
 from sklearn_bnp.proposals.topic_creation import create_topics
 from sklearn_bnp.proposals.topic_delete import TopicDelete

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp.core.document_counts import DocumentCounts
-from sklearn_bnp.core.scheduler import _Judged, _State
-from sklearn_bnp.core.stats import union_row
 from sklearn_bnp.core.topic_model import LocalSchedule
-from sklearn_bnp.proposals.base import UnionTrial
-from sklearn_bnp.proposals.merge import Merge
+from sklearn_bnp.engine.merge import Merge
+from sklearn_bnp.engine.proposal import UnionTrial
+from sklearn_bnp.engine.scheduler import _Judged, _State
+from sklearn_bnp.engine.statistics import union_row
 from sklearn_bnp.proposals.topic_birth import TopicBirth
 from sklearn_bnp.proposals.topic_delete import TopicDelete
 

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.core.corpus import Documents
 from sklearn_bnp.core.document_counts import DocumentCounts, Part
+from sklearn_bnp.engine.merge import Merge
+from sklearn_bnp.engine.samples import DocumentSample
 from sklearn_bnp.proposals import topic_creation
-from sklearn_bnp.proposals.merge import Merge
-from sklearn_bnp.proposals.samples import DocumentSample
 from sklearn_bnp.proposals.topic_delete import TopicDelete
 
 from .harness import random_resp

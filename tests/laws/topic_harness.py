@@ -8,9 +8,9 @@ import numpy as np
 
 from sklearn_bnp.core.document_collector import DocumentCollector
 from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
-from sklearn_bnp.core.learner import Learner
-from sklearn_bnp.core.stats import StatBag
 from sklearn_bnp.core.topic_model import LocalSchedule, TopicModel
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
 from tests.reference import mixtures, topics
 

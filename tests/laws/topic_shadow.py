@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sklearn_bnp.core.stats import StatBag
-from sklearn_bnp.proposals.base import UndoTrial
+from sklearn_bnp.engine.proposal import UndoTrial
+from sklearn_bnp.engine.statistics import StatBag
 
 from .topic_harness import bag_of, objective_by_hand, weight_of
 

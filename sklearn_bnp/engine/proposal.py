@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from .._kernels._entropies import union_entropies
 from ..core.document_counts import NO_DOCUMENTS
-from ..core.stats import SplitEdit, StatBag, UnionEdit, union_row
+from .statistics import SplitEdit, StatBag, UnionEdit, union_row
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
-from .transitions import Transitions, TransitionUnions
+from ..core.document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
+from ..core.transitions import Transitions, TransitionUnions
 
 
 class UidCounter:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..proposals.base import AdoptTrial, UndoTrial
-from .collector import Collector
+from ..core.collector import Collector
+from .proposal import AdoptTrial, UndoTrial
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..proposals.base import Context
-from .collector import Collector
+from ..core.collector import Collector
 from .memo import Memo
+from .proposal import Context
 from .scheduler import Scheduler, resolution
-from .stats import StatBag, UidCounter
+from .statistics import StatBag, UidCounter
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.

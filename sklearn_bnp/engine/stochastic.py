@@ -7,9 +7,9 @@ from functools import reduce
 
 import numpy as np
 
-from .document_counts import NO_DOCUMENTS
+from ..core.document_counts import NO_DOCUMENTS
 from .learner import Lap
-from .stats import StatBag
+from .statistics import StatBag
 
 # Steps of empirical Bayes on statistics of given responsibilities, as after the first lap of a fit.
 _FIRST_ADAPT_STEPS = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .stats import StatBag
+from .statistics import StatBag
 
 
 class Memo:

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._entropies import union_entropies
 from .affinity import nearest, reassignment_loss
 from .agglomeration import agglomerate
-from .base import Proposal, UnionTrial
 from .failures import Failures
+from .proposal import Proposal, UnionTrial
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01

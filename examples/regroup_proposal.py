@@ -16,8 +16,8 @@ from sklearn_bnp.engine.affinity import reassignment_loss
 from sklearn_bnp.engine.failures import Failures
 from sklearn_bnp.engine.proposal import SplitTrial
 from sklearn_bnp.engine.samples import Sample
+from sklearn_bnp.mixture.creation import create
 from sklearn_bnp.proposals import Proposal
-from sklearn_bnp.proposals.creation import create
 
 
 class Regroup(Proposal):

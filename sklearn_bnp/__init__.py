@@ -2,7 +2,6 @@
 
 from ._hmm import HDPHMMVB
 from ._memory_bounded import MemoryBoundedTopicVB
-from ._mixture import DPMixtureVB
 from ._topics import HDPTopicVB
 from .likelihood import (
     AutoregressiveObservation,
@@ -14,6 +13,7 @@ from .likelihood import (
     MultinomialObservation,
     PoissonObservation,
 )
+from .mixture.estimator import DPMixtureVB
 from .proposals import (
     Birth,
     Delete,

@@ -36,8 +36,6 @@ from ._validation import (
     resolve_proposals,
 )
 from .allocation import ALLOCATIONS
-from .core.collector import Collector
-from .core.model import Model
 from .engine.learner import Learner
 from .engine.progress import Progress
 from .engine.stochastic import fit_stochastic
@@ -45,6 +43,8 @@ from .inputs.batches import column_moments
 from .inputs.observed_moments import has_missing
 from .inputs.resolution import SAMPLE_ROWS, recording_steps
 from .likelihood.seeding import seeded_statistics
+from .mixture.model import Model
+from .mixture.sampling import Collector
 from .proposals import PROPOSALS
 
 # By default data are cut into this many batches, of at least this many rows.

@@ -11,11 +11,11 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from . import _base, _hmm_setup, _validation
 from ._hmm_predictor import SequencePredictor
 from ._sequences import check_sequences
-from .core.local import blas_on_one_thread
 from .engine.stochastic import stochastic_step
 from .engine.streaming import stream_batch
 from .inputs.groups import GroupSource
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from .mixture.local import blas_on_one_thread
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 

@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import threads
 from ._kernels import _forward_backward as kernel
 from ._observations import allows_missing, takes_sparse
-from ._predictor import in_range, suited
 from ._saved_state import SavedState
 from ._sequences import check_sequences, modelled, with_given_rows
 from ._soundness import check_chains
@@ -32,11 +31,12 @@ from .core.chain_step import (
     chain_blocks,
     emission_table,
 )
-from .core.local import blas_on_one_thread
 from .core.sequences import PreparedRows, parts
 from .inputs.groups import group_cuts
 from .inputs.rows import at_hand, stacked
 from .likelihood.lags import lagged
+from .mixture.local import blas_on_one_thread
+from .mixture.predictor import in_range, suited
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000

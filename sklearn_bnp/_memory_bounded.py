@@ -18,9 +18,9 @@ from ._corpus import CountRows, corpus_of_rows
 from ._finite import require_finite
 from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
-from .core.local import blas_on_one_thread
 from .inputs.batches import ArraySource
 from .likelihood.limits import MOST, POSITIVE
+from .mixture.local import blas_on_one_thread
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.

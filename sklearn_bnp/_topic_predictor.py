@@ -28,12 +28,12 @@ from ._completion import (
 )
 from ._corpus import check_corpus, check_same_kind, takes_words
 from ._observations import allows_missing, takes_sparse
-from ._predictor import suited
 from ._saved_state import SavedState
 from ._soundness import check_topics
 from ._topic_draws import drawn_documents
 from .core.corpus import Settings
-from .core.local import blas_on_one_thread
+from .mixture.local import blas_on_one_thread
+from .mixture.predictor import suited
 
 # Numbers (of documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000

@@ -17,11 +17,11 @@ from ._corpus import (
     warn_of_weighting,
 )
 from ._topic_predictor import TopicPredictor
-from .core.local import blas_on_one_thread
 from .engine.stochastic import stochastic_step
 from .engine.streaming import stream_batch
 from .inputs.groups import GroupSource
 from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from .mixture.local import blas_on_one_thread
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")

@@ -91,9 +91,9 @@ def violation(importer, imported):
 
 # Still to be mended: (importer, imported module or name).
 KNOWN = {
-    ("sklearn_bnp.engine.learner", "sklearn_bnp.core.collector.Collector"),
+    ("sklearn_bnp.engine.learner", "sklearn_bnp.mixture.sampling.Collector"),
     ("sklearn_bnp.engine.proposal", "sklearn_bnp.core.document_counts.NO_DOCUMENTS"),
-    ("sklearn_bnp.engine.scheduler", "sklearn_bnp.core.collector.Collector"),
+    ("sklearn_bnp.engine.scheduler", "sklearn_bnp.mixture.sampling.Collector"),
     ("sklearn_bnp.engine.statistics", "sklearn_bnp.core.document_counts.DocumentCounts"),
     ("sklearn_bnp.engine.statistics", "sklearn_bnp.core.document_counts.NO_DOCUMENTS"),
     ("sklearn_bnp.engine.statistics", "sklearn_bnp.core.document_counts.NoDocuments"),
@@ -108,9 +108,20 @@ KNOWN = {
     ("sklearn_bnp.likelihood.base", "sklearn_bnp.topics.local.summary_of_rows"),
     ("sklearn_bnp.likelihood.multinomial", "sklearn_bnp.topics.local.step_of_words"),
     ("sklearn_bnp.likelihood.multinomial", "sklearn_bnp.topics.local.summary_of_words"),
-    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.proposals.creation.lloyd"),
-    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.proposals.creation.seeding_mass"),
-    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.proposals.creation.summaries"),
+    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.mixture.creation.lloyd"),
+    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.mixture.creation.seeding_mass"),
+    ("sklearn_bnp.likelihood.seeding", "sklearn_bnp.mixture.creation.summaries"),
+    ("sklearn_bnp.mixture.estimator", "sklearn_bnp._base"),
+    ("sklearn_bnp.mixture.estimator", "sklearn_bnp._validation"),
+    ("sklearn_bnp.mixture.estimator", "sklearn_bnp.allocation.ALLOCATIONS"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._base.likelihood_for"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._base.threads"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._observations.allows_missing"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._observations.takes_sparse"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._saved_state.SavedState"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._soundness.check_mixture"),
+    ("sklearn_bnp.mixture.predictor", "sklearn_bnp._validation.check_rows"),
+    ("sklearn_bnp.mixture.weights", "sklearn_bnp.allocation.base.MixtureAllocation"),
     ("sklearn_bnp.topics.local", "sklearn_bnp.core.corpus.DocumentStep"),
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..clumps.state import Kept, Topics
-from ..core.model import Model
 from ..core.sequence_model import SequenceModel
 from ..core.topic_model import TopicModel
+from ..mixture.model import Model
 from .engine import check_history, check_learner, check_model
 from .expectations import (
     expect,

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..core.chain_step import ChainParams
-from ..core.collector import Collector
 from ..core.document_collector import DocumentCollector
 from ..core.run_collector import RunCollector
 from ..core.steps import StepPool
 from ..core.topic_model import TopicParams
 from ..engine.failures import Failures
 from ..engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
+from ..mixture.sampling import Collector
 from ..proposals import state_delete, topic_delete
 from ..proposals.state_merge import CoarseningObserver, CoarseningTrial
 from ..proposals.topic_birth import TopicBirth

@@ -1,6 +1,6 @@
 """How observations are shared out among components."""
 
-from .mixture import DirichletMixture, DPMixture
+from ..mixture.weights import DirichletMixture, DPMixture
 
 ALLOCATIONS = {"dp": DPMixture, "dirichlet": DirichletMixture}
 

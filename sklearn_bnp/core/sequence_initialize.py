@@ -11,7 +11,7 @@ import numpy as np
 from ..engine.keys import keys
 from ..engine.samples import StateSample
 from ..inputs.groups import drawn
-from ..proposals.creation import summaries
+from ..mixture.creation import summaries
 from ..proposals.state_creation import windows
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.

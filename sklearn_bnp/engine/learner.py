@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.collector import Collector
+from ..mixture.sampling import Collector
 from .memo import Memo
 from .proposal import Context
 from .scheduler import Scheduler, resolution

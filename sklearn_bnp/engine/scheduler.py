@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.collector import Collector
+from ..mixture.sampling import Collector
 from .proposal import AdoptTrial, UndoTrial
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.

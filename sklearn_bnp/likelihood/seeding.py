@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..inputs.rows import at_hand
-from ..proposals.creation import lloyd, seeding_mass, summaries
+from ..mixture.creation import lloyd, seeding_mass, summaries
 
 # Rows that seeds are chosen among, and a component.
 _SEED_ROWS = 10_000

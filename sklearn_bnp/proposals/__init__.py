@@ -4,8 +4,8 @@ from functools import partial
 
 from ..engine.merge import Merge
 from ..engine.proposal import Context, Proposal
-from .birth import Birth
-from .delete import Delete
+from ..mixture.birth import Birth
+from ..mixture.delete import Delete
 from .state_birth import StateBirth
 from .state_delete import StateDelete
 from .state_merge import StateMerge

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp import Delete, DPMixtureVB, GaussianObservation, Merge
 from sklearn_bnp.engine.samples import Sample, UniformSample
-from sklearn_bnp.proposals.delete import _Absorption
+from sklearn_bnp.mixture.delete import _Absorption
 from tests.reference import mixtures
 
 from .harness import given, random_resp

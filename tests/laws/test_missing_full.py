@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.core.local import local_pass
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.inputs.batches import ArraySource, Batch
+from sklearn_bnp.mixture.local import local_pass
 from tests.reference import completion, partitions
 from tests.reference.allocations import DirichletProcess
 from tests.reference.families import NormalWishart

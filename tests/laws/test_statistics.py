@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.local import local_pass
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.likelihood import OBSERVATIONS
+from sklearn_bnp.mixture.local import local_pass
 
 from .families import FAMILIES
 from .harness import given, random_resp, totals_of

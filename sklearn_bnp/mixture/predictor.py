@@ -16,14 +16,14 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import likelihood_for, threads
-from ._observations import allows_missing, takes_sparse
-from ._saved_state import SavedState
-from ._soundness import check_mixture
-from ._validation import check_rows
-from .core.local import blas_on_one_thread
-from .inputs.rows import block_rows, part
-from .likelihood.limits import largest_of
+from .._base import likelihood_for, threads
+from .._observations import allows_missing, takes_sparse
+from .._saved_state import SavedState
+from .._soundness import check_mixture
+from .._validation import check_rows
+from ..inputs.rows import block_rows, part
+from ..likelihood.limits import largest_of
+from .local import blas_on_one_thread
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024

@@ -8,14 +8,14 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from . import _base, _validation
-from ._predictor import MixturePredictor
-from .allocation import ALLOCATIONS
-from .core.local import blas_on_one_thread
-from .engine.stochastic import stochastic_step
-from .engine.streaming import stream_batch
-from .inputs.batches import ArraySource, Batch
-from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from .. import _base, _validation
+from ..allocation import ALLOCATIONS
+from ..engine.stochastic import stochastic_step
+from ..engine.streaming import stream_batch
+from ..inputs.batches import ArraySource, Batch
+from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from .local import blas_on_one_thread
+from .predictor import MixturePredictor
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from .base import MixtureAllocation
+from ..allocation.base import MixtureAllocation
 
 
 class DPMixture(MixtureAllocation):

@@ -2,7 +2,6 @@
 
 from ._hmm import HDPHMMVB
 from ._memory_bounded import MemoryBoundedTopicVB
-from ._topics import HDPTopicVB
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
@@ -24,6 +23,7 @@ from .proposals import (
     TopicBirth,
     TopicDelete,
 )
+from .topics.estimator import HDPTopicVB
 
 __version__ = "0.1.0"
 

@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import Interval
 
 from . import _base, _validation
 from ._bounded_predictor import BoundedPredictor, check_whole_rows
-from ._corpus import CountRows, corpus_of_rows
 from ._finite import require_finite
 from .clumps.epochs import BoundTooSmall, Limits, run_epoch
 from .clumps.state import Settings, nothing
 from .inputs.batches import ArraySource
 from .likelihood.limits import MOST, POSITIVE
 from .mixture.local import blas_on_one_thread
+from .topics.corpus import CountRows, corpus_of_rows
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.

@@ -8,7 +8,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import HDPTopicVB, MultinomialObservation
-from sklearn_bnp.core.topic_initialize import spread_documents
+from sklearn_bnp.topics.seeding import spread_documents
 
 from .estimators import (
     TOPICS,

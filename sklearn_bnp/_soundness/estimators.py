@@ -6,8 +6,8 @@ import numpy as np
 
 from ..clumps.state import Kept, Topics
 from ..core.sequence_model import SequenceModel
-from ..core.topic_model import TopicModel
 from ..mixture.model import Model
+from ..topics.model import TopicModel
 from .engine import check_history, check_learner, check_model
 from .expectations import (
     expect,

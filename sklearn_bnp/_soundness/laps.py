@@ -9,16 +9,17 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..core.chain_step import ChainParams
-from ..core.document_collector import DocumentCollector
 from ..core.run_collector import RunCollector
 from ..core.steps import StepPool
-from ..core.topic_model import TopicParams
 from ..engine.failures import Failures
 from ..engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
 from ..mixture.sampling import Collector
-from ..proposals import state_delete, topic_delete
+from ..proposals import state_delete
 from ..proposals.state_merge import CoarseningObserver, CoarseningTrial
-from ..proposals.topic_birth import TopicBirth
+from ..topics import delete
+from ..topics.birth import TopicBirth
+from ..topics.model import TopicParams
+from ..topics.sampling import DocumentCollector
 from .expectations import (
     expect,
     expect_count,
@@ -142,7 +143,7 @@ def _(trial: state_delete.DeleteTrial, lap):
 
 
 @check_watcher.register
-def _(trial: topic_delete.DeleteTrial, lap):
+def _(trial: delete.DeleteTrial, lap):
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.created == trial._absorbers, "a topic is shared out among others")
     expect(trial.removed == (trial.target, *trial.created), "other topics go than are shared out")

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.document_counts import DocumentCounts, NoDocuments
 from ..core.transitions import Transitions, TransitionUnions
 from ..engine.learner import _PAST
 from ..engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
+from ..topics.counts import DocumentCounts, NoDocuments
 from .expectations import (
     expect,
     expect_count,

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._entropies import union_entropies
-from ..core.document_counts import NO_DOCUMENTS
+from ..topics.counts import NO_DOCUMENTS
 from .statistics import SplitEdit, StatBag, UnionEdit, union_row
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.document_counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
 from ..core.transitions import Transitions, TransitionUnions
+from ..topics.counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
 
 
 class UidCounter:

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from ..core.document_counts import NO_DOCUMENTS
+from ..topics.counts import NO_DOCUMENTS
 from .learner import Lap
 from .statistics import StatBag
 

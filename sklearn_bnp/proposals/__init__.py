@@ -6,11 +6,11 @@ from ..engine.merge import Merge
 from ..engine.proposal import Context, Proposal
 from ..mixture.birth import Birth
 from ..mixture.delete import Delete
+from ..topics.birth import TopicBirth
+from ..topics.delete import TopicDelete
 from .state_birth import StateBirth
 from .state_delete import StateDelete
 from .state_merge import StateMerge
-from .topic_birth import TopicBirth
-from .topic_delete import TopicDelete
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
 TOPIC_PROPOSALS = {

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from .._kernels._topics import document_step
-from ..core.corpus import DocumentStep
+from .documents import DocumentStep
 
 # With such a prior a component that has no count is out.
 _LEAST_PRIOR = 1e-290

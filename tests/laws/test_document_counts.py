@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
+from sklearn_bnp.topics.counts import NO_DOCUMENTS, DocumentCounts, Part
 
 from .topic_harness import assert_same_documents
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp, xlogy
 
-from sklearn_bnp.allocation.document_terms import CountColumns, count_terms, union_document_gains
-from sklearn_bnp.allocation.documents import DirichletDocuments, HDPDocuments
 from sklearn_bnp.hdp import sticks as sticks_module
 from sklearn_bnp.hdp.sticks import Sticks
+from sklearn_bnp.topics.document_terms import CountColumns, count_terms, union_document_gains
+from sklearn_bnp.topics.weights import DirichletDocuments, HDPDocuments
 from tests.reference.hdp_topic import (
     HDPTopics,
     LDATopics,

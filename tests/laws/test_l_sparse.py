@@ -12,12 +12,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelete
-from sklearn_bnp.core.documents import DocumentBlock
 from sklearn_bnp.engine.places import Places, largest_shares
 from sklearn_bnp.engine.proposal import SplitTrial
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.batches import Block
-from sklearn_bnp.proposals.topic_delete import DeleteTrial
+from sklearn_bnp.topics.batch import DocumentBlock
+from sklearn_bnp.topics.delete import DeleteTrial
 from tests.reference import documents, mixtures
 
 from .families import FAMILIES

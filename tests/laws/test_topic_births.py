@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.core.corpus import EVERYTHING
-from sklearn_bnp.core.topic_initialize import with_total
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.streaming import stream_batch
-from sklearn_bnp.proposals.topic_birth import TopicBirth, _broader
+from sklearn_bnp.topics.birth import TopicBirth, _broader
+from sklearn_bnp.topics.documents import EVERYTHING
+from sklearn_bnp.topics.seeding import with_total
 
 from .topic_harness import topic_learner
 from .topic_kinds import KINDS, PRIORS

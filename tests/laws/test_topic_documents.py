@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.core.corpus import Settings
+from sklearn_bnp.topics.documents import Settings
 from tests.reference import documents, topics
 
 from .harness import random_resp

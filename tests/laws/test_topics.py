@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
-from sklearn_bnp.core.documents import DocumentBatch
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.proposals.topic_birth import TopicBirth
-from sklearn_bnp.proposals.topic_delete import TopicDelete
+from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.birth import TopicBirth
+from sklearn_bnp.topics.delete import TopicDelete
 from tests.reference import topics
 from tests.reference.partitions import partitions
 

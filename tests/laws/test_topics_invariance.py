@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.corpus import Documents, Settings
-from sklearn_bnp.core.document_counts import DocumentCounts
-from sklearn_bnp.core.documents import DocumentBatch
-from sklearn_bnp.core.topic_model import LocalSchedule
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.proposals.topic_birth import TopicBirth
-from sklearn_bnp.proposals.topic_delete import TopicDelete
+from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.birth import TopicBirth
+from sklearn_bnp.topics.counts import DocumentCounts
+from sklearn_bnp.topics.delete import TopicDelete
+from sklearn_bnp.topics.documents import Documents, Settings
+from sklearn_bnp.topics.model import LocalSchedule
 from tests.reference import documents
 
 from .harness import random_resp
@@ -266,7 +266,7 @@ def test_documents_in_blocks(kind, monkeypatch):
     params = model.coefficients(first)
     expected = model.local_pass(corpus.batch, params, first.uids, old=first)
     for size in (1, 7, 60):
-        monkeypatch.setattr("sklearn_bnp.core.documents._BLOCK_ENTRIES", size)
+        monkeypatch.setattr("sklearn_bnp.topics.batch._BLOCK_ENTRIES", size)
         found = model.local_pass(corpus.batch, params, first.uids, old=first)
         assert_same_bag(found, expected, rtol=1e-12)
         assert_array_equal(found.docs.parts["all"].lengths, expected.docs.parts["all"].lengths)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.corpus import EVERYTHING
-from sklearn_bnp.core.document_collector import DocumentCollector
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.proposal import AdoptTrial, Context, Proposal, UndoTrial
 from sklearn_bnp.engine.statistics import StatBag
-from sklearn_bnp.proposals.topic_birth import TopicBirth
-from sklearn_bnp.proposals.topic_creation import create_topics
-from sklearn_bnp.proposals.topic_delete import TopicDelete
+from sklearn_bnp.topics.birth import TopicBirth
+from sklearn_bnp.topics.creation import create_topics
+from sklearn_bnp.topics.delete import TopicDelete
+from sklearn_bnp.topics.documents import EVERYTHING
+from sklearn_bnp.topics.sampling import DocumentCollector
 
 from .harness import totals_under
 from .topic_harness import assert_same_bag, topic_learner

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.core.document_counts import DocumentCounts
-from sklearn_bnp.core.topic_model import LocalSchedule
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.proposal import UnionTrial
 from sklearn_bnp.engine.scheduler import _Judged, _State
 from sklearn_bnp.engine.statistics import union_row
-from sklearn_bnp.proposals.topic_birth import TopicBirth
-from sklearn_bnp.proposals.topic_delete import TopicDelete
+from sklearn_bnp.topics.birth import TopicBirth
+from sklearn_bnp.topics.counts import DocumentCounts
+from sklearn_bnp.topics.delete import TopicDelete
+from sklearn_bnp.topics.model import LocalSchedule
 
 from .topic_harness import (
     assert_same_bag,

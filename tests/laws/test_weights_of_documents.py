@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.core.corpus import Documents
-from sklearn_bnp.core.document_counts import DocumentCounts, Part
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.samples import DocumentSample
-from sklearn_bnp.proposals import topic_creation
-from sklearn_bnp.proposals.topic_delete import TopicDelete
+from sklearn_bnp.topics import creation
+from sklearn_bnp.topics.counts import DocumentCounts, Part
+from sklearn_bnp.topics.delete import TopicDelete
+from sklearn_bnp.topics.documents import Documents
 
 from .harness import random_resp
 from .test_topics_memo import PROPOSALS, SCENARIOS, assert_follows
@@ -142,7 +142,7 @@ def test_objective_never_falls(kind, prior, n_components, proposals):
 
 def test_nested_models(kind, prior, monkeypatch):
     """Statistics, unions and objectives of a birth's own model, of a sample and of its copies."""
-    monkeypatch.setattr(topic_creation, "_PRUNING_PASSES", 100)  # it is work that this bounds
+    monkeypatch.setattr(creation, "_PRUNING_PASSES", 100)  # it is work that this bounds
     rng = np.random.default_rng(4)
     corpus = kind.corpus(rng, 20)
     follow = topic_learner(kind, prior, corpus, 1)
@@ -159,7 +159,7 @@ def test_nested_models(kind, prior, monkeypatch):
     resp = random_resp(rng, len(mass), 5)
     found = []
     for sample, r in zip(samples, (resp, resp[entries]), strict=True):
-        nested = topic_creation._Nested(model, sample, 0.7, 1)
+        nested = creation._Nested(model, sample, 0.7, 1)
         s = model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis] * r).s
         step = nested.step(sample, s, 2)  # topics that died may come and go: it changes nothing
         pruned = nested.pruned(sample, step, s)

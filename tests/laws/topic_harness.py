@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.core.document_collector import DocumentCollector
-from sklearn_bnp.core.document_counts import NO_DOCUMENTS, DocumentCounts, Part
-from sklearn_bnp.core.topic_model import LocalSchedule, TopicModel
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
+from sklearn_bnp.topics.counts import NO_DOCUMENTS, DocumentCounts, Part
+from sklearn_bnp.topics.model import LocalSchedule, TopicModel
+from sklearn_bnp.topics.sampling import DocumentCollector
 from tests.reference import mixtures, topics
 
 from .harness import features_of, random_resp

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.allocation.documents import DirichletDocuments, HDPDocuments
-from sklearn_bnp.core.documents import DocumentBatch
 from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.likelihood.multinomial import MultinomialLikelihood, dirichlet_prior
+from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.weights import DirichletDocuments, HDPDocuments
 from tests.reference import topics
 from tests.reference.families import DirichletMultinomial
 

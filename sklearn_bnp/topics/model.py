@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..allocation.document_terms import CountColumns
 from ..hdp.order import in_order_of_weights
-from .corpus import COUNT_TOL, MAX_ITER, Settings
-from .documents import document_pass
+from .batch import document_pass
+from .document_terms import CountColumns
+from .documents import COUNT_TOL, MAX_ITER, Settings
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 30

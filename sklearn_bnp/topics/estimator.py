@@ -8,20 +8,15 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from . import _base, _topic_setup, _validation
-from ._corpus import (
-    check_corpus,
-    check_mass,
-    check_same_kind,
-    require_tokens,
-    warn_of_weighting,
-)
-from ._topic_predictor import TopicPredictor
-from .engine.stochastic import stochastic_step
-from .engine.streaming import stream_batch
-from .inputs.groups import GroupSource
-from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
-from .mixture.local import blas_on_one_thread
+from .. import _base, _validation
+from ..engine.stochastic import stochastic_step
+from ..engine.streaming import stream_batch
+from ..inputs.groups import GroupSource
+from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..mixture.local import blas_on_one_thread
+from . import setup
+from .corpus import check_corpus, check_mass, check_same_kind, require_tokens, warn_of_weighting
+from .predictor import TopicPredictor
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
@@ -179,7 +174,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
-        "allocation": [StrOptions(set(_topic_setup.DOCUMENT_ALLOCATIONS))],
+        "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", None],
         "doc_topic_prior": [POSITIVE, None],
         "weight_concentration_prior": [POSITIVE, None],
@@ -289,16 +284,16 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         require_tokens(corpus)
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
-            model = _topic_setup.bind_model(self, corpus)
-            learner = _topic_setup.make_learner(self, model, rng)
-            start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
+            model = setup.bind_model(self, corpus)
+            learner = setup.make_learner(self, model, rng)
+            start = setup.starting_point(self, model.likelihood, corpus, X, rng)
             _base.begin(self, learner, start.s)
             n_batches = _base.number_of_batches(self, corpus.n_documents)
             source = GroupSource(start.documents, n_batches)
             _base.fit_learner(self, learner, source)
         learner.forget_batches()
         learner.mass_seen = source.total_weight
-        _topic_setup.publish(self, learner)
+        setup.publish(self, learner)
         _base.warn_if_not_converged(self)
         return self
 
@@ -349,12 +344,12 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
             else:
                 stream_batch(learner, batch)
         n_laps = 0 if first else self.n_iter_
-        _topic_setup.publish(self, learner)
+        setup.publish(self, learner)
         _base.show_laps(self, learner, n_laps)
         return self
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
-        observation = _topic_setup.observation_of(self)
+        observation = setup.observation_of(self)
         corpus = check_corpus(
             self, X, groups, observation, reset=reset, sample_weight=sample_weight
         )  # fmt: skip
@@ -367,9 +362,9 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         require_tokens(corpus)
         rng = check_random_state(self.random_state)
-        model = _topic_setup.bind_model(self, corpus, streaming=True)
-        learner = _topic_setup.make_learner(self, model, rng)
-        start = _topic_setup.starting_point(self, model.likelihood, corpus, X, rng)
+        model = setup.bind_model(self, corpus, streaming=True)
+        learner = setup.make_learner(self, model, rng)
+        start = setup.starting_point(self, model.likelihood, corpus, X, rng)
         _base.begin(self, learner, start.s)
         return learner, start.documents
 
@@ -378,10 +373,10 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         _validation.check_same_observation(self, "partial_fit")
         learner, batch = self._learner_.copy(), corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
-        _topic_setup.check_same_prior(self, learner.model)
+        setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
             batch = _base.ready_for(learner, batch, _validation.check_units)
-        learner.model = learner.model._replace(local=_topic_setup.schedule(self))
+        learner.model = learner.model._replace(local=setup.schedule(self))
         return _base.with_settings(learner, self), batch
 
     def _stochastic_step(self, learner, batch):

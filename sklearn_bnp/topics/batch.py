@@ -13,8 +13,8 @@ from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.groups import group_cuts
 from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row, part
-from .corpus import Documents, weighted_counts
-from .document_counts import DocumentCounts, Part
+from .counts import DocumentCounts, Part
+from .documents import Documents, weighted_counts
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
 _BLOCK_NUMBERS = 1_000_000

@@ -18,22 +18,22 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ._base import threads
-from ._completion import (
+from .._base import threads
+from .._observations import allows_missing, takes_sparse
+from .._saved_state import SavedState
+from .._soundness import check_topics
+from ..mixture.local import blas_on_one_thread
+from ..mixture.predictor import suited
+from .completion import (
     hidden_entries,
     keys_of_content,
     mean_of_tokens,
     perplexity_of,
     single_tokens,
 )
-from ._corpus import check_corpus, check_same_kind, takes_words
-from ._observations import allows_missing, takes_sparse
-from ._saved_state import SavedState
-from ._soundness import check_topics
-from ._topic_draws import drawn_documents
-from .core.corpus import Settings
-from .mixture.local import blas_on_one_thread
-from .mixture.predictor import suited
+from .corpus import check_corpus, check_same_kind, takes_words
+from .documents import Settings
+from .draws import drawn_documents
 
 # Numbers (of documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000

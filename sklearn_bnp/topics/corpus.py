@@ -15,15 +15,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from ._validation import check_groups, check_rows, check_weights, weight_of_each
-from .core.documents import DocumentBatch
-from .inputs.batches import Batch, column_moments
-from .inputs.frames import read_frame
-from .inputs.rows import canonical
-from .likelihood import Moments, MultinomialObservation
-from .likelihood.base import Likelihood
-from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
-from .likelihood.multinomial import MultinomialLikelihood
+from .._validation import check_groups, check_rows, check_weights, weight_of_each
+from ..inputs.batches import Batch, column_moments
+from ..inputs.frames import read_frame
+from ..inputs.rows import canonical
+from ..likelihood import Moments, MultinomialObservation
+from ..likelihood.base import Likelihood
+from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
+from ..likelihood.multinomial import MultinomialLikelihood
+from .batch import DocumentBatch
 
 # Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
 _CLOSE = 1e-4

@@ -6,25 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _base
-from ._completion import perplexity_of
-from ._corpus import bind_likelihood, takes_words
-from ._observations import observation_of as chosen_observation
-from ._validation import (
-    check_explains_rows,
-    check_responsibilities,
-    checked,
-    numbers,
-)
-from .allocation.documents import DirichletDocuments, HDPDocuments
-from .core.document_collector import DocumentCollector
-from .core.topic_initialize import seeded_topics, with_total
-from .core.topic_model import LocalSchedule, TopicModel
-from .inputs.batches import ArraySource
-from .likelihood import MultinomialObservation
-from .likelihood.limits import LEAST, MOST, are_within
-from .likelihood.seeding import seeded_statistics
-from .proposals import TOPIC_PROPOSALS
+from .. import _base
+from .._observations import observation_of as chosen_observation
+from .._validation import check_explains_rows, check_responsibilities, checked, numbers
+from ..inputs.batches import ArraySource
+from ..likelihood import MultinomialObservation
+from ..likelihood.limits import LEAST, MOST, are_within
+from ..likelihood.seeding import seeded_statistics
+from ..proposals import TOPIC_PROPOSALS
+from .completion import perplexity_of
+from .corpus import bind_likelihood, takes_words
+from .model import LocalSchedule, TopicModel
+from .sampling import DocumentCollector
+from .seeding import seeded_topics, with_total
+from .weights import DirichletDocuments, HDPDocuments
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 

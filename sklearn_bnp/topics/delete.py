@@ -7,12 +7,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..core.corpus import Settings
-from ..core.document_counts import DocumentCounts, Part
 from ..engine.affinity import reassignment_loss
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
 from ..engine.statistics import SplitEdit, StatBag, added_up
+from .counts import DocumentCounts, Part
+from .documents import Settings
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.

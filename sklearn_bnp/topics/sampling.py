@@ -7,7 +7,7 @@ import numpy as np
 from ..engine import keys
 from ..engine.samples import DocumentSample, UniformSample
 from ..inputs.rows import stacked
-from .corpus import EVERYTHING, Documents
+from .documents import EVERYTHING, Documents
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry
 # if the component has more than this share of it.

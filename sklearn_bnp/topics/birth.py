@@ -6,10 +6,10 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval
 
-from ..core.corpus import EVERYTHING
 from ..engine.failures import Failures
 from ..engine.proposal import AdoptTrial, Proposal, UndoTrial
-from .topic_creation import create_topics
+from .creation import create_topics
+from .documents import EVERYTHING
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from ..core.corpus import Settings
 from ..mixture.creation import seeding_mass
+from .documents import Settings
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))

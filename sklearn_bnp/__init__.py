@@ -1,7 +1,7 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
-from ._hmm import HDPHMMVB
 from ._memory_bounded import MemoryBoundedTopicVB
+from .hmm.estimator import HDPHMMVB
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,

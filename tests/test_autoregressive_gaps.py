@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import get_tags
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
-from sklearn_bnp.allocation.chains import DirichletChains
+from sklearn_bnp.hmm.weights import DirichletChains
 from sklearn_bnp.likelihood.autoregressive_gaps import blanked
 from sklearn_bnp.likelihood.lags import lagged
 from tests.laws import chain_harness as h

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, _hmm_predictor
-from sklearn_bnp.core import chain_step, run_collector
+from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
+from sklearn_bnp.hmm import local, predictor, sampling
 from sklearn_bnp.likelihood import base
 
 from .estimators import assert_same_state, chains, one_hot, peak_memory, public_state
@@ -17,9 +17,9 @@ LENGTHS = [len(x) for x in X]
 @pytest.fixture
 def short_parts(monkeypatch):
     """Parts so short that each sequence has many; the longest is cut into its square root."""
-    monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 8)
-    monkeypatch.setattr(chain_step, "PART_ROWS", 64)
-    monkeypatch.setattr(_hmm_predictor, "LOW_MEMORY_ROWS", 8)
+    monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 8)
+    monkeypatch.setattr(local, "PART_ROWS", 64)
+    monkeypatch.setattr(predictor, "LOW_MEMORY_ROWS", 8)
 
 
 def pair(**kwargs):
@@ -98,11 +98,11 @@ def test_it_may_be_set_between_batches(short_parts):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory(low_memory, kind, dtype, monkeypatch):
     """One table of rows and states at the most, whoever watches; with low memory a fraction of it."""
-    monkeypatch.setattr(chain_step, "PART_ROWS", 2**12)
+    monkeypatch.setattr(local, "PART_ROWS", 2**12)
     monkeypatch.setattr(base, "_TABLE_ROWS", 2**12)
-    monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 2**10)
-    monkeypatch.setattr(_hmm_predictor, "LOW_MEMORY_ROWS", 2**10)
-    monkeypatch.setattr(run_collector, "_STEPS", 250)
+    monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 2**10)
+    monkeypatch.setattr(predictor, "LOW_MEMORY_ROWS", 2**10)
+    monkeypatch.setattr(sampling, "_STEPS", 250)
     n_rows, n_states, rng = 40_000, 20, np.random.default_rng(0)
     x = 6.0 * rng.normal(size=(n_states, 1))[rng.integers(n_states, size=n_rows // 50)]
     x = (np.repeat(x, 50, axis=0) + rng.normal(size=(n_rows, 1))).astype(dtype)

@@ -9,10 +9,10 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.engine.samples import StateSample
+from sklearn_bnp.hmm.creation import create_states
+from sklearn_bnp.hmm.nested_chain import Chain, NestedChain, NestedModel
 from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
-from sklearn_bnp.proposals.nested_chain import Chain, NestedChain, NestedModel
-from sklearn_bnp.proposals.state_creation import create_states
 from tests.laws.families import LEADING_FAMILIES
 from tests.laws.harness import features_of
 from tests.reference import chains

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..clumps.state import Kept, Topics
-from ..core.sequence_model import SequenceModel
+from ..hmm.model import SequenceModel
 from ..mixture.model import Model
 from ..topics.model import TopicModel
 from .engine import check_history, check_learner, check_model

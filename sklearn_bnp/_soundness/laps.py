@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from ..core.chain_step import ChainParams
-from ..core.run_collector import RunCollector
-from ..core.steps import StepPool
 from ..engine.failures import Failures
 from ..engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
+from ..hmm import delete
+from ..hmm.local import ChainParams
+from ..hmm.merge import CoarseningObserver, CoarseningTrial
+from ..hmm.sampling import RunCollector
+from ..hmm.steps import StepPool
 from ..mixture.sampling import Collector
-from ..proposals import state_delete
-from ..proposals.state_merge import CoarseningObserver, CoarseningTrial
 from ..topics import delete
 from ..topics.birth import TopicBirth
 from ..topics.model import TopicParams
@@ -131,7 +131,7 @@ def _(trial: CoarseningTrial, lap):
 
 
 @check_watcher.register
-def _(trial: state_delete.DeleteTrial, lap):
+def _(trial: delete.DeleteTrial, lap):
     step = trial._local_step
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.removed == (trial.target, *trial.created), "other states go than are shared out")

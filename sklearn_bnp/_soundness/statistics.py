@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.transitions import Transitions, TransitionUnions
 from ..engine.learner import _PAST
 from ..engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
+from ..hmm.transitions import Transitions, TransitionUnions
 from ..topics.counts import DocumentCounts, NoDocuments
 from .expectations import (
     expect,

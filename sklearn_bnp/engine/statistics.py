@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.transitions import Transitions, TransitionUnions
+from ..hmm.transitions import Transitions, TransitionUnions
 from ..topics.counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
 
 

@@ -4,13 +4,13 @@ from functools import partial
 
 from ..engine.merge import Merge
 from ..engine.proposal import Context, Proposal
+from ..hmm.birth import StateBirth
+from ..hmm.delete import StateDelete
+from ..hmm.merge import StateMerge
 from ..mixture.birth import Birth
 from ..mixture.delete import Delete
 from ..topics.birth import TopicBirth
 from ..topics.delete import TopicDelete
-from .state_birth import StateBirth
-from .state_delete import StateDelete
-from .state_merge import StateMerge
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
 TOPIC_PROPOSALS = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sklearn_bnp._kernels._responsibilities import statistics
-from sklearn_bnp.allocation.chains import DirichletChains, HDPChains
-from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.sequence_model import SequenceModel
-from sklearn_bnp.core.sequences import SequenceBatch
 from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.hmm.batch import SequenceBatch
+from sklearn_bnp.hmm.model import SequenceModel
+from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
 from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.likelihood import GaussianObservation

@@ -9,8 +9,8 @@ from scipy.optimize import approx_fprime
 from scipy.special import digamma, gammaln
 from scipy.stats import beta
 
-from sklearn_bnp.allocation.chains import DirichletChains, HDPChains
 from sklearn_bnp.hdp.sticks import Sticks
+from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
 
 from . import chain_harness as h
 

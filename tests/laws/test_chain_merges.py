@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_bnp.core import chain_step
-from sklearn_bnp.core.chain_step import emission_table
-from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.steps import StepPool
-from sklearn_bnp.core.transitions import Transitions
 from sklearn_bnp.engine.statistics import StatBag, least_change
-from sklearn_bnp.proposals.state_merge import CoarseningObserver, CoarseningTrial
+from sklearn_bnp.hmm import local
+from sklearn_bnp.hmm.local import emission_table
+from sklearn_bnp.hmm.merge import CoarseningObserver, CoarseningTrial
+from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.steps import StepPool
+from sklearn_bnp.hmm.transitions import Transitions
 from tests.reference import chains
 
 from . import chain_harness as h
@@ -255,8 +255,8 @@ def test_all_steps_make_estimates_exact(low_memory, weight, monkeypatch):
     """Of batches, sequences in parts, sequences of one row; and after some states have become one."""
     learner, batch = soft(lengths=(40, 1, 2, 90, 33))
     batch = batch._replace(weight=weight)
-    monkeypatch.setattr(chain_step, "PART_ROWS", 11)
-    monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 7)
+    monkeypatch.setattr(local, "PART_ROWS", 11)
+    monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 7)
     steps, exact, pairs = drawn(learner, batch, 1000, n_batches=2, low_memory=low_memory)
     assert steps.threshold == 0.0
     np.testing.assert_allclose(steps.changes(pairs), exact, atol=2e-3)

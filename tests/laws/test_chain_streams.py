@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB
-from sklearn_bnp.core.transitions import Transitions
 from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.statistics import GroupsEdit, StatBag, least_change
-from sklearn_bnp.proposals.state_merge import CoarseningTrial
+from sklearn_bnp.hmm.merge import CoarseningTrial
+from sklearn_bnp.hmm.transitions import Transitions
 
 from . import chain_harness as h
 

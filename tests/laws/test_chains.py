@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from sklearn_bnp.allocation.chains import DirichletChains
-from sklearn_bnp.core import chain_step
-from sklearn_bnp.core.chain_step import emission_table
-from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.sequence_model import chain_counts
-from sklearn_bnp.core.sequences import parts
+from sklearn_bnp.hmm import local
+from sklearn_bnp.hmm.batch import parts
+from sklearn_bnp.hmm.delete import DeleteTrial
+from sklearn_bnp.hmm.local import emission_table
+from sklearn_bnp.hmm.merge import CoarseningObserver, CoarseningTrial
+from sklearn_bnp.hmm.model import chain_counts
+from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.weights import DirichletChains
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.likelihood.autoregressive import AutoregressiveObservation
-from sklearn_bnp.proposals.state_delete import DeleteTrial
-from sklearn_bnp.proposals.state_merge import CoarseningObserver, CoarseningTrial
 
 from . import chain_harness as h
 
@@ -281,8 +281,8 @@ def test_sequences_in_parts_are_whole_sequences(low_memory, lags, weight, monkey
     bag, merges, delete, samples = watched(learner, batch, low_memory=False)
     assert bag.docs.entropy > 1.0  # states overlap, so that there is something to get wrong
     assert max(merges) < -0.1
-    monkeypatch.setattr(chain_step, "PART_ROWS", 11)
-    monkeypatch.setattr(chain_step, "LOW_MEMORY_ROWS", 7)
+    monkeypatch.setattr(local, "PART_ROWS", 11)
+    monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 7)
     got, got_merges, got_delete, got_samples = watched(learner, batch, low_memory=low_memory)
     # sums of some 160 rows in another order
     np.testing.assert_allclose(got.s, bag.s, rtol=1e-11, atol=1e-11)

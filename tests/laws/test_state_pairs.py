@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, StateBirth
-from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.sequence_model import chain_counts
-from sklearn_bnp.core.transitions import Transitions
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.proposal import AdoptTrial
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.streaming import stream_batch
+from sklearn_bnp.hmm.model import chain_counts
+from sklearn_bnp.hmm.pairs import likely_pairs
+from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.likelihood import GaussianObservation
 from sklearn_bnp.proposals import StateDelete, StateMerge
-from sklearn_bnp.proposals.state_pairs import likely_pairs
 
 from . import chain_harness as h
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.core.run_collector import RunCollector
-from sklearn_bnp.core.sequence_model import chain_counts
-from sklearn_bnp.core.sequences import PreparedRows
 from sklearn_bnp.engine.samples import StateSample
-from sklearn_bnp.proposals.nested_chain import NestedChain, NestedModel
-from sklearn_bnp.proposals.state_creation import windows
+from sklearn_bnp.hmm.batch import PreparedRows
+from sklearn_bnp.hmm.creation import windows
+from sklearn_bnp.hmm.model import chain_counts
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.sampling import RunCollector
 
 from . import chain_harness as h
 

@@ -18,25 +18,20 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import threads
-from ._kernels import _forward_backward as kernel
-from ._observations import allows_missing, takes_sparse
-from ._saved_state import SavedState
-from ._sequences import check_sequences, modelled, with_given_rows
-from ._soundness import check_chains
-from ._validation import check_rows
-from .core.chain_step import (
-    LOG_FLOOR,
-    LOW_MEMORY_ROWS,
-    chain_blocks,
-    emission_table,
-)
-from .core.sequences import PreparedRows, parts
-from .inputs.groups import group_cuts
-from .inputs.rows import at_hand, stacked
-from .likelihood.lags import lagged
-from .mixture.local import blas_on_one_thread
-from .mixture.predictor import in_range, suited
+from .._base import threads
+from .._kernels import _forward_backward as kernel
+from .._observations import allows_missing, takes_sparse
+from .._saved_state import SavedState
+from .._soundness import check_chains
+from .._validation import check_rows
+from ..inputs.groups import group_cuts
+from ..inputs.rows import at_hand, stacked
+from ..likelihood.lags import lagged
+from ..mixture.local import blas_on_one_thread
+from ..mixture.predictor import in_range, suited
+from .batch import PreparedRows, parts
+from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
+from .sequences import check_sequences, modelled, with_given_rows
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
 from ..engine.statistics import SplitEdit, added_up
-from .chain_observer import ChainObserver
+from .observer import ChainObserver
 
 
 class DeleteTrial(ChainObserver, Trial):

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ._validation import (
+from .._validation import (
     check_groups,
     check_rows,
     check_weights,
@@ -25,10 +25,10 @@ from ._validation import (
     require_sparse_family,
     weight_of_each,
 )
-from .core.sequences import SequenceBatch
-from .inputs.frames import read_frames
-from .inputs.rows import at_hand, stacked
-from .likelihood.lags import lagged
+from ..inputs.frames import read_frames
+from ..inputs.rows import at_hand, stacked
+from ..likelihood.lags import lagged
+from .batch import SequenceBatch
 
 
 class Sequences(NamedTuple):

@@ -29,7 +29,7 @@ from .._kernels import _forward_backward as kernel
 from ..engine.statistics import StatBag
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
-from .sequences import Part, PreparedRows, parts
+from .batch import Part, PreparedRows, parts
 from .transitions import Transitions
 
 # Least logarithm of an emission's likelihood beside the row's largest, and of a transition's weight.

@@ -7,12 +7,12 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..core.transitions import Transitions
 from ..engine.failures import Failures
 from ..engine.proposal import AdoptTrial, Proposal
+from .creation import create_states
 from .nested_chain import NestedChain
-from .state_creation import create_states
-from .state_pairs import create_from_pair, likely_pairs
+from .pairs import create_from_pair, likely_pairs
+from .transitions import Transitions
 
 
 class StateBirth(Proposal):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import _base
-from ._observations import observation_of
-from ._sequences import modelled, n_dimensions
-from ._validation import check_responsibilities, check_units, checked
-from .allocation.chains import DirichletChains, HDPChains
-from .core.chain_step import ChainParams
-from .core.run_collector import RunCollector
-from .core.sequence_initialize import seeded_states
-from .core.sequence_model import SequenceModel
-from .inputs.batches import ArraySource, Batch
-from .likelihood.autoregressive_gaps import blanked
-from .proposals import STATE_PROPOSALS
+from .. import _base
+from .._observations import observation_of
+from .._validation import check_responsibilities, check_units, checked
+from ..inputs.batches import ArraySource, Batch
+from ..likelihood.autoregressive_gaps import blanked
+from ..proposals import STATE_PROPOSALS
+from .local import ChainParams
+from .model import SequenceModel
+from .sampling import RunCollector
+from .seeding import seeded_states
+from .sequences import modelled, n_dimensions
+from .weights import DirichletChains, HDPChains
 
 _CONCENTRATION = 1.0  # alpha, alpha_0 and gamma
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..hdp.order import in_order_of_weights
-from .chain_step import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
+from .local import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40

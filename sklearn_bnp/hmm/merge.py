@@ -11,7 +11,7 @@ from .._kernels._chain_entropies import coarse_entropies
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
 from ..engine.statistics import GroupsEdit, least_change, union_rows
-from .chain_observer import ChainObserver
+from .observer import ChainObserver
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6

@@ -8,14 +8,15 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from . import _base, _hmm_setup, _validation
-from ._hmm_predictor import SequencePredictor
-from ._sequences import check_sequences
-from .engine.stochastic import stochastic_step
-from .engine.streaming import stream_batch
-from .inputs.groups import GroupSource
-from .likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
-from .mixture.local import blas_on_one_thread
+from .. import _base, _validation
+from ..engine.stochastic import stochastic_step
+from ..engine.streaming import stream_batch
+from ..inputs.groups import GroupSource
+from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..mixture.local import blas_on_one_thread
+from . import setup
+from .predictor import SequencePredictor
+from .sequences import check_sequences
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -167,7 +168,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
-        "allocation": [StrOptions(set(_hmm_setup.CHAIN_ALLOCATIONS))],
+        "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, None],
         "start_concentration": [POSITIVE, None],
         "stickiness": [Options(Real, {0}), POSITIVE],
@@ -276,7 +277,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         )  # fmt: skip
         rng = check_random_state(self.random_state)
         with blas_on_one_thread():
-            batch = _hmm_setup.starting_batch(self, sequences, X, rng)
+            batch = setup.starting_batch(self, sequences, X, rng)
             learner = self._new_learner(sequences, batch, rng)
             rows_each = sequences.n_rows / sequences.n_sequences
             n_batches = _base.number_of_batches(self, sequences.n_sequences, rows_each)
@@ -284,14 +285,14 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             _base.fit_learner(self, learner, source)
         learner.forget_batches()
         learner.mass_seen = source.total_weight
-        _hmm_setup.publish(self, learner)
+        setup.publish(self, learner)
         _base.warn_if_not_converged(self)
         return self
 
     def _new_learner(self, sequences, batch, rng, *, streaming=False):
-        model = _hmm_setup.bind_model(self, sequences, streaming=streaming)
-        learner = _hmm_setup.make_learner(self, model, rng)
-        _base.begin(self, learner, _hmm_setup.starting_statistics(self, learner, batch))
+        model = setup.bind_model(self, sequences, streaming=streaming)
+        learner = setup.make_learner(self, model, rng)
+        _base.begin(self, learner, setup.starting_statistics(self, learner, batch))
         return learner
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -350,22 +351,22 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             else:
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
-        _hmm_setup.publish(self, learner)
+        setup.publish(self, learner)
         _base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, X, sequences):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
-        batch = _hmm_setup.starting_batch(self, sequences, X, rng)
+        batch = setup.starting_batch(self, sequences, X, rng)
         return self._new_learner(sequences, batch, rng, streaming=True), batch
 
     def _present_learner(self, X, sequences):
         """A copy of the learner, and the batch in a precision that suits its units."""
         learner = self._learner_.copy()
-        batch = _base.ready_for(learner, sequences.batch, _hmm_setup.in_units)
+        batch = _base.ready_for(learner, sequences.batch, setup.in_units)
         learner = _base.with_settings(learner, self)
-        learner.model = _hmm_setup.present_model(self, learner.model)
+        learner.model = setup.present_model(self, learner.model)
         return learner, batch
 
     def _stochastic_step(self, learner, batch):

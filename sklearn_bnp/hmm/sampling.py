@@ -9,7 +9,7 @@ import numpy as np
 from ..engine import keys
 from ..engine.samples import StateSample
 from ..inputs.rows import stacked
-from ..proposals.chain_observer import ChainObserver
+from .observer import ChainObserver
 from .steps import NO_STEPS, StepPool
 
 # A row belongs to a state's runs if the state has more than this share of it.

@@ -12,7 +12,7 @@ from ..engine.keys import keys
 from ..engine.samples import StateSample
 from ..inputs.groups import drawn
 from ..mixture.creation import summaries
-from ..proposals.state_creation import windows
+from .creation import windows
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10

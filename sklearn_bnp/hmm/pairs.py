@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .creation import StateCreation, create_states, window_lengths
 from .nested_chain import Chain, NestedChain, NestedModel
-from .state_creation import StateCreation, create_states, window_lengths
 
 # Transitions between two states from which on they are neighbours.
 _NEIGHBOURS = 0.5

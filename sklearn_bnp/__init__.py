@@ -1,6 +1,5 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
-from ._memory_bounded import MemoryBoundedTopicVB
 from .hmm.estimator import HDPHMMVB
 from .likelihood import (
     AutoregressiveObservation,
@@ -12,6 +11,7 @@ from .likelihood import (
     MultinomialObservation,
     PoissonObservation,
 )
+from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.estimator import DPMixtureVB
 from .proposals import (
     Birth,

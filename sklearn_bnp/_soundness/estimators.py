@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..clumps.state import Kept, Topics
 from ..hmm.model import SequenceModel
+from ..memory_bounded.state import Kept, Topics
 from ..mixture.model import Model
 from ..topics.model import TopicModel
 from .engine import check_history, check_learner, check_model

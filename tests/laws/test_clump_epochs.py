@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from sklearn_bnp.clumps.building import build
-from sklearn_bnp.clumps.compression import grouping, joined_groups
-from sklearn_bnp.clumps.epochs import BoundTooSmall, Limits, run_epoch
-from sklearn_bnp.clumps.moves import rules_of_splits, split, unions
-from sklearn_bnp.clumps.objective import objective
-from sklearn_bnp.clumps.retrieval import retrieval_scores
-from sklearn_bnp.clumps.state import memory_cost, nothing, rows_of_statistics
-from sklearn_bnp.clumps.updates import converge, first_topics, update
+from sklearn_bnp.memory_bounded.building import build
+from sklearn_bnp.memory_bounded.compression import grouping, joined_groups
+from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
+from sklearn_bnp.memory_bounded.moves import rules_of_splits, split, unions
+from sklearn_bnp.memory_bounded.objective import objective
+from sklearn_bnp.memory_bounded.retrieval import retrieval_scores
+from sklearn_bnp.memory_bounded.state import memory_cost, nothing, rows_of_statistics
+from sklearn_bnp.memory_bounded.updates import converge, first_topics, update
 
 from .clump_harness import epoch_items, settings
 from .families import FAMILIES

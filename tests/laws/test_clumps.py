@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma
 
-from sklearn_bnp.clumps.halves import Part, Rules, halve, refine, whole
-from sklearn_bnp.clumps.objective import (
+from sklearn_bnp.memory_bounded.halves import Part, Rules, halve, refine, whole
+from sklearn_bnp.memory_bounded.objective import (
     Scale,
     document_rises,
     objective,
@@ -14,8 +14,8 @@ from sklearn_bnp.clumps.objective import (
     raised_alpha,
     update_alpha,
 )
-from sklearn_bnp.clumps.state import Topics
-from sklearn_bnp.clumps.updates import converge, first_topics, update
+from sklearn_bnp.memory_bounded.state import Topics
+from sklearn_bnp.memory_bounded.updates import converge, first_topics, update
 from tests.reference import clumps as reference
 
 from .clump_harness import RATE, SHAPE, epoch_items, problem, settings

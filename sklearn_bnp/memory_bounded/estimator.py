@@ -12,15 +12,15 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from . import _base, _validation
-from ._bounded_predictor import BoundedPredictor, check_whole_rows
-from ._finite import require_finite
-from .clumps.epochs import BoundTooSmall, Limits, run_epoch
-from .clumps.state import Settings, nothing
-from .inputs.batches import ArraySource
-from .likelihood.limits import MOST, POSITIVE
-from .mixture.local import blas_on_one_thread
-from .topics.corpus import CountRows, corpus_of_rows
+from .. import _base, _validation
+from .._finite import require_finite
+from ..inputs.batches import ArraySource
+from ..likelihood.limits import MOST, POSITIVE
+from ..mixture.local import blas_on_one_thread
+from ..topics.corpus import CountRows, corpus_of_rows
+from .epochs import BoundTooSmall, Limits, run_epoch
+from .predictor import BoundedPredictor, check_whole_rows
+from .state import Settings, nothing
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.

@@ -17,17 +17,17 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import threads
-from ._saved_state import SavedState
-from ._soundness import check_bounded
-from ._validation import check_rows
-from .clumps.retrieval import retrieval_scores
-from .inputs.observed_moments import has_missing
-from .mixture.local import blas_on_one_thread
-from .mixture.predictor import in_range
-from .topics.completion import hidden_entries, keys_of_content, mean_of_tokens
-from .topics.corpus import corpus_of_rows
-from .topics.documents import Settings
+from .._base import threads
+from .._saved_state import SavedState
+from .._soundness import check_bounded
+from .._validation import check_rows
+from ..inputs.observed_moments import has_missing
+from ..mixture.local import blas_on_one_thread
+from ..mixture.predictor import in_range
+from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
+from ..topics.corpus import corpus_of_rows
+from ..topics.documents import Settings
+from .retrieval import retrieval_scores
 
 # Numbers of responsibilities at a time.
 _BLOCK_NUMBERS = 4_000_000

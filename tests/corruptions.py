@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from sklearn_bnp._object_graph import Graph
-from sklearn_bnp._saved_state import _checksum
+from sklearn_bnp.estimator.object_graph import Graph
+from sklearn_bnp.estimator.saved_state import _checksum
 
 # Opcode of pickles for a bytearray. If it is too long for the memory, `pickle.loads` may crash: CPython
 # then frees an object that it has not filled in ("deallocated bytearray object has exported buffers").

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sklearn_bnp._object_graph import Graph, value_of
+from sklearn_bnp.estimator.object_graph import Graph, value_of
 
 from .corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
 from .estimators import names

@@ -20,7 +20,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
-from sklearn_bnp._object_graph import graph_of, value_of
+from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
 from sklearn_bnp.proposals import Merge
 

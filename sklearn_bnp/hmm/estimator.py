@@ -8,9 +8,9 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from .. import _base, _validation
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
+from ..estimator import base, validation
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from ..mixture.local import blas_on_one_thread
@@ -21,7 +21,7 @@ from .sequences import check_sequences
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
+class HDPHMMVB(base.ObservationParameters, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
     Memoized variational inference for the sticky hierarchical Dirichlet process hidden Markov model,
@@ -243,7 +243,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def fit(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
         """Learn states and their number.
 
@@ -270,7 +270,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
         self : HDPHMMVB
             The fitted estimator.
         """
-        observation = _validation.checked(_validation.resolve_observation(self.observation))
+        observation = validation.checked(validation.resolve_observation(self.observation))
         sequences = check_sequences(
             self, X, lengths, groups, observation,
             reset=True, min_rows=2, sample_weight=sample_weight, y=y,
@@ -280,23 +280,23 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             batch = setup.starting_batch(self, sequences, X, rng)
             learner = self._new_learner(sequences, batch, rng)
             rows_each = sequences.n_rows / sequences.n_sequences
-            n_batches = _base.number_of_batches(self, sequences.n_sequences, rows_each)
+            n_batches = base.number_of_batches(self, sequences.n_sequences, rows_each)
             source = GroupSource(batch, n_batches)
-            _base.fit_learner(self, learner, source)
+            base.fit_learner(self, learner, source)
         learner.forget_batches()
         learner.mass_seen = source.total_weight
         setup.publish(self, learner)
-        _base.warn_if_not_converged(self)
+        base.warn_if_not_converged(self)
         return self
 
     def _new_learner(self, sequences, batch, rng, *, streaming=False):
         model = setup.bind_model(self, sequences, streaming=streaming)
         learner = setup.make_learner(self, model, rng)
-        _base.begin(self, learner, setup.starting_statistics(self, learner, batch))
+        base.begin(self, learner, setup.starting_statistics(self, learner, batch))
         return learner
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def partial_fit(
         self, X, y=None, *, lengths=None, groups=None, sample_weight=None, batch_id=None
     ):
@@ -334,14 +334,14 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_learner_")
-        observation = _validation.checked(_validation.resolve_observation(self.observation))
+        observation = validation.checked(validation.resolve_observation(self.observation))
         if not first:
-            _validation.check_same_observation(self, "partial_fit")
+            validation.check_same_observation(self, "partial_fit")
         sequences = check_sequences(
             self, X, lengths, groups, observation,
             reset=first, min_rows=2 if first else 1, sample_weight=sample_weight, y=y,
         )  # fmt: skip
-        _validation.check_batch_id(batch_id)
+        validation.check_batch_id(batch_id)
         with blas_on_one_thread():
             learner, batch = (self._first_learner if first else self._present_learner)(X, sequences)
             name = batch.content_hash() if batch_id is None else batch_id
@@ -352,7 +352,7 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
         setup.publish(self, learner)
-        _base.show_laps(self, learner, n_laps)
+        base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, X, sequences):
@@ -364,8 +364,8 @@ class HDPHMMVB(_base.ObservationParameters, SequencePredictor):
     def _present_learner(self, X, sequences):
         """A copy of the learner, and the batch in a precision that suits its units."""
         learner = self._learner_.copy()
-        batch = _base.ready_for(learner, sequences.batch, setup.in_units)
-        learner = _base.with_settings(learner, self)
+        batch = base.ready_for(learner, sequences.batch, setup.in_units)
+        learner = base.with_settings(learner, self)
         learner.model = setup.present_model(self, learner.model)
         return learner, batch
 

@@ -18,12 +18,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import threads
 from .._kernels import _forward_backward as kernel
-from .._observations import allows_missing, takes_sparse
-from .._saved_state import SavedState
-from .._soundness import check_chains
-from .._validation import check_rows
+from ..estimator.base import threads
+from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.saved_state import SavedState
+from ..estimator.soundness import check_chains
+from ..estimator.validation import check_rows
 from ..inputs.groups import group_cuts
 from ..inputs.rows import at_hand, stacked
 from ..likelihood.lags import lagged

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
-from .._validation import (
+from ..estimator.validation import (
     check_groups,
     check_rows,
     check_weights,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _base
-from .._observations import observation_of
-from .._validation import check_responsibilities, check_units, checked
+from ..estimator import base
+from ..estimator.observations import observation_of
+from ..estimator.validation import check_responsibilities, check_units, checked
 from ..inputs.batches import ArraySource, Batch
 from ..likelihood.autoregressive_gaps import blanked
 from ..proposals import STATE_PROPOSALS
@@ -57,7 +57,7 @@ def bind_model(estimator, sequences, *, streaming=False):
     if observation.lags:
         rows = _without_gaps(rows, observation)
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
-    likelihood = _base.bind_likelihood(observation, ArraySource(rows, weight), streaming=streaming)
+    likelihood = base.bind_likelihood(observation, ArraySource(rows, weight), streaming=streaming)
     return SequenceModel(
         likelihood, allocation_of(estimator), likelihood.prior, low_memory=estimator.low_memory
     )
@@ -94,7 +94,7 @@ def in_units(likelihood, batch):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of sequences with the estimator's settings."""
-    return _base.make_learner(estimator, model, rng, STATE_PROPOSALS, collector_type=RunCollector)
+    return base.make_learner(estimator, model, rng, STATE_PROPOSALS, collector_type=RunCollector)
 
 
 # ---------------------------------------------------------------------- where fits start
@@ -125,7 +125,7 @@ def starting_statistics(estimator, learner, batch):
         )
     spread = estimator.init_params == "k-means++"
     s = seeded_states(likelihood, batch, n_components, learner.rng, spread=spread)
-    return _base.as_many_as_wanted(learner, s, n_components)
+    return base.as_many_as_wanted(learner, s, n_components)
 
 
 # ---------------------------------------------------------------------- where fits end
@@ -136,10 +136,10 @@ def publish(estimator, learner):
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    totals = _base.totals_without_seeds(learner)
+    totals = base.totals_without_seeds(learner)
     # a state that gives way to others for a lap still has the rows of batches not yet visited
     model = learner.model._replace(retired=None)
-    order = _base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
+    order = base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
     cells = np.ix_(np.append(0, order + 1), order)
     coef, log_rows, states = model.coefficients(totals)
     mean_rows = model.mean_rows(totals)[cells]
@@ -152,4 +152,4 @@ def publish(estimator, learner):
         "weights_": model.weights(totals)[order],
         **model.likelihood.attributes(model.prior, s),
     }
-    _base.publish_with(estimator, learner, totals, own)
+    base.publish_with(estimator, learner, totals, own)

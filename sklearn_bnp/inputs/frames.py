@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._observations import resolve_observation
+from ..estimator.observations import resolve_observation
 
 
 class Reading(NamedTuple):

@@ -17,10 +17,10 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import threads
-from .._saved_state import SavedState
-from .._soundness import check_bounded
-from .._validation import check_rows
+from ..estimator.base import threads
+from ..estimator.saved_state import SavedState
+from ..estimator.soundness import check_bounded
+from ..estimator.validation import check_rows
 from ..inputs.observed_moments import has_missing
 from ..mixture.local import blas_on_one_thread
 from ..mixture.predictor import in_range

@@ -8,10 +8,10 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .. import _base, _validation
 from ..allocation import ALLOCATIONS
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
+from ..estimator import base, validation
 from ..inputs.batches import ArraySource, Batch
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from .local import blas_on_one_thread
@@ -20,7 +20,7 @@ from .predictor import MixturePredictor
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
+class DPMixtureVB(base.ObservationParameters, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
     Memoized variational inference with birth, merge and delete proposals, each accepted only if the
@@ -234,7 +234,7 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def fit(self, X, y=None, sample_weight=None):
         """Learn components and their number.
 
@@ -255,33 +255,33 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
-        X = _validation.check_rows(self, X, reset=not self._is_warm, min_rows=2)
-        weight = _validation.check_weight(sample_weight, X)
+        X = validation.check_rows(self, X, reset=not self._is_warm, min_rows=2)
+        weight = validation.check_weight(sample_weight, X)
         rng = check_random_state(self.random_state)
         best = None
         with blas_on_one_thread():
-            resp = _base.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, _base.number_of_batches(self, X.shape[0]), resp)
+            resp = base.starting_responsibilities(self, X, rng)
+            source = ArraySource(X, weight, base.number_of_batches(self, X.shape[0]), resp)
             if self._is_warm:
                 model, s, source = self._warm_start(source)
             else:
-                model, s = _base.bind_model(self, source), None
+                model, s = base.bind_model(self, source), None
             for _ in range(self.n_init):
-                learner = self._fit_once(_base.make_learner(self, model, rng), source, s)
+                learner = self._fit_once(base.make_learner(self, model, rng), source, s)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
         best.mass_seen = source.total_weight
-        _base.publish(self, best)
-        _base.warn_if_not_converged(self)
+        base.publish(self, best)
+        base.warn_if_not_converged(self)
         return self
 
     def _fit_once(self, learner, source, s):
         """A fit from statistics ``s`` of the last fit, or from one initialisation."""
         named = self._keeps_order if s is not None else None
         if s is None or source.resp is not None:
-            named, s = None, _base.starting_statistics(self, learner, source)
-        _base.begin(self, learner, s, named=named)
-        _base.fit_learner(self, learner, source)
+            named, s = None, base.starting_statistics(self, learner, source)
+        base.begin(self, learner, s, named=named)
+        base.fit_learner(self, learner, source)
         learner.forget_batches()
         return learner
 
@@ -294,19 +294,19 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
 
         The prior is that of the end of the fit, as it was adapted.
         """
-        _validation.check_same_observation(self, "warm_start=True")
+        validation.check_same_observation(self, "warm_start=True")
         model, s = self._learner_.model, self._statistics
-        likelihood = _base.likelihood_for(model.likelihood, source.x)
+        likelihood = base.likelihood_for(model.likelihood, source.x)
         if likelihood is not model.likelihood:
             s = likelihood.from_complete(s)
-        batches = (_validation.check_units(likelihood, batch) for batch in source.batches())
+        batches = (validation.check_units(likelihood, batch) for batch in source.batches())
         if {batch.x.dtype for batch in batches} != {source.x.dtype}:
             source = source.in_double()
-        model = model._replace(likelihood=likelihood, allocation=_base.allocation_of(self))
+        model = model._replace(likelihood=likelihood, allocation=base.allocation_of(self))
         return model, s, source
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def partial_fit(self, X, y=None, *, sample_weight=None, batch_id=None):
         """Update the model with one batch.
 
@@ -334,9 +334,9 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_learner_")
-        X = _validation.check_rows(self, X, reset=first, min_rows=2 if first else 1)
-        _validation.check_batch_id(batch_id)
-        batch = Batch(batch_id, X, _validation.check_weight(sample_weight, X))
+        X = validation.check_rows(self, X, reset=first, min_rows=2 if first else 1)
+        validation.check_batch_id(batch_id)
+        batch = Batch(batch_id, X, validation.check_weight(sample_weight, X))
         if batch_id is None:
             batch = batch._replace(batch_id=batch.content_hash())
         with blas_on_one_thread():
@@ -348,22 +348,22 @@ class DPMixtureVB(_base.ObservationParameters, MixturePredictor):
             else:
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
-        _base.publish(self, learner)
-        _base.show_laps(self, learner, n_laps)
+        base.publish(self, learner)
+        base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, batch):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
-        batch = batch._replace(resp=_base.starting_responsibilities(self, batch.x, rng))
+        batch = batch._replace(resp=base.starting_responsibilities(self, batch.x, rng))
         source = ArraySource(batch.x, batch.weight, resp=batch.resp)
-        learner = _base.make_learner(self, _base.bind_model(self, source, streaming=True), rng)
-        _base.begin(self, learner, _base.starting_statistics(self, learner, source))
+        learner = base.make_learner(self, base.bind_model(self, source, streaming=True), rng)
+        base.begin(self, learner, base.starting_statistics(self, learner, source))
         return learner, batch
 
     def _present_learner(self, batch):
         """A copy of the learner, and the batch in a precision that suits its units."""
-        _validation.check_same_observation(self, "partial_fit")
+        validation.check_same_observation(self, "partial_fit")
         learner = self._learner_.copy()
-        batch = _base.ready_for(learner, batch, _validation.check_units)
-        return _base.with_settings(learner, self), batch
+        batch = base.ready_for(learner, batch, validation.check_units)
+        return base.with_settings(learner, self), batch

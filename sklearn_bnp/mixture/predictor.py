@@ -16,11 +16,11 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import likelihood_for, threads
-from .._observations import allows_missing, takes_sparse
-from .._saved_state import SavedState
-from .._soundness import check_mixture
-from .._validation import check_rows
+from ..estimator.base import likelihood_for, threads
+from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.saved_state import SavedState
+from ..estimator.soundness import check_mixture
+from ..estimator.validation import check_rows
 from ..inputs.rows import block_rows, part
 from ..likelihood.limits import largest_of
 from .local import blas_on_one_thread

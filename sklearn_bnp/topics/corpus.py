@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from .._validation import check_groups, check_rows, check_weights, weight_of_each
+from ..estimator.validation import check_groups, check_rows, check_weights, weight_of_each
 from ..inputs.batches import Batch, column_moments
 from ..inputs.frames import read_frame
 from ..inputs.rows import canonical

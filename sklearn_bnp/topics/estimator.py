@@ -8,9 +8,9 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .. import _base, _validation
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
+from ..estimator import base, validation
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from ..mixture.local import blas_on_one_thread
@@ -22,7 +22,7 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
 
 
-class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
+class HDPTopicVB(base.ObservationParameters, TopicPredictor):
     """Topic model whose number of topics is learned.
 
     Memoized variational inference for the hierarchical Dirichlet process, with birth, merge and
@@ -258,7 +258,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def fit(self, X, y=None, groups=None, sample_weight=None):
         """Learn topics and their number.
 
@@ -287,18 +287,18 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
             model = setup.bind_model(self, corpus)
             learner = setup.make_learner(self, model, rng)
             start = setup.starting_point(self, model.likelihood, corpus, X, rng)
-            _base.begin(self, learner, start.s)
-            n_batches = _base.number_of_batches(self, corpus.n_documents)
+            base.begin(self, learner, start.s)
+            n_batches = base.number_of_batches(self, corpus.n_documents)
             source = GroupSource(start.documents, n_batches)
-            _base.fit_learner(self, learner, source)
+            base.fit_learner(self, learner, source)
         learner.forget_batches()
         learner.mass_seen = source.total_weight
         setup.publish(self, learner)
-        _base.warn_if_not_converged(self)
+        base.warn_if_not_converged(self)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @_base.leaves_model_on_error
+    @base.leaves_model_on_error
     def partial_fit(self, X, y=None, *, batch_id=None, groups=None, sample_weight=None):
         """Update the model with one batch of documents.
 
@@ -334,7 +334,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
                 "each document leaves behind, which memoized learning cannot do without."
             )
         corpus = self._training_corpus(X, groups, sample_weight, reset=first)
-        _validation.check_batch_id(batch_id)
+        validation.check_batch_id(batch_id)
         with blas_on_one_thread():
             learner, batch = (self._first_learner if first else self._present_learner)(X, corpus)
             name = batch.content_hash() if batch_id is None else batch_id
@@ -345,7 +345,7 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
                 stream_batch(learner, batch)
         n_laps = 0 if first else self.n_iter_
         setup.publish(self, learner)
-        _base.show_laps(self, learner, n_laps)
+        base.show_laps(self, learner, n_laps)
         return self
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
@@ -365,19 +365,19 @@ class HDPTopicVB(_base.ObservationParameters, TopicPredictor):
         model = setup.bind_model(self, corpus, streaming=True)
         learner = setup.make_learner(self, model, rng)
         start = setup.starting_point(self, model.likelihood, corpus, X, rng)
-        _base.begin(self, learner, start.s)
+        base.begin(self, learner, start.s)
         return learner, start.documents
 
     def _present_learner(self, X, corpus):
         """A copy of the learner, and the batch in a precision that suits its units."""
-        _validation.check_same_observation(self, "partial_fit")
+        validation.check_same_observation(self, "partial_fit")
         learner, batch = self._learner_.copy(), corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
-            batch = _base.ready_for(learner, batch, _validation.check_units)
+            batch = base.ready_for(learner, batch, validation.check_units)
         learner.model = learner.model._replace(local=setup.schedule(self))
-        return _base.with_settings(learner, self), batch
+        return base.with_settings(learner, self), batch
 
     def _stochastic_step(self, learner, batch):
         """A step on one batch, if there is anything in it."""

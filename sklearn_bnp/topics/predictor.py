@@ -18,10 +18,10 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._base import threads
-from .._observations import allows_missing, takes_sparse
-from .._saved_state import SavedState
-from .._soundness import check_topics
+from ..estimator.base import threads
+from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.saved_state import SavedState
+from ..estimator.soundness import check_topics
 from ..mixture.local import blas_on_one_thread
 from ..mixture.predictor import suited
 from .completion import (

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _base
-from .._observations import observation_of as chosen_observation
-from .._validation import check_explains_rows, check_responsibilities, checked, numbers
+from ..estimator import base
+from ..estimator.observations import observation_of as chosen_observation
+from ..estimator.validation import check_explains_rows, check_responsibilities, checked, numbers
 from ..inputs.batches import ArraySource
 from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
@@ -112,7 +112,7 @@ def bind_model(estimator, corpus, *, streaming=False):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of documents with the estimator's settings."""
-    return _base.make_learner(
+    return base.make_learner(
         estimator, model, rng, TOPIC_PROPOSALS, collector_type=DocumentCollector
     )
 
@@ -219,10 +219,10 @@ def publish(estimator, learner):
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    model, totals = learner.model, _base.totals_without_seeds(learner)
+    model, totals = learner.model, base.totals_without_seeds(learner)
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
-    order = _base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
+    order = base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
     s = totals.s[order]
     n_tokens = totals.n.sum()
     lengths = [part.mean_length for part in totals.docs.parts.values()]
@@ -239,7 +239,7 @@ def publish(estimator, learner):
         prior = model.prior.lam
         own["topic_word_prior_"] = float(prior[0]) if np.all(prior == prior[0]) else prior.copy()
     bound = perplexity_of(model.elbo(totals) / max(n_tokens, 1e-300))
-    _base.publish_with(estimator, learner, totals, own, {"bound_": bound})
+    base.publish_with(estimator, learner, totals, own, {"bound_": bound})
 
 
 def _doc_topic_prior(allocation, doc_prior):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from sklearn_bnp._base import bind_likelihood
+from sklearn_bnp.estimator.base import bind_likelihood
 from sklearn_bnp.inputs.batches import ArraySource
 from sklearn_bnp.memory_bounded.state import Items, Kept, Settings, rows_of_statistics, with_epoch
 from sklearn_bnp.topics.corpus import CountRows

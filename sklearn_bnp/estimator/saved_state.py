@@ -16,7 +16,7 @@ from copy import deepcopy
 
 from sklearn.exceptions import InconsistentVersionWarning
 
-from ._object_graph import Graph, graph_of, value_of
+from .object_graph import Graph, graph_of, value_of
 
 # Changes with the classes and attributes that a saved state is made of.
 FORMAT = 1
@@ -42,7 +42,7 @@ class OtherVersionWarning(InconsistentVersionWarning):
 
 
 def _version():
-    from . import __version__  # which is set after this module is imported
+    from .. import __version__  # which is set after this module is imported
 
     return __version__
 

@@ -16,12 +16,12 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from ._observations import allows_missing, resolve_observation, takes_sparse
-from .inputs.frames import read_frame
-from .inputs.rows import canonical, part
-from .likelihood import OBSERVATIONS
-from .likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
-from .proposals import PROPOSALS, REGISTRIES, Proposal, classes
+from ..inputs.frames import read_frame
+from ..inputs.rows import canonical, part
+from ..likelihood import OBSERVATIONS
+from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
+from ..proposals import PROPOSALS, REGISTRIES, Proposal, classes
+from .observations import allows_missing, resolve_observation, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150

@@ -6,18 +6,18 @@ from functools import singledispatch
 
 import numpy as np
 
-from ..likelihood.autoregressive import AutoregressiveLikelihood
-from ..likelihood.autoregressive_gaps import GappedRegression
-from ..likelihood.base import LastPrior
-from ..likelihood.categorical import CategoricalLikelihood
-from ..likelihood.column_likelihood import ColumnLikelihood
-from ..likelihood.counts import ColumnsOfCounts
-from ..likelihood.covariance_shapes import SHAPES
-from ..likelihood.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
-from ..likelihood.full_gaussian_missing import HoledFullGaussian
-from ..likelihood.gaussian import GaussianLikelihood
-from ..likelihood.gaussian_missing import HoledColumnsGaussian
-from ..likelihood.multinomial import MultinomialLikelihood
+from ...likelihood.autoregressive import AutoregressiveLikelihood
+from ...likelihood.autoregressive_gaps import GappedRegression
+from ...likelihood.base import LastPrior
+from ...likelihood.categorical import CategoricalLikelihood
+from ...likelihood.column_likelihood import ColumnLikelihood
+from ...likelihood.counts import ColumnsOfCounts
+from ...likelihood.covariance_shapes import SHAPES
+from ...likelihood.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
+from ...likelihood.full_gaussian_missing import HoledFullGaussian
+from ...likelihood.gaussian import GaussianLikelihood
+from ...likelihood.gaussian_missing import HoledColumnsGaussian
+from ...likelihood.multinomial import MultinomialLikelihood
 from .expectations import (
     expect,
     expect_count,

@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from ..engine.failures import Failures
-from ..engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
-from ..hmm import delete
-from ..hmm.local import ChainParams
-from ..hmm.merge import CoarseningObserver, CoarseningTrial
-from ..hmm.sampling import RunCollector
-from ..hmm.steps import StepPool
-from ..mixture.sampling import Collector
-from ..topics import delete
-from ..topics.birth import TopicBirth
-from ..topics.model import TopicParams
-from ..topics.sampling import DocumentCollector
+from ...engine.failures import Failures
+from ...engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
+from ...hmm import delete
+from ...hmm.local import ChainParams
+from ...hmm.merge import CoarseningObserver, CoarseningTrial
+from ...hmm.sampling import RunCollector
+from ...hmm.steps import StepPool
+from ...mixture.sampling import Collector
+from ...topics import delete
+from ...topics.birth import TopicBirth
+from ...topics.model import TopicParams
+from ...topics.sampling import DocumentCollector
 from .expectations import (
     expect,
     expect_count,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .likelihood import OBSERVATIONS, ObservationModel
+from ..likelihood import OBSERVATIONS, ObservationModel
 
 
 def resolve_observation(observation):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.learner import _PAST
-from ..engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
-from ..hmm.transitions import Transitions, TransitionUnions
-from ..topics.counts import DocumentCounts, NoDocuments
+from ...engine.learner import _PAST
+from ...engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
+from ...hmm.transitions import Transitions, TransitionUnions
+from ...topics.counts import DocumentCounts, NoDocuments
 from .expectations import (
     expect,
     expect_count,

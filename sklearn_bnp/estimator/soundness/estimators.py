@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..hmm.model import SequenceModel
-from ..memory_bounded.state import Kept, Topics
-from ..mixture.model import Model
-from ..topics.model import TopicModel
+from ...hmm.model import SequenceModel
+from ...memory_bounded.state import Kept, Topics
+from ...mixture.model import Model
+from ...topics.model import TopicModel
 from .engine import check_history, check_learner, check_model
 from .expectations import (
     expect,

@@ -22,9 +22,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ._finite import require_finite
-from ._observations import observation_of
-from ._validation import (
+from ..allocation import ALLOCATIONS
+from ..engine.learner import Learner
+from ..engine.progress import Progress
+from ..engine.stochastic import fit_stochastic
+from ..inputs.batches import column_moments
+from ..inputs.observed_moments import has_missing
+from ..inputs.resolution import SAMPLE_ROWS, recording_steps
+from ..likelihood.seeding import seeded_statistics
+from ..mixture.model import Model
+from ..mixture.sampling import Collector
+from ..proposals import PROPOSALS
+from .finite import require_finite
+from .observations import observation_of
+from .validation import (
     check_explains_rows,
     check_means,
     check_most_components,
@@ -35,17 +46,6 @@ from ._validation import (
     resolve_observation,
     resolve_proposals,
 )
-from .allocation import ALLOCATIONS
-from .engine.learner import Learner
-from .engine.progress import Progress
-from .engine.stochastic import fit_stochastic
-from .inputs.batches import column_moments
-from .inputs.observed_moments import has_missing
-from .inputs.resolution import SAMPLE_ROWS, recording_steps
-from .likelihood.seeding import seeded_statistics
-from .mixture.model import Model
-from .mixture.sampling import Collector
-from .proposals import PROPOSALS
 
 # By default data are cut into this many batches, of at least this many rows.
 _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.learner import Learner
-from ..engine.memo import Memo
-from ..engine.scheduler import Scheduler
-from ..engine.statistics import UidCounter
-from ..hdp.sticks import Sticks
-from ..topics.model import TopicParams
+from ...engine.learner import Learner
+from ...engine.memo import Memo
+from ...engine.scheduler import Scheduler
+from ...engine.statistics import UidCounter
+from ...hdp.sticks import Sticks
+from ...topics.model import TopicParams
 from .expectations import (
     expect,
     expect_count,

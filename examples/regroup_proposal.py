@@ -14,10 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.affinity import reassignment_loss
 from sklearn_bnp.engine.failures import Failures
-from sklearn_bnp.engine.proposal import SplitTrial
+from sklearn_bnp.engine.proposal import Proposal, SplitTrial
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture.creation import create
-from sklearn_bnp.proposals import Proposal
 
 
 class Regroup(Proposal):

@@ -1,6 +1,10 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
+from .engine.merge import Merge
+from .hmm.birth import StateBirth
+from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
+from .hmm.merge import StateMerge
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
@@ -12,17 +16,11 @@ from .likelihood import (
     PoissonObservation,
 )
 from .memory_bounded.estimator import MemoryBoundedTopicVB
+from .mixture.birth import Birth
+from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
-from .proposals import (
-    Birth,
-    Delete,
-    Merge,
-    StateBirth,
-    StateDelete,
-    StateMerge,
-    TopicBirth,
-    TopicDelete,
-)
+from .topics.birth import TopicBirth
+from .topics.delete import TopicDelete
 from .topics.estimator import HDPTopicVB
 
 __version__ = "0.1.0"

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation, HDPTopicVB, Merge
 from sklearn_bnp.engine import progress
-from sklearn_bnp.mixture.local import blas_on_one_thread
+from sklearn_bnp.inputs.blas import blas_on_one_thread
 
 from .estimators import (
     CENTERS,

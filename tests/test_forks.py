@@ -121,7 +121,7 @@ other.join()
 LIMITS_OF_OTHER_THREADS = """
 import threadpoolctl
 
-from sklearn_bnp.core import local
+from sklearn_bnp.inputs import blas
 
 
 def blas_threads():
@@ -131,7 +131,7 @@ def blas_threads():
 
 def child():
     assert blas_threads() == (before if not own else dict.fromkeys(before, 1)), (own, blas_threads())
-    with local.blas_on_one_thread():
+    with blas.blas_on_one_thread():
         assert set(blas_threads().values()) <= {1}
 
 
@@ -148,15 +148,15 @@ class Slow:
 
 
 def hold():
-    with local.blas_on_one_thread():
+    with blas.blas_on_one_thread():
         holding.set()
         end.wait()
 
 
 before = blas_threads()
 begun, holding, end = threading.Event(), threading.Event(), threading.Event()
-controller, own = local._controller(), False
-local._controller = lambda: Slow(controller)
+controller, own = blas._controller(), False
+blas._controller = lambda: Slow(controller)
 other = threading.Thread(target=hold)
 other.start()
 begun.wait()
@@ -164,7 +164,7 @@ assert in_child(child) == 0  # while the other thread sets the limit
 holding.wait()
 assert in_child(child) == 0  # and while it holds it
 own = True
-with local.blas_on_one_thread():
+with blas.blas_on_one_thread():
     assert in_child(child) == 0
 end.set()
 other.join()

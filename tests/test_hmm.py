@@ -161,7 +161,7 @@ def test_sequences_of_one_row():
     model = HDPHMMVB(random_state=0).fit(list(rows))
     assert model.n_components_ == K
     assert same_partition(np.concatenate(model.predict(list(rows))), TRUTH)
-    assert model._learner_.totals.docs.counts[1:].sum() == 0  # no transitions
+    assert model._learner_.totals.extra.counts[1:].sum() == 0  # no transitions
     assert model.startprob_ == pytest.approx(np.bincount(model.predict(ROWS)) / len(ROWS), abs=0.01)
 
 
@@ -184,7 +184,7 @@ def test_responsibilities_and_no_laps_are_one_global_step(form):
     assert_allclose(model.means_, means, atol=2e-3)  # of a prior worth 0.01 rows
     parts = np.split(resp, np.cumsum(LENGTHS)[:-1])
     totals = model._learner_.totals
-    counts = totals.docs.listed(sorted(totals.uids.tolist()))
+    counts = totals.extra.listed(sorted(totals.uids.tolist()))
     assert_allclose(counts[0], sum(part[0] for part in parts))
     assert_allclose(counts[1:], sum(part[:-1].T @ part[1:] for part in parts))
     assert model.elbo_terms_["entropy"] == pytest.approx(-np.sum(resp * np.log(resp)))

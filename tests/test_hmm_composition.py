@@ -48,7 +48,7 @@ def test_partial_fit_by_content_and_by_name():
                 model.partial_fit(batch, batch_id=i if named else None)
         assert model._learner_.totals.n.sum() == pytest.approx(len(ROWS))
         assert same_partition(np.concatenate(model.predict(X)), TRUTH)
-        assert_allclose(model._learner_.totals.docs.counts[0].sum(), len(X))
+        assert_allclose(model._learner_.totals.extra.counts[0].sum(), len(X))
         found.append(public_state(model))
     assert_same_state(*found)
 
@@ -97,7 +97,7 @@ def test_stochastic():
     rows = np.bincount(np.concatenate(model.predict(X)), minlength=K + 2)
     assert_array_equal(rows[:K], np.sort(np.bincount(TRUTH))[::-1])
     assert_allclose(model._learner_.totals.n.sum(), len(ROWS))
-    assert_allclose(model._learner_.totals.docs.counts[0].sum(), len(X))
+    assert_allclose(model._learner_.totals.extra.counts[0].sum(), len(X))
 
 
 def test_stochastic_steps_average_transitions():
@@ -113,7 +113,7 @@ def test_stochastic_steps_average_transitions():
     assert totals.n.sum() == pytest.approx(expected)
     # of each sequence one row is a start; before, the sequences stood for as many rows as now
     kept = (1 - rate) * (60 * LENGTHS[1]) / (60 * LENGTHS[0]) * 60
-    assert totals.docs.counts[0].sum() == pytest.approx(kept + rate * 60)
+    assert totals.extra.counts[0].sum() == pytest.approx(kept + rate * 60)
 
 
 # ---------------------------------------------------------------------- scikit-learn
@@ -146,7 +146,7 @@ def test_groups_with_metadata_routing_hold_out_whole_sequences():
     ):
         train, test = rows[train], rows[test]
         assert not set(GROUPS[train]) & set(GROUPS[test])
-        assert estimator._learner_.totals.docs.counts[0].sum() == pytest.approx(4)  # sequences
+        assert estimator._learner_.totals.extra.counts[0].sum() == pytest.approx(4)  # sequences
         alone = HDPHMMVB(random_state=0).fit(ROWS[train], groups=GROUPS[train])
         assert_same_state(public_state(estimator), public_state(alone))
         assert score == alone.score(ROWS[test], groups=GROUPS[test])

@@ -69,7 +69,7 @@ def test_given_responsibilities(short_parts):
     for model in pair(n_components=3, init_params=resp, max_iter=0):
         model.fit(X)
         totals = model._learner_.totals
-        counts = totals.docs.listed(sorted(totals.uids.tolist()))
+        counts = totals.extra.listed(sorted(totals.uids.tolist()))
         pieces = np.split(resp, np.cumsum(LENGTHS)[:-1])
         assert_allclose(counts[0], sum(part[0] for part in pieces))
         assert_allclose(counts[1:], sum(part[:-1].T @ part[1:] for part in pieces))

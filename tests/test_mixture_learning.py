@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, Merge
-from sklearn_bnp.proposals import Proposal
+from sklearn_bnp.engine.proposal import Proposal
 
 from .estimators import (
     CENTERS,

@@ -19,10 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB, Merge
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
-from sklearn_bnp.proposals import Merge
 
 from .estimators import names
 from .saved_models import IDS, MODELS, X, saved_model

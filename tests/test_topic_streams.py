@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
-from sklearn_bnp.likelihood.multinomial import MultinomialLikelihood
+from sklearn_bnp.topics import batch as topic_batch
 
 from .estimators import (
     TOPICS,
@@ -41,10 +41,10 @@ def consistent(model):
     assert_allclose(kept.s, s, atol=1e-7)
     assert_allclose(kept.entropy, totals.entropy, atol=1e-6)
     for bag in (kept, totals):
-        used = {uid for part in bag.docs.parts.values() for uid in part.columns}
+        used = {uid for part in bag.extra.parts.values() for uid in part.columns}
         assert used <= set(totals.uids.tolist())
         for uid, n in zip(totals.uids.tolist(), s[:, -1], strict=True):
-            columns = (part.columns.get(uid) for part in bag.docs.parts.values())
+            columns = (part.columns.get(uid) for part in bag.extra.parts.values())
             assert sum(c.values.sum() for c in columns if c is not None) == pytest.approx(
                 n, abs=1e-6
             )
@@ -127,13 +127,13 @@ def test_streams_of_rows():
 
 def test_a_batch_comes_back_with_more_documents(monkeypatch):
     """Its documents cannot start from the counts that others left behind under the name."""
-    step = MultinomialLikelihood.document_step
+    step = topic_batch.document_step
 
-    def checked(self, params, docs, doc_prior, settings, *, start=None, **given):
+    def checked(likelihood, params, docs, *args, start=None, **given):
         assert start is None or len(start) == len(docs)  # kernels trust it
-        return step(self, params, docs, doc_prior, settings, start=start, **given)
+        return step(likelihood, params, docs, *args, start=start, **given)
 
-    monkeypatch.setattr(MultinomialLikelihood, "document_step", checked)
+    monkeypatch.setattr(topic_batch, "document_step", checked)
     model = HDPTopicVB(4, random_state=0).partial_fit(X[:20], batch_id=0)
     model.partial_fit(X[20:40], batch_id=1).partial_fit(X[:60], batch_id=0)
     mass = X[:60].sum() + X[20:40].sum()

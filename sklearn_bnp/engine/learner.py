@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..mixture.sampling import Collector
 from .memo import Memo
 from .proposal import Context
 from .scheduler import Scheduler, resolution
@@ -58,18 +57,18 @@ class Learner:
     proposals : list of Proposal
         Not shared with anybody: they keep memories.
     rng : numpy.random.RandomState
+    collector_type : type
+        What collects samples for the proposals.
     max_components : float
         Births do not lead beyond.
     n_nonzero : int or None
         L of L-sparse responsibilities.
     n_threads : int
-    collector_type : type
-        What collects samples for the proposals.
     """
 
     def __init__(
-        self, model, proposals, rng, *, max_components=np.inf, n_nonzero=None, n_threads=1,
-        collector_type=Collector,
+        self, model, proposals, rng, collector_type, *, max_components=np.inf, n_nonzero=None,
+        n_threads=1,
     ):  # fmt: skip
         self.model, self.rng = model, rng
         self.n_nonzero, self.n_threads = n_nonzero, n_threads
@@ -326,7 +325,7 @@ class Learner:
 
     def forget_batches(self):
         """Keep the totals alone: no batch seen so far will be visited again."""
-        self.totals = self.totals._replace(docs=self.totals.docs.as_past())
+        self.totals = self.totals._replace(extra=self.totals.extra.as_past())
         self.memo = Memo()
         self.memo.put(_PAST, self.totals)
         self.scheduler.drop_trials()

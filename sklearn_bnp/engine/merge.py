@@ -42,6 +42,7 @@ class Merge(Proposal):
     """
 
     kind = "merge"
+    suits = ("mixture", "topics")
     _parameter_constraints = {
         "max_members": [Interval(Integral, 2, None, closed="left"), None],
         "pairs_per_component": [Interval(Integral, 1, None, closed="left")],

@@ -19,8 +19,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._entropies import union_entropies
-from ..topics.counts import NO_DOCUMENTS
-from .statistics import SplitEdit, StatBag, UnionEdit, union_row
+from ..engine.extra import NO_EXTRA
+from .edits import SplitEdit, UnionEdit, union_row
+from .statistics import StatBag
 
 # Rows with less of the target than this go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6
@@ -229,20 +230,28 @@ class AdoptTrial(Trial):
     ``retires`` its targets, the ``target`` and ``others``, no row may go to those any more.
     """
 
-    def __init__(self, kind, target, created, s, *, retires=False, docs=NO_DOCUMENTS, others=()):
+    def __init__(self, kind, target, created, s, *, retires=False, extra=NO_EXTRA, others=()):
         self.kind, self.target, self.retires = kind, target, retires
         self.targets = (target, *others)
         self.removed, self.created = (), tuple(created)
-        self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), docs)
+        self.seeds = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), extra)
 
 
 class Proposal(BaseEstimator, ABC):
     """A kind of proposal with its settings.
 
     A learner works on a clone, which may keep memories of failures in private attributes, `reset`'s.
+
+    Attributes
+    ----------
+    kind : str
+        Name by which users, and ``history_``, know proposals of this kind.
+    suits : tuple of str
+        The models that it is for: of "mixture", "topics" and "hmm".
     """
 
     kind: str
+    suits = ("mixture", "topics", "hmm")
     weighted = False  # whether rows have weights, so that a mass is no number of rows
     wants_steps = False  # of sequences, from one row to the next
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     @property
     def one_row(self):
         """The least mass of a component that owns a row: the smallest weight, at most 1."""
-        return _least(self.weight)
+        return least_weight(self.weight)
 
     def standing_for(self, n):
         """The sample with weights raised where they are small, so that it counts as many as its rows.
@@ -39,7 +39,7 @@ class Sample(NamedTuple):
         Some of many rows of small weights tell as much of a component of mass ``n`` as ever so many
         rows do, but never more than all of them together.
         """
-        times = _times(self.mass.sum(), self.total, n)
+        times = times_raised(self.mass.sum(), self.total, n)
         return self if times <= 1.0 else self._replace(weight=times * self.weight)
 
 
@@ -82,96 +82,10 @@ class UniformSample(NamedTuple):
         return float(len(self.resp) if self.weight is None else self.weight.sum())
 
 
-class DocumentSample(NamedTuple):
-    """What documents have of a component.
-
-    Attributes
-    ----------
-    docs : Documents
-        Entries for which the component has some responsibility.
-    mass : ndarray, shape (n,)
-        That responsibility.
-    """
-
-    docs: Any
-    mass: np.ndarray
-
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
-
-    @property
-    def total(self):
-        """Tokens."""
-        return float(self.mass @ self.docs.entry_weight)
-
-    @property
-    def one_token(self):
-        """The least mass of a topic that owns a token: the smallest weight, at most 1."""
-        return _least(self.docs.weight)
-
-    @property
-    def least_total(self):
-        """Tokens if all documents weighed as little as the lightest: topics of these are part of it."""
-        if self.docs.weight is None:
-            return self.total
-        return float(self.docs.weight.min() * (self.mass @ self.docs.counts))
-
-
-class StateSample(NamedTuple):
-    """Runs of rows that a state explains, from all sequences.
-
-    Attributes
-    ----------
-    z : ndarray, shape (n, D')
-        Prepared rows, one run after another.
-    indptr : ndarray of int64, shape (n_runs + 1,)
-        Where runs begin.
-    weight : ndarray, shape (n_runs,), or None
-        How many equal runs each stands for, divided by how often runs of that weight were drawn beside the
-        rarest; one if None.
-    """
-
-    z: np.ndarray
-    indptr: np.ndarray
-    weight: np.ndarray | None = None
-
-    @property
-    def n_rows(self):
-        """Rows."""
-        return self.z.shape[0]
-
-    @property
-    def row_weight(self):
-        """Weight of each row (n,), or None."""
-        return None if self.weight is None else np.repeat(self.weight, np.diff(self.indptr))
-
-    @property
-    def total(self):
-        """Effective number of rows."""
-        if self.weight is None:
-            return self.z.shape[0]
-        return float(self.weight @ np.diff(self.indptr))
-
-    @property
-    def one_row(self):
-        """The least mass of a state that owns a row: the smallest weight, at most 1."""
-        return _least(self.weight)
-
-    @property
-    def least_total(self):
-        """Rows if all weighed as little as the lightest: states of these are part of it."""
-        return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
-
-    def standing_for(self, n):
-        """The sample with weights raised where they are small, as `Sample.standing_for` does."""
-        times = _times(self.n_rows, self.total, n)
-        return self if times <= 1.0 else self._replace(weight=times * self.weight)
-
-
-def _least(weight):
+def least_weight(weight):
     return 1.0 if weight is None else min(1.0, float(weight.min()))
 
 
-def _times(n_rows, total, n):
+def times_raised(n_rows, total, n):
     """By how much to raise weights, of some rows of a component of mass ``n``, for these to count as rows."""
     return min(n, n_rows) / total if total < n_rows else 1.0

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..mixture.sampling import Collector
 from .proposal import AdoptTrial, UndoTrial
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
@@ -73,12 +72,10 @@ class Scheduler:
     rng : numpy.random.RandomState
     n_threads : int
     collector_type : type
-        `Collector`, or one with the same methods.
+        With the methods of `mixture.sampling.Collector`.
     """
 
-    def __init__(
-        self, proposals, new_uids, max_components, rng, n_threads=1, collector_type=Collector
-    ):
+    def __init__(self, proposals, new_uids, max_components, rng, n_threads, collector_type):
         self.proposals = proposals
         self._collector_type = collector_type
         self.new_uids, self.max_components, self.rng = new_uids, max_components, rng

@@ -2,7 +2,7 @@
 
 A `StatBag` is everything that a set of observations leaves behind under given responsibilities. Bags
 of disjoint sets add up to the bag of their union; that is all that memoized inference rests on
-(Hughes 2016, Sec. 3.5.1). A leaf module: every layer may import it.
+(Hughes 2016, Sec. 3.5.1).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..hmm.transitions import Transitions, TransitionUnions
-from ..topics.counts import NO_DOCUMENTS, DocumentCounts, NoDocuments
+from .extra import NO_EXTRA, Extra
 
 
 class UidCounter:
@@ -41,7 +40,7 @@ class StatBag(NamedTuple):
         ``sum_n w_n r_nk s(x_n)``; the last column is the count N_k.
     entropy : ndarray, shape (K,)
         ``-sum_n w_n r_nk log r_nk`` (3.51).
-    docs : DocumentCounts, Transitions or NoDocuments
+    extra : Extra
         What rows that belong together leave behind: how often each document uses each component, or
         how often sequences go from one to another.
     """
@@ -49,7 +48,7 @@ class StatBag(NamedTuple):
     uids: np.ndarray
     s: np.ndarray
     entropy: np.ndarray
-    docs: DocumentCounts | Transitions | NoDocuments = NO_DOCUMENTS
+    extra: Extra = NO_EXTRA
 
     def __deepcopy__(self, memo):
         return self  # never changed in place
@@ -71,20 +70,20 @@ class StatBag(NamedTuple):
 
     def take(self, rows):
         uids = self.uids[rows]
-        return StatBag(uids, self.s[rows], self.entropy[rows], self.docs.only(uids.tolist()))
+        return StatBag(uids, self.s[rows], self.entropy[rows], self.extra.only(uids.tolist()))
 
     def add(self, other, sign=1.0):
         """``self + sign * other``; both must list the same components in the same order."""
-        docs = self.docs.joined(other.docs) if sign > 0 else self.docs.without(other.docs)
+        extra = self.extra.joined(other.extra) if sign > 0 else self.extra.without(other.extra)
         return StatBag(
-            self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, docs
+            self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, extra
         )
 
     def less(self, rows):
         """The bag with the bag ``rows`` taken off the components of these names."""
         s = self.s.copy()
         s[self.positions(rows.uids)] -= rows.s
-        return self._replace(s=s, docs=self.docs.without(rows.docs))
+        return self._replace(s=s, extra=self.extra.without(rows.extra))
 
     def exchanged(self, old, new):
         """The sum once a batch leaves ``new`` behind instead of ``old`` (None: nothing)."""
@@ -100,7 +99,7 @@ class StatBag(NamedTuple):
         known = old >= 0
         out.s[known] = self.s[old[known]]
         out.entropy[known] = self.entropy[old[known]]
-        return out._replace(docs=self.docs)
+        return out._replace(extra=self.extra)
 
     def concatenated(self, other):
         """Both bags' components, this one's first."""
@@ -113,7 +112,7 @@ class StatBag(NamedTuple):
             np.concatenate([self.uids[keep], rows.uids]),
             np.concatenate([self.s[keep], rows.s]),
             np.concatenate([self.entropy[keep], rows.entropy]),
-            self.docs.replaced(removed, rows.docs),
+            self.extra.replaced(removed, rows.extra),
         )
 
 
@@ -123,107 +122,3 @@ def added_up(bags):
     for bag in others:
         out = out.add(bag)
     return out
-
-
-class SplitEdit(NamedTuple):
-    """Accepted: components ``removed`` were replaced by ``created`` on the batches that were seen.
-
-    Attributes
-    ----------
-    removed, created : tuple of int
-        Uids.
-    rows : dict
-        Batch id -> `StatBag` of the created components. A batch that is missing was not seen by
-        the proposal and keeps its components, in which one of the created lives on.
-    """
-
-    removed: tuple
-    created: tuple
-    rows: dict
-
-    def replay(self, bag, batch_id):
-        """The bag of one batch after the edit."""
-        rows = self.rows.get(batch_id)
-        return bag if rows is None else bag.replaced(self.removed, rows)
-
-
-class UnionEdit(NamedTuple):
-    """Accepted: components ``removed`` became one, ``created[0]``.
-
-    Attributes
-    ----------
-    removed, created : tuple of int
-    entropies : dict
-        Batch id -> exact entropy of the union.
-    """
-
-    removed: tuple
-    created: tuple
-    entropies: dict
-
-    def replay(self, bag, batch_id):
-        """The bag of one batch after the edit; the bound stands in for an entropy never seen."""
-        return bag.replaced(
-            self.removed, union_row(bag, self.removed, self.created, self.entropies.get(batch_id))
-        )
-
-
-class GroupsEdit(NamedTuple):
-    """Accepted: each of several groups of states became one.
-
-    Attributes
-    ----------
-    groups : tuple of pairs
-        Uids that go, and the uid that takes their place.
-    changes : dict
-        Batch id -> exact change of the entropy, which all groups make together.
-    """
-
-    groups: tuple
-    changes: dict
-
-    def replay(self, bag, batch_id):
-        """The bag of one batch after the edit; the bound stands in for a change never seen."""
-        removed = tuple(uid for members, _ in self.groups for uid in members)
-        return bag.replaced(removed, union_rows(bag, self.groups, self.changes.get(batch_id)))
-
-
-def union_rows(bag, groups, change=None):
-    """Statistics of the unions of groups of states, each as one.
-
-    The ``change`` of the entropy goes with the transitions; `least_change` if it is not known.
-    """
-    s = np.stack([bag.s[np.isin(bag.uids, members)].sum(axis=0) for members, _ in groups])
-    if change is None:
-        change = least_change(bag, groups)
-    uids = np.array([created for _, created in groups], dtype=np.int64)
-    return StatBag(uids, s, np.zeros(len(uids)), TransitionUnions(tuple(groups), change))
-
-
-def least_change(bag, groups):
-    """Lower bound of what the entropy of chains changes by when groups of states become one each.
-
-    Paths of renamed states lose no more than it would take to say which of the parts each state was,
-    ``N log(number of parts)``. The Markov chain with the same pair marginals has no less entropy than
-    these paths, and may have more than the chain had before. And no entropy is negative.
-    """
-    change = 0.0
-    for members, _ in groups:
-        n = bag.n[np.isin(bag.uids, members)]
-        change -= n.sum() * np.log(max(1, np.count_nonzero(n)))
-    return max(change, -max(0.0, bag.docs.entropy))
-
-
-def union_row(bag, removed, created, entropy=None):
-    """Statistics of the union of ``removed`` as one component.
-
-    Without its ``entropy``, the lower bound ``max(0, sum_k H_k - N log(number of parts))``, which
-    keeps the objective a lower bound where the rows are gone.
-    """
-    parts = np.isin(bag.uids, removed)
-    s = bag.s[parts].sum(axis=0, keepdims=True)
-    if entropy is None:
-        n_parts = max(1, np.count_nonzero(bag.s[parts, -1]))
-        entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(n_parts))
-    docs = bag.docs.union(removed, created[0])
-    return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]), docs)

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from ..topics.counts import NO_DOCUMENTS
+from ..engine.extra import NO_EXTRA
 from .learner import Lap
 from .statistics import StatBag
 
@@ -46,7 +46,7 @@ def stochastic_step(learner, batch, total, decay, offset):
     learner.totals = learner.totals._replace(
         s=keep * learner.totals.s + rate * times * bag.s,
         entropy=keep * learner.totals.entropy + rate * times * bag.entropy,
-        docs=bag.docs.averaged(learner.totals.docs, keep, rate, times),
+        extra=bag.extra.averaged(learner.totals.extra, keep, rate, times),
     )
     _global_step(learner, 1, rate)
 
@@ -66,7 +66,7 @@ def start_from_responsibilities(learner, batches):
 
 def _global_step(learner, n_adapt_steps, rate):
     """Parameters for the totals, with the prior moved towards its optimum."""
-    if learner.totals.docs is not NO_DOCUMENTS:  # sticks suit components by decreasing mass
+    if learner.totals.extra is not NO_EXTRA:  # sticks suit components by decreasing mass
         learner.totals = learner.totals.take(np.argsort(-learner.totals.n, kind="stable"))
     model = learner.model.with_adapted_prior(learner.totals, n_adapt_steps)
     learner.model = model.blended(learner.totals, rate)

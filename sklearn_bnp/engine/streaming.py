@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .edits import SplitEdit
 from .scheduler import resolution
-from .statistics import SplitEdit
 
 # Rows that a component of a batch's own needs, and must leave behind: a mass, which is scaled with the
 # mean weight where that is less than 1.

@@ -22,27 +22,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from ..allocation import ALLOCATIONS
 from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.stochastic import fit_stochastic
 from ..inputs.batches import column_moments
 from ..inputs.observed_moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
-from ..likelihood.seeding import seeded_statistics
-from ..mixture.model import Model
-from ..mixture.sampling import Collector
-from ..proposals import PROPOSALS
 from .finite import require_finite
-from .observations import observation_of
 from .validation import (
-    check_explains_rows,
-    check_means,
     check_most_components,
-    check_reach,
-    check_responsibilities,
     check_units,
-    checked,
     resolve_observation,
     resolve_proposals,
 )
@@ -142,14 +131,6 @@ def threads(n_jobs):
     return n_threads
 
 
-def bind_model(estimator, source, *, streaming=False):
-    """`Model` whose units and priors are those of the data."""
-    observation = checked(observation_of(estimator))
-    check_explains_rows(observation)
-    likelihood = bind_likelihood(observation, source, streaming=streaming)
-    return Model(likelihood, allocation_of(estimator), likelihood.prior)
-
-
 def bind_likelihood(observation, source, *, streaming=False):
     """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`."""
     batches = [source.batch(i) for i in range(len(source))]
@@ -165,20 +146,14 @@ def bind_likelihood(observation, source, *, streaming=False):
     return likelihood
 
 
-def allocation_of(estimator):
-    """The `MixtureAllocation` that the estimator's parameters name."""
-    family, concentration = ALLOCATIONS[estimator.allocation], estimator.weight_concentration_prior
-    return family() if concentration is None else family(float(concentration))
-
-
-def make_learner(estimator, model, rng, registry=PROPOSALS, *, collector_type=Collector):
-    """A `Learner` with the estimator's settings, and proposals of the sort in ``registry``."""
+def make_learner(estimator, model, rng, registry, kind, collector_type):
+    """A `Learner` with the estimator's settings, and proposals of a registry for this kind of model."""
     by_name = isinstance(estimator.init_params, str)
     if by_name or vars(estimator).get("means_init") is not None:  # otherwise it is not what counts
         check_most_components(estimator, estimator.n_components, "n_components={}")
     stochastic = estimator.learning_method == "stochastic"
-    proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry)
-    learner = Learner(model, proposals, rng, collector_type=collector_type)
+    proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry, kind)
+    learner = Learner(model, proposals, rng, collector_type)
     return with_settings(learner, estimator)
 
 
@@ -204,35 +179,6 @@ def begin(estimator, learner, s, *, named=None):
         named = by_means or not isinstance(estimator.init_params, str)
     estimator._keeps_order = named and not learner.scheduler.proposals
     learner.start(s)
-
-
-def starting_responsibilities(estimator, x, rng):
-    """Responsibilities set by the user, or None."""
-    resp = estimator.init_params
-    if isinstance(resp, str) or estimator.means_init is not None:
-        return None
-    if callable(resp):
-        resp = resp(x, estimator.n_components, rng)
-    return check_responsibilities(resp, x.shape[0])
-
-
-def starting_statistics(estimator, learner, source):
-    """Statistics (K, P) from which the first parameters are found."""
-    likelihood = learner.model.likelihood
-    if source.resp is not None:  # the first lap needs no parameters
-        return np.zeros((source.resp.shape[1], likelihood.n_statistics))
-    n_components, means = estimator.n_components, estimator.means_init
-    if n_components > source.n_rows and means is None:
-        raise ValueError(
-            f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
-            "components."
-        )
-    if means is not None:
-        means = check_means(means, n_components, source.x.shape[1])
-        check_reach(likelihood, means)
-    spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
-    s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
-    return as_many_as_wanted(learner, s, n_components)
 
 
 def as_many_as_wanted(learner, s, n_components):
@@ -288,32 +234,6 @@ def totals_without_seeds(learner):
 def published_order(estimator, totals, by_weight):
     """Rows of the totals in the order in which components are published; see note (b)."""
     return np.argsort(totals.uids) if estimator._keeps_order else by_weight
-
-
-def _settled(estimator, learner):
-    """Totals in the order in which they are published, and the coefficients of the local step."""
-    totals, coef = totals_without_seeds(learner), learner.coef
-    if totals is not learner.totals:
-        coef = learner.model.coefficients(totals)
-    order = published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
-    if np.any(np.diff(order) < 0):
-        totals, coef = totals.take(order), coef[order]
-    return totals, coef
-
-
-def publish(estimator, learner):
-    """Set all fitted attributes of a mixture at once."""
-    model = learner.model
-    totals, coef = _settled(estimator, learner)
-    publish_with(
-        estimator, learner, totals,
-        {
-            "_statistics": totals.s,
-            "_coef": coef,
-            "weights_": model.allocation.weights(totals.n),
-            **model.likelihood.attributes(model.prior, totals.s),
-        },
-    )  # fmt: skip
 
 
 def publish_with(estimator, learner, totals, own, derived=None):

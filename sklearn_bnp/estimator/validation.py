@@ -16,11 +16,11 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from ..engine.proposal import Proposal
 from ..inputs.frames import read_frame
 from ..inputs.rows import canonical, part
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
-from ..proposals import PROPOSALS, REGISTRIES, Proposal, classes
 from .observations import allows_missing, resolve_observation, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
@@ -63,19 +63,18 @@ def check_explains_rows(observation):
         )
 
 
-def resolve_proposals(proposals, registry=PROPOSALS):
+def resolve_proposals(proposals, registry, kind):
     """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
 
-    ``registry`` has the names. Classes that only others name are for another kind of model.
+    ``registry`` has the names, and ``kind`` is that of the model, which proposals have to suit.
     """
     if proposals is None:
         return []
     if not isinstance(proposals, (list, tuple)):  # the order of a set would change from run to run
         proposals = (proposals,)
-    out, suited = [], classes(registry)
-    unsuited = tuple(c for other in REGISTRIES for c in classes(other) if c not in suited)
+    out = []
     for proposal in proposals:
-        if isinstance(proposal, unsuited):
+        if isinstance(proposal, Proposal) and kind not in proposal.suits:
             raise ValueError(
                 f"proposals holds {proposal!r}, which is for another kind of model; use "
                 f"{registry[proposal.kind]()!r} or the name {proposal.kind!r}."

@@ -51,6 +51,7 @@ class StateBirth(Proposal):
     """
 
     kind = "birth"
+    suits = ("hmm",)
     _parameter_constraints = {
         "max_states": [Interval(Integral, 2, None, closed="left")],
         "min_rows": [Interval(Real, 0, None, closed="left")],
@@ -172,7 +173,7 @@ class StateBirth(Proposal):
                 self._barren.note((uid,), float(n))
         return AdoptTrial(
             self.kind, uids[0], created, scale * creation.s, retires=True,
-            docs=Transitions(created, counts), others=uids[1:],
+            extra=Transitions(created, counts), others=uids[1:],
         )  # fmt: skip
 
     def _choose_pairs(self, context):

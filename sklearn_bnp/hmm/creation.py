@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..mixture.creation import lloyd, seeding_mass, summaries
+from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .nested_chain import Chain, NestedModel, feature_tiles
 
 _WINDOWS = (1, 10, 50)

@@ -7,9 +7,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
-from ..engine.statistics import SplitEdit, added_up
+from ..engine.statistics import added_up
 from .observer import ChainObserver
 
 
@@ -41,8 +42,8 @@ class DeleteTrial(ChainObserver, Trial):
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``; of the entropy what changes it, either way."""
         total, self._bag = self._bag, None
-        change = total.docs.entropy - bag.docs.entropy
-        self.rows[batch_id] = total._replace(docs=total.docs._replace(entropy=change))
+        change = total.extra.entropy - bag.extra.entropy
+        self.rows[batch_id] = total._replace(extra=total.extra._replace(entropy=change))
 
     @property
     def seen(self):
@@ -78,6 +79,7 @@ class StateDelete(Proposal):
     """
 
     kind = "delete"
+    suits = ("hmm",)
     _parameter_constraints = {"max_targets": [Interval(Integral, 1, None, closed="left")]}
 
     def __init__(self, max_targets=5):

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
 from ..estimator import base, validation
+from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
-from ..mixture.local import blas_on_one_thread
 from . import setup
 from .predictor import SequencePredictor
 from .sequences import check_sequences

@@ -268,7 +268,7 @@ def sequence_pass(batch, likelihood, params, uids, observers, *, low_memory=Fals
         observer.revisit(rows)
     total = StatBag.zeros(uids, likelihood.n_statistics)
     total.s[params.states] = bag.s
-    return total._replace(docs=bag.docs)
+    return total._replace(extra=bag.extra)
 
 
 def _observed(blocks, observers, uids):
@@ -295,4 +295,4 @@ def summary(blocks, likelihood, uids, coef=None):
             likelihood.summarise(rows_of(block.z, rows), resp, s, coef=coef)
             bag.s[...] += s
     # an entropy is never negative, but by rounding: a difference of sums that may be large
-    return bag._replace(docs=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))
+    return bag._replace(extra=Transitions(tuple(uids.tolist()), counts, max(0.0, entropy)))

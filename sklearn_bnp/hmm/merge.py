@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._chain_entropies import coarse_entropies
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
-from ..engine.statistics import GroupsEdit, least_change, union_rows
 from .observer import ChainObserver
+from .unions import GroupsEdit, least_change, union_rows
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
@@ -131,6 +131,7 @@ class StateMerge(Proposal):
     """
 
     kind = "merge"
+    suits = ("hmm",)
     wants_steps = True
     _parameter_constraints = {"pairs_per_component": [Interval(Integral, 1, None, closed="left")]}
 

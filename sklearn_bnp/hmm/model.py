@@ -58,7 +58,7 @@ class SequenceModel(NamedTuple):
         """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
         return {
             "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
-            "entropy": float(totals.docs.entropy),
+            "entropy": float(totals.extra.entropy),
             "allocation": self.allocation_term(totals),
         }
 
@@ -113,7 +113,7 @@ class SequenceModel(NamedTuple):
 
     def updated(self, totals, max_iter=_STEPS):
         """The model after the global step of the sticks."""
-        if not totals.docs.uids or len(totals.uids) == 0:
+        if not totals.extra.uids or len(totals.uids) == 0:
             return self._replace(sticks=None, uids=())
         sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
@@ -156,7 +156,7 @@ class SequenceModel(NamedTuple):
                 self.allocation.of_weights(after[order]),
                 chain_counts(there.take(order)),
             )
-            rest = fixed[i] + there.docs.entropy - totals.docs.entropy - here
+            rest = fixed[i] + there.extra.entropy - totals.extra.entropy - here
             gain = rest + self.allocation.objective(start, counts)
             if 0 >= gain > -_STICK_GAIN:
                 _, value = self.allocation.optimise(counts, start, _CANDIDATE_STEPS)
@@ -196,7 +196,7 @@ def chain_counts(totals):
 
     Totals less batches may leave rounding errors below zero, which are large where weights are.
     """
-    return np.maximum(totals.docs.listed(totals.uids.tolist()), 0.0)
+    return np.maximum(totals.extra.listed(totals.uids.tolist()), 0.0)
 
 
 def _inherited(counts, gone, heirs, mass):

@@ -32,7 +32,7 @@ def likely_pairs(model, totals):
     own = model.likelihood.evidence(model.prior, totals.s)
     loss = own[i] + own[j] - model.likelihood.union_evidence(model.prior, totals.s, i, j)
     loss /= np.maximum(np.minimum(totals.n[i], totals.n[j]), 1e-12)
-    counts = totals.docs.listed(totals.uids.tolist())[1:]
+    counts = totals.extra.listed(totals.uids.tolist())[1:]
     apart = counts[i, j] + counts[j, i] < _NEIGHBOURS
     order = np.lexsort((loss, apart))
     return list(zip(i[order].tolist(), j[order].tolist(), strict=True))
@@ -85,14 +85,14 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
 def _as_they_are(totals, pair, sample):
     """The `Chain` of two states as the whole data know them, on the scale of a sample of their rows."""
     scale = sample.total / totals.n[pair].sum()
-    counts = totals.docs.listed(totals.uids[pair].tolist())[1:]
+    counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
     into = np.maximum(totals.n[pair] - counts.sum(axis=0), 0.0)
     return Chain(scale * totals.s[pair], scale * counts, scale * into)
 
 
 def _window_lengths(totals, pair, sample):
     """Those of windows that are nearest to the mean visit to the two states, the longest first."""
-    counts = totals.docs.listed(totals.uids[pair].tolist())[1:]
+    counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
     row = 1.0 if sample.weight is None else min(1.0, totals.n[pair].sum() / sample.n_rows)
     visits = np.maximum(totals.n[pair] - np.diagonal(counts), row)
     mean = totals.n[pair].sum() / visits.sum()

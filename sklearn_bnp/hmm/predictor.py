@@ -21,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels import _forward_backward as kernel
 from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.soundness import check_chains
 from ..estimator.validation import check_rows
+from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import group_cuts
 from ..inputs.rows import at_hand, stacked
 from ..likelihood.lags import lagged
-from ..mixture.local import blas_on_one_thread
-from ..mixture.predictor import in_range, suited
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
 from .sequences import check_sequences, modelled, with_given_rows

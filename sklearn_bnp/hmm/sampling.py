@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine import keys
-from ..engine.samples import StateSample
+from ..engine.samples import least_weight, times_raised
 from ..inputs.rows import stacked
 from .observer import ChainObserver
 from .steps import NO_STEPS, StepPool
@@ -256,3 +256,54 @@ def _joined(parts):
     if parts[0].weight is not None:
         weight = np.concatenate([runs.weight for runs in parts])
     return StateSample(stacked([runs.z for runs in parts]), indptr, weight)
+
+
+class StateSample(NamedTuple):
+    """Runs of rows that a state explains, from all sequences.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+        Prepared rows, one run after another.
+    indptr : ndarray of int64, shape (n_runs + 1,)
+        Where runs begin.
+    weight : ndarray, shape (n_runs,), or None
+        How many equal runs each stands for, divided by how often runs of that weight were drawn beside the
+        rarest; one if None.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+    weight: np.ndarray | None = None
+
+    @property
+    def n_rows(self):
+        """Rows."""
+        return self.z.shape[0]
+
+    @property
+    def row_weight(self):
+        """Weight of each row (n,), or None."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.indptr))
+
+    @property
+    def total(self):
+        """Effective number of rows."""
+        if self.weight is None:
+            return self.z.shape[0]
+        return float(self.weight @ np.diff(self.indptr))
+
+    @property
+    def one_row(self):
+        """The least mass of a state that owns a row: the smallest weight, at most 1."""
+        return least_weight(self.weight)
+
+    @property
+    def least_total(self):
+        """Rows if all weighed as little as the lightest: states of these are part of it."""
+        return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
+
+    def standing_for(self, n):
+        """The sample with weights raised where they are small, as `Sample.standing_for` does."""
+        times = times_raised(self.n_rows, self.total, n)
+        return self if times <= 1.0 else self._replace(weight=times * self.weight)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.keys import keys
-from ..engine.samples import StateSample
 from ..inputs.groups import drawn
-from ..mixture.creation import summaries
+from ..likelihood.seeding import summaries
 from .creation import windows
+from .sampling import StateSample
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10

@@ -9,14 +9,17 @@ from ..estimator.observations import observation_of
 from ..estimator.validation import check_responsibilities, check_units, checked
 from ..inputs.batches import ArraySource, Batch
 from ..likelihood.autoregressive_gaps import blanked
-from ..proposals import STATE_PROPOSALS
+from .birth import StateBirth
+from .delete import StateDelete
 from .local import ChainParams
+from .merge import StateMerge
 from .model import SequenceModel
 from .sampling import RunCollector
 from .seeding import seeded_states
 from .sequences import modelled, n_dimensions
 from .weights import DirichletChains, HDPChains
 
+PROPOSALS = {"birth": StateBirth, "delete": StateDelete, "merge": StateMerge}
 _CONCENTRATION = 1.0  # alpha, alpha_0 and gamma
 
 
@@ -94,7 +97,7 @@ def in_units(likelihood, batch):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of sequences with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, STATE_PROPOSALS, collector_type=RunCollector)
+    return base.make_learner(estimator, model, rng, PROPOSALS, "hmm", RunCollector)
 
 
 # ---------------------------------------------------------------------- where fits start

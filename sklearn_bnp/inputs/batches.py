@@ -12,8 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
-from ..engine.places import Places
-from ..likelihood.base import Moments
+from .moments import Moments
 from .observed_moments import observed_moments
 from .rows import arrays_of, block_rows, mean_weight, numbers_a_row, part
 
@@ -31,38 +30,6 @@ def even_slices(n_rows, most=BLOCK_ROWS):
     n_blocks = max(1, -(-n_rows // most))
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
-
-
-class Block(NamedTuple):
-    """Prepared rows with what the local step found for them.
-
-    Attributes
-    ----------
-    z : ndarray, shape (n, D')
-    weight : ndarray, shape (n,) or None
-        Sample weights.
-    resp : ndarray, shape (n, K)
-    uids : ndarray, shape (K,)
-        Components that the columns of ``resp`` stand for.
-    places : Places or None
-        Of the components in each row if responsibilities are L-sparse.
-    """
-
-    z: np.ndarray
-    weight: np.ndarray | None
-    resp: np.ndarray
-    uids: np.ndarray
-    places: Places | None = None
-
-    def by_places(self, rows, columns, most):
-        """The ``rows`` (indices) by how many successors may share what ``columns`` have of them.
-
-        Pairs of rows and that number, which is ``most`` at the most; None stands for any number.
-        """
-        if self.places is None:
-            return [(rows, None)] if len(rows) else []
-        places = np.minimum(self.places.of(columns, rows), most)
-        return [(rows[places == n], int(n)) for n in np.unique(places)]
 
 
 class Batch(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import issparse
 
-from ..likelihood.base import Moments
+from .moments import Moments
 
 
 def has_missing(x):

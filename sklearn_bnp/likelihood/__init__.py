@@ -1,7 +1,8 @@
 """Likelihoods with conjugate priors: one file a family, one line here."""
 
+from ..inputs.moments import Moments
 from .autoregressive import AutoregressiveObservation
-from .base import Likelihood, Moments, ObservationModel
+from .base import Likelihood, ObservationModel
 from .bernoulli import BernoulliObservation
 from .categorical import CategoricalObservation
 from .columns import ColumnObservation

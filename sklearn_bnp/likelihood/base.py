@@ -15,7 +15,6 @@ Design note
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,49 +26,12 @@ from .._kernels._responsibilities import (
     statistics,
     summarise,
 )
-from ..topics.local import step_of_rows, summary_of_rows
 from .limits import largest_of
 
 # Numbers in the statistics of pairs that are worked on at a time.
 _PAIR_NUMBERS = 2**16
 # Rows of a table of likelihoods that are in single precision at a time, if rows are.
 _TABLE_ROWS = 2**16
-
-
-class Moments(NamedTuple):
-    """First and second moments of the columns, as families need them to find their units.
-
-    Attributes
-    ----------
-    n_rows : int
-    magnitude : ndarray, shape (D,)
-        Largest absolute value of each column in rows that count, 1 where that is 0; the other fields are
-        of ``x / magnitude``, so that values up to 1e150 can be squared.
-    mean : ndarray, shape (D,)
-    covariance : ndarray, shape (D, D) or (D,)
-        About the mean; its diagonal alone if the family asks for no more.
-    precision : float
-        Rounding unit of the data's type.
-    step : ndarray, shape (D,), or 0.0
-        Step to which each column was recorded; 0 where none can be told or the family does not ask.
-    largest : ndarray, shape (D,), or None
-        Largest absolute value of each column in any row, those of weight 0 too; None if nobody has looked.
-    observed : ndarray, shape (D,), or None
-        Share of the data's weight that shows each column; None if no entry is missing.
-    """
-
-    n_rows: int
-    magnitude: np.ndarray
-    mean: np.ndarray
-    covariance: np.ndarray
-    precision: float
-    step: np.ndarray | float = 0.0
-    largest: np.ndarray | None = None
-    observed: np.ndarray | None = None
-
-    @property
-    def variance(self):
-        return self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)
 
 
 class ObservationModel(BaseEstimator, ABC):
@@ -388,18 +350,6 @@ class Likelihood(ABC):
             )  # fmt: skip
             np.maximum(own, floor, out=table[rows])
         return table, log_norm
-
-    def document_parameters(self, prior, s):
-        """What `document_step` wants to know of the components with statistics ``s`` (K, P)."""
-        return self.coefficients(prior, s)
-
-    def document_step(self, params, docs, doc_prior, settings, **given):
-        """Local step of documents, `DocumentStep`; see `observation.documents.step_of_rows`."""
-        return step_of_rows(self, params, docs, doc_prior, settings, **given)
-
-    def document_summary(self, docs, resp, coef=None):
-        """`DocumentStep` of documents under given responsibilities (n, K); ``coef`` as in `summarise`."""
-        return summary_of_rows(self, docs, resp, coef)
 
     def update_prior(self, prior, s, n_iter):
         """The prior after ``n_iter`` steps of empirical Bayes on statistics ``s`` (K, P)."""

@@ -23,7 +23,6 @@ from .._kernels._counts import (
     log_gamma_sums,
     pair_log_gamma_sums,
 )
-from ..topics.local import step_of_words, summary_of_words
 from .base import ObservationModel
 from .counts import (
     CountLikelihood,
@@ -152,19 +151,11 @@ class MultinomialLikelihood(CountLikelihood):
         digamma_rows(statistics_as_rows(s), prior.lam, out, 1)
         return out
 
-    def document_parameters(self, prior, s):
+    def word_table(self, prior, s):
         """``exp E[log phi_kv]`` as a table (V, K)."""
         table = np.empty((self.n_features, len(s)))
         exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
-
-    def document_step(self, params, docs, doc_prior, settings, **given):
-        """Local step of documents of words; their entries' types share responsibilities (5.3.5)."""
-        return step_of_words(params, docs, doc_prior, settings, **given)
-
-    def document_summary(self, docs, resp, coef=None):
-        """`DocumentStep` of documents of words under given responsibilities (n, K)."""
-        return summary_of_words(self.n_features, docs, resp)
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]

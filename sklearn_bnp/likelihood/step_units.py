@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .base import Moments
+from ..inputs.moments import Moments
 from .limits import are_within
 from .units import Units, find_units
 

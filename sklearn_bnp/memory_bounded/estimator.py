@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval
 from ..estimator import base, validation
 from ..estimator.finite import require_finite
 from ..inputs.batches import ArraySource
+from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import MOST, POSITIVE
-from ..mixture.local import blas_on_one_thread
 from ..topics.corpus import CountRows, corpus_of_rows
 from .epochs import BoundTooSmall, Limits, run_epoch
 from .predictor import BoundedPredictor, check_whole_rows

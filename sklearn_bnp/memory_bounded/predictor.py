@@ -18,15 +18,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator.base import threads
+from ..estimator.prediction import in_range
 from ..estimator.saved_state import SavedState
 from ..estimator.soundness import check_bounded
 from ..estimator.validation import check_rows
+from ..inputs.blas import blas_on_one_thread
 from ..inputs.observed_moments import has_missing
-from ..mixture.local import blas_on_one_thread
-from ..mixture.predictor import in_range
 from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from ..topics.documents import Settings
+from ..topics.local import document_step
 from .retrieval import retrieval_scores
 
 # Numbers of responsibilities at a time.
@@ -80,9 +81,10 @@ class BoundedPredictor(
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, self._prepared)
-                yield self._likelihood.document_step(
-                    self._coef, docs, self.doc_topic_prior_, settings, want_resp=True
-                )
+                yield document_step(
+                    self._likelihood, self._coef, docs, self.doc_topic_prior_, settings,
+                    want_resp=True,
+                )  # fmt: skip
 
     def _prepared(self, x):
         return in_range(self._likelihood.prepare, x)

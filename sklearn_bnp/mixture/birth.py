@@ -52,6 +52,7 @@ class Birth(Proposal):
     """
 
     kind = "birth"
+    suits = ("mixture",)
     _parameter_constraints = {
         "strategy": [StrOptions({"split", "adopt"})],
         "n_seeds": [Interval(Integral, 2, None, closed="left")],

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from .._kernels._responsibilities import Quadratic, local_step
 from ..engine.agglomeration import agglomerate
+from ..likelihood.seeding import lloyd, seeding_mass, summaries
 
-_LLOYD_STEPS = 3
 _ROUNDS = 4
 _STEPS, _STEPS_AFTER_CUT = 8, 4
 # More steps, on small samples, for a split that falls short by less than this a row.
@@ -48,55 +47,6 @@ class Creation(NamedTuple):
     s: np.ndarray
     coef: np.ndarray
     gain: float
-
-
-def kmeans_plusplus(points, mass, n_seeds, rng):
-    """Indices of seeds drawn with probability ``mass * min squared distance`` (Alg. 2.2)."""
-    seeds = [int(np.searchsorted(np.cumsum(mass), rng.random_sample() * mass.sum()))]
-    least = np.full(len(points), np.inf)
-    while True:
-        offset = points - points[seeds[-1]]
-        np.minimum(least, np.einsum("nd,nd->n", offset, offset), out=least)
-        reach = np.cumsum(mass * least)
-        if len(seeds) == n_seeds or not reach[-1] > 0:
-            return seeds
-        seeds.append(int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right")))
-
-
-def seeding_mass(mass, weight):
-    """Masses (n,) by which seeds are drawn: half by number, half by weight if rows have weights.
-
-    By weight alone, a few heavy rows would have all the seeds, and many light ones none.
-    """
-    if weight is None:
-        return mass
-    mass = np.where(weight > 0, mass, 0.0)
-    return 0.5 * mass * (1.0 + weight * (mass.sum() / (mass @ weight)))
-
-
-def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
-    """One-hot shares (n, J) of points after k-means++ (unless given ``centers``) and Lloyd steps."""
-    if centers is None:
-        centers = points[kmeans_plusplus(points, mass, n_seeds, rng)]
-    resp = np.empty((len(points), len(centers)), dtype=points.dtype)
-    s = np.empty((len(centers), points.shape[1] + 2))
-    for _ in range(n_steps + 1):
-        half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
-        coef = np.column_stack([np.full(len(centers), -0.5), centers, -half_square])
-        local_step(
-            points, np.ascontiguousarray(coef, dtype=points.dtype), Quadratic.SPHERICAL, True, mass, None,
-            resp, s, None, None, 1, 1,
-        )  # fmt: skip
-        n = s[:, -1:]
-        centers = np.where(n > 0, s[:, 1:-1] / np.where(n > 0, n, 1.0), centers)
-    return resp
-
-
-def summaries(likelihood, z, shares):
-    """Statistics (J, P) of rows under given shares (n, J)."""
-    s = np.empty((shares.shape[1], likelihood.n_statistics))
-    likelihood.summarise(z, shares, s, sparse=True)
-    return s
 
 
 class _Restricted:

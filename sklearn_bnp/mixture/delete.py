@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval
 from ..engine.affinity import reassignment_loss
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, SplitTrial
-from .creation import summaries
+from ..likelihood.seeding import summaries
 
 # Estimated loss a row of the target beyond which a trial is not worth its cost.
 _NEAR = 0.1
@@ -40,6 +40,7 @@ class Delete(Proposal):
     """
 
     kind = "delete"
+    suits = ("mixture",)
     _parameter_constraints = {
         "max_targets": [Interval(Integral, 1, None, closed="left")],
         "n_absorbers": [Interval(Integral, 2, None, closed="left")],

@@ -8,14 +8,15 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..allocation import ALLOCATIONS
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
 from ..estimator import base, validation
 from ..inputs.batches import ArraySource, Batch
+from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
-from .local import blas_on_one_thread
+from . import setup
 from .predictor import MixturePredictor
+from .weights import ALLOCATIONS
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -260,18 +261,18 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         rng = check_random_state(self.random_state)
         best = None
         with blas_on_one_thread():
-            resp = base.starting_responsibilities(self, X, rng)
+            resp = setup.starting_responsibilities(self, X, rng)
             source = ArraySource(X, weight, base.number_of_batches(self, X.shape[0]), resp)
             if self._is_warm:
                 model, s, source = self._warm_start(source)
             else:
-                model, s = base.bind_model(self, source), None
+                model, s = setup.bind_model(self, source), None
             for _ in range(self.n_init):
-                learner = self._fit_once(base.make_learner(self, model, rng), source, s)
+                learner = self._fit_once(setup.make_learner(self, model, rng), source, s)
                 if best is None or learner.lower_bound > best.lower_bound:
                     best = learner
         best.mass_seen = source.total_weight
-        base.publish(self, best)
+        setup.publish(self, best)
         base.warn_if_not_converged(self)
         return self
 
@@ -279,7 +280,7 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         """A fit from statistics ``s`` of the last fit, or from one initialisation."""
         named = self._keeps_order if s is not None else None
         if s is None or source.resp is not None:
-            named, s = None, base.starting_statistics(self, learner, source)
+            named, s = None, setup.starting_statistics(self, learner, source)
         base.begin(self, learner, s, named=named)
         base.fit_learner(self, learner, source)
         learner.forget_batches()
@@ -302,7 +303,7 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         batches = (validation.check_units(likelihood, batch) for batch in source.batches())
         if {batch.x.dtype for batch in batches} != {source.x.dtype}:
             source = source.in_double()
-        model = model._replace(likelihood=likelihood, allocation=base.allocation_of(self))
+        model = model._replace(likelihood=likelihood, allocation=setup.allocation_of(self))
         return model, s, source
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -348,17 +349,17 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
             else:
                 stream_batch(learner, batch, memoize=self.memoize)
         n_laps = 0 if first else self.n_iter_
-        base.publish(self, learner)
+        setup.publish(self, learner)
         base.show_laps(self, learner, n_laps)
         return self
 
     def _first_learner(self, batch):
         """A learner in the units of the first batch, and the batch with given responsibilities."""
         rng = check_random_state(self.random_state)
-        batch = batch._replace(resp=base.starting_responsibilities(self, batch.x, rng))
+        batch = batch._replace(resp=setup.starting_responsibilities(self, batch.x, rng))
         source = ArraySource(batch.x, batch.weight, resp=batch.resp)
-        learner = base.make_learner(self, base.bind_model(self, source, streaming=True), rng)
-        base.begin(self, learner, base.starting_statistics(self, learner, source))
+        learner = setup.make_learner(self, setup.bind_model(self, source, streaming=True), rng)
+        base.begin(self, learner, setup.starting_statistics(self, learner, source))
         return learner, batch
 
     def _present_learner(self, batch):

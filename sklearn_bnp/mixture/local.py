@@ -2,64 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from functools import cache
-from threading import Lock, get_ident
+from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
-from ..inputs.batches import Block
 from ..inputs.rows import at_hand, part
-
-
-@cache
-def _controller():
-    return ThreadpoolController()
-
-
-# The limit is the whole process's: of calls that overlap, the first sets it and the last lifts it.
-# `_callers` holds the thread of each.
-_lock, _callers, _limits = Lock(), {}, []
-
-
-@contextmanager
-def blas_on_one_thread():
-    """Hold BLAS at one thread: the kernels thread over rows, and nested threads only fight."""
-    controller, call = _controller(), object()
-    with _lock:
-        if not _callers:
-            _limits.append(controller.limit(limits=1, user_api="blas"))
-        _callers[call] = get_ident()
-    try:
-        yield
-    finally:
-        _end([call])
-
-
-def _end(calls):
-    with _lock:
-        for call in calls:
-            _callers.pop(call, None)
-        if _limits and not _callers:
-            _limits.pop().restore_original_limits()
-
-
-def _after_fork_in_child():
-    """Only the thread that forked goes on in the child: the calls of all others will never end."""
-    _lock.release()
-    _end([call for call, thread in _callers.items() if thread != get_ident()])
-
-
-if hasattr(os, "register_at_fork"):  # where it is not, there are no forks
-    os.register_at_fork(  # a lock that another thread held would stay locked in the child
-        before=_lock.acquire,
-        after_in_parent=_lock.release,
-        after_in_child=_after_fork_in_child,
-    )
 
 
 def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n_threads=1):
@@ -100,3 +49,35 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
         for observer in observers:
             observer.observe(block)
     return total
+
+
+class Block(NamedTuple):
+    """Prepared rows with what the local step found for them.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D')
+    weight : ndarray, shape (n,) or None
+        Sample weights.
+    resp : ndarray, shape (n, K)
+    uids : ndarray, shape (K,)
+        Components that the columns of ``resp`` stand for.
+    places : Places or None
+        Of the components in each row if responsibilities are L-sparse.
+    """
+
+    z: np.ndarray
+    weight: np.ndarray | None
+    resp: np.ndarray
+    uids: np.ndarray
+    places: Places | None = None
+
+    def by_places(self, rows, columns, most):
+        """The ``rows`` (indices) by how many successors may share what ``columns`` have of them.
+
+        Pairs of rows and that number, which is ``most`` at the most; None stands for any number.
+        """
+        if self.places is None:
+            return [(rows, None)] if len(rows) else []
+        places = np.minimum(self.places.of(columns, rows), most)
+        return [(rows[places == n], int(n)) for n in np.unique(places)]

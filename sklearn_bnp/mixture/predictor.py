@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,19 +15,17 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator.base import likelihood_for, threads
+from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.soundness import check_mixture
 from ..estimator.validation import check_rows
+from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
-from ..likelihood.limits import largest_of
-from .local import blas_on_one_thread
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
-# Beyond this, sums of squares come near the range of single precision.
-_LARGEST_SINGLE = 1e15
 
 
 class MixturePredictor(
@@ -200,33 +197,3 @@ class MixturePredictor(
     @property
     def _n_features_out(self):
         return self.n_components_
-
-
-def in_range(prepare, x):
-    """Prepared rows, in double precision if their squares would overflow in single."""
-    with np.errstate(over="ignore"):
-        z = prepare(x)
-        if z.dtype == np.float32 and not largest_of(z) < _LARGEST_SINGLE:
-            z = prepare(x.astype(np.float64))
-    return z
-
-
-class Fitted(NamedTuple):
-    """A likelihood with the statistics (K, P) and coefficients (K, P) of the components, to predict with."""
-
-    likelihood: object
-    s: np.ndarray
-    coef: np.ndarray
-
-
-def suited(model, s, coef, x):
-    """`Fitted`, in terms of rows with holes if rows ``x`` have some; they are None for words."""
-    complete, prior = model.likelihood, model.prior
-    holed = complete if x is None else likelihood_for(complete, x)
-    if holed is complete:
-        return Fitted(complete, s, coef)
-    log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
-    s = holed.from_complete(s)
-    coef = holed.coefficients(prior, s)
-    coef[:, -1] += log_weights
-    return Fitted(holed, s, coef)

@@ -15,6 +15,7 @@ from ..inputs.groups import group_cuts
 from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row, part
 from .counts import DocumentCounts, Part
 from .documents import Documents, weighted_counts
+from .local import document_step, document_summary
 
 # Numbers of responsibilities that a block which somebody observes holds at a time.
 _BLOCK_NUMBERS = 1_000_000
@@ -184,7 +185,7 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
     names, parts, lengths = uids.tolist(), [], []
     start = None
     if old is not None and settings.warm:
-        before = old.docs.parts[batch.batch_id].dense(names)
+        before = old.extra.parts[batch.batch_id].dense(names)
         if len(before) == len(batch.indptr) - 1:  # a name may come back with other documents
             start = params.starting_counts(before)
     observed = len(observers) > 0
@@ -192,14 +193,14 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
     for first, last in pairwise(batch.cuts(size)):
         docs = batch.documents(first, last, likelihood.prepare)
         if batch.resp is None:
-            step = likelihood.document_step(
-                params.theta, docs, params.prior, settings,
+            step = document_step(
+                likelihood, params.theta, docs, params.prior, settings,
                 start=None if start is None else start[first:last], want_resp=observed,
             )  # fmt: skip
         else:
             rows = slice(int(batch.indptr[first]), int(batch.indptr[last]))
             resp = np.asarray(batch.resp[rows], dtype=float)
-            step = likelihood.document_summary(docs, largest_shares(resp, settings.n_nonzero))
+            step = document_summary(likelihood, docs, largest_shares(resp, settings.n_nonzero))
         total.s[...] += step.s
         total.entropy[...] += step.entropy
         parts.append(step.counts)
@@ -214,4 +215,4 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
             for observer in observers:
                 observer.observe(block)
     part = Part.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)
-    return total._replace(docs=DocumentCounts({batch.batch_id: part}))
+    return total._replace(extra=DocumentCounts({batch.batch_id: part}))

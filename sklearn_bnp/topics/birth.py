@@ -55,6 +55,7 @@ class TopicBirth(Proposal):
     """
 
     kind = "birth"
+    suits = ("topics",)
     _parameter_constraints = {
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
         "n_first_seeds": [Interval(Integral, 2, None, closed="left")],

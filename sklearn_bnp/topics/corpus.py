@@ -20,7 +20,6 @@ from ..inputs.batches import Batch, column_moments
 from ..inputs.frames import read_frame
 from ..inputs.rows import canonical
 from ..likelihood import Moments, MultinomialObservation
-from ..likelihood.base import Likelihood
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
 from .batch import DocumentBatch
@@ -72,9 +71,6 @@ class CountRows(MultinomialLikelihood):
     """Rows of counts as tokens: each whole row belongs to one topic of its document."""
 
     words = False
-    document_parameters = Likelihood.document_parameters
-    document_step = Likelihood.document_step
-    document_summary = Likelihood.document_summary
 
 
 def takes_words(observation):

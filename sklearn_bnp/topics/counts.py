@@ -136,54 +136,6 @@ class DocumentCounts:
         return DocumentCounts(parts)
 
 
-class NoDocuments:
-    """Stands for `DocumentCounts` or `Transitions` where rows are not grouped: there is nothing to keep.
-
-    A singleton: copies of it, and what is read from a file, are `NO_DOCUMENTS` itself.
-    """
-
-    _one = None
-
-    def __new__(cls):
-        if cls._one is None:
-            cls._one = super().__new__(cls)
-        return cls._one
-
-    def joined(self, other):
-        return other
-
-    def without(self, other):
-        return self
-
-    only = without
-
-    def replaced(self, removed, other):
-        return other
-
-    def union(self, removed, created):
-        return self
-
-    def as_past(self):
-        return self
-
-    def averaged(self, before, keep, rate, times):
-        return self
-
-    def put_into(self, whole, removed):
-        gone = set(removed)
-        return whole.only(uid for uid in whole.uids if uid not in gone)
-
-    def listed(self, uids):
-        return np.zeros((len(uids) + 1, len(uids)))
-
-    parts = {}
-    uids = ()
-    entropy = 0.0
-
-
-NO_DOCUMENTS = NoDocuments()
-
-
 def _more(part, columns):
     return part._replace(columns={**part.columns, **columns})
 

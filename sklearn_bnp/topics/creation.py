@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from ..mixture.creation import seeding_mass
+from ..likelihood.seeding import seeding_mass
 from .documents import Settings
+from .local import document_parameters, document_step, document_summary
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
 _PASSES = ((0.25, 10), (0.5, 10))
@@ -42,10 +43,9 @@ class _Nested:
         """A pass over documents; with ``start`` they go on from these counts."""
         likelihood, prior = self.model.likelihood, self.model.prior
         settings = Settings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
-        return likelihood.document_step(
-            likelihood.document_parameters(prior, s), sample.docs, self.prior(s), settings,
-            mass=sample.mass, start=start, want_resp=True,
-        )  # fmt: skip
+        theta = document_parameters(likelihood, prior, s)
+        given = {"mass": sample.mass, "start": start, "want_resp": True}
+        return document_step(likelihood, theta, sample.docs, self.prior(s), settings, **given)
 
     def settle(self, sample, s):
         """Passes until they gain little."""
@@ -96,7 +96,7 @@ class _Nested:
 
         ``start`` are the statistics whose parameters the step was made with.
         """
-        theta = self.model.likelihood.document_parameters(self.model.prior, start)
+        theta = document_parameters(self.model.likelihood, self.model.prior, start)
         keep, scale = list(range(len(step.s))), self.sample.total / sample.total
         s, counts, resp = step.s, step.counts, step.resp
         entropy = step.entropy
@@ -108,7 +108,7 @@ class _Nested:
                 break
             docs, entries = sample.docs.chosen(using)
             some = sample._replace(docs=docs, mass=sample.mass[entries])
-            before = self.model.likelihood.document_summary(docs, resp[entries], theta)
+            before = document_summary(self.model.likelihood, docs, resp[entries], theta)
             after = self.step(some, s[others], _ITERATIONS)
             new_s, new_counts, new_entropy = s.copy(), counts.copy(), entropy.copy()
             new_s[others] += after.s - before.s[others]
@@ -203,4 +203,4 @@ def _one(docs, mass, d):
 
 
 def _summary(likelihood, docs, mass):
-    return likelihood.document_summary(docs, mass[:, np.newaxis]).s[0]
+    return document_summary(likelihood, docs, mass[:, np.newaxis]).s[0]

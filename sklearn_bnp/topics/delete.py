@@ -8,11 +8,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
+from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
-from ..engine.statistics import SplitEdit, StatBag, added_up
+from ..engine.statistics import StatBag, added_up
 from .counts import DocumentCounts, Part
 from .documents import Settings
+from .local import document_parameters, document_step, document_summary
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
 # document may gain by using one topic less.
@@ -51,12 +53,12 @@ class DeleteTrial(Trial):
             return
         docs, entries = block.docs.chosen(using)
         theta = None if block.theta is None else block.theta[both]
-        before = self._model.likelihood.document_summary(docs, block.resp[entries][:, both], theta)
+        before = document_summary(self._model.likelihood, docs, block.resp[entries][:, both], theta)
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
         places = None if block.places is None else block.places.of(both, entries)
-        after = self._model.likelihood.document_step(
-            self._theta, docs, self._prior, self._settings, mass=np.minimum(mass, 1.0),
-            start=np.ascontiguousarray(counts[using]), places=places,
+        after = document_step(
+            self._model.likelihood, self._theta, docs, self._prior, self._settings,
+            mass=np.minimum(mass, 1.0), start=np.ascontiguousarray(counts[using]), places=places,
         )  # fmt: skip
         self._s += after.s - before.s[1:]
         self._entropy += after.entropy - before.entropy[1:]
@@ -113,6 +115,7 @@ class TopicDelete(Proposal):
     """
 
     kind = "delete"
+    suits = ("topics",)
     _parameter_constraints = {
         "max_targets": [Interval(Integral, 1, None, closed="left")],
         "n_absorbers": [Interval(Integral, 2, None, closed="left")],
@@ -152,7 +155,7 @@ class TopicDelete(Proposal):
                 continue
             near = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
-            theta = model.likelihood.document_parameters(model.prior, totals.s[near])
+            theta = document_parameters(model.likelihood, model.prior, totals.s[near])
             trials.append(
                 DeleteTrial(uid, totals.uids[near].tolist(), model, theta, prior, context.n_threads)
             )
@@ -180,7 +183,7 @@ class TopicDelete(Proposal):
             [
                 sum(
                     p.times(p.columns[uid].docs).sum()
-                    for p in totals.docs.parts.values()
+                    for p in totals.extra.parts.values()
                     if uid in p.columns
                 )
                 for uid in totals.uids.tolist()

@@ -15,11 +15,35 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from .._kernels._topics import document_step
+from .._kernels import _topics as kernel
 from .documents import DocumentStep
 
 # With such a prior a component that has no count is out.
 _LEAST_PRIOR = 1e-290
+
+
+def document_parameters(likelihood, prior, s):
+    """What `document_step` wants to know of components with statistics ``s`` (K, P).
+
+    It is ``exp E[log phi_kv]`` as a table (V, K) if entries are words, and coefficients (K, P) if rows.
+    """
+    return (
+        likelihood.word_table(prior, s) if likelihood.words else likelihood.coefficients(prior, s)
+    )
+
+
+def document_step(likelihood, params, docs, doc_prior, settings, **given):
+    """Local step of documents, `DocumentStep`; see `step_of_words` and `step_of_rows`."""
+    if likelihood.words:
+        return step_of_words(params, docs, doc_prior, settings, **given)
+    return step_of_rows(likelihood, params, docs, doc_prior, settings, **given)
+
+
+def document_summary(likelihood, docs, resp, coef=None):
+    """`DocumentStep` of documents under given responsibilities (n, K); ``coef`` as in `summarise`."""
+    if likelihood.words:
+        return summary_of_words(likelihood.n_features, docs, resp)
+    return summary_of_rows(likelihood, docs, resp, coef)
 
 
 def step_of_words(
@@ -105,7 +129,7 @@ def _call(table, docs, mass, prior, start, counts, settings, places, resp, s, en
     if places is not None:
         places = np.minimum(places, table.shape[1]).astype(np.int32)
         most = int(places.max(initial=1))
-    document_step(
+    kernel.document_step(
         table, docs.indptr, docs.indices, docs.counts, mass,
         np.maximum(prior, _LEAST_PRIOR), start, counts,
         settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,

@@ -16,6 +16,7 @@ from ..hdp.order import in_order_of_weights
 from .batch import document_pass
 from .document_terms import CountColumns
 from .documents import COUNT_TOL, MAX_ITER, Settings
+from .local import document_parameters
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 30
@@ -99,7 +100,7 @@ class TopicModel(NamedTuple):
 
     def coefficients(self, totals):
         """`TopicParams` of the local step."""
-        theta = self.likelihood.document_parameters(self.prior, totals.s)
+        theta = document_parameters(self.likelihood, self.prior, totals.s)
         prior = self.doc_prior(totals)
         heirs = []
         for gone, created in (self.retired or {}).items():
@@ -131,7 +132,7 @@ class TopicModel(NamedTuple):
 
     def updated(self, totals, max_iter=_STEPS):
         """The model after the global step of the sticks."""
-        if not totals.docs.parts or len(totals.uids) == 0:
+        if not totals.extra.parts or len(totals.uids) == 0:
             return self._replace(sticks=None, uids=())
         sticks, _ = self.allocation.optimise(columns(totals), self._sticks(totals), max_iter)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
@@ -243,12 +244,12 @@ class LocalSchedule(NamedTuple):
 
 def n_docs(totals):
     """Documents that have any tokens."""
-    return float(sum(p.times(p.lengths > 0).sum() for p in totals.docs.parts.values()))
+    return float(sum(p.times(p.lengths > 0).sum() for p in totals.extra.parts.values()))
 
 
 def columns(totals):
     """`CountColumns` of the components of ``totals``, in their order."""
-    parts = list(totals.docs.parts.values())
+    parts = list(totals.extra.parts.values())
     uids = totals.uids.tolist()
     values, sizes, weights = [], [], []
     plain = all(part.is_plain for part in parts)
@@ -276,7 +277,7 @@ def columns(totals):
 
 def document_numbers(totals):
     """The documents (nnz,) of the counts in `columns`, numbered over all batches."""
-    parts = list(totals.docs.parts.values())
+    parts = list(totals.extra.parts.values())
     first = np.cumsum([0] + [len(part.lengths) for part in parts])
     found = [
         part.columns[uid].docs + start

@@ -20,10 +20,10 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.prediction import suited
 from ..estimator.saved_state import SavedState
 from ..estimator.soundness import check_topics
-from ..mixture.local import blas_on_one_thread
-from ..mixture.predictor import suited
+from ..inputs.blas import blas_on_one_thread
 from .completion import (
     hidden_entries,
     keys_of_content,
@@ -34,6 +34,7 @@ from .completion import (
 from .corpus import check_corpus, check_same_kind, takes_words
 from .documents import Settings
 from .draws import drawn_documents
+from .local import document_step
 
 # Numbers (of documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
@@ -77,8 +78,8 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, likelihood.prepare)
-                step = likelihood.document_step(
-                    theta, docs, self._doc_prior, settings, want_resp=want_resp
+                step = document_step(
+                    likelihood, theta, docs, self._doc_prior, settings, want_resp=want_resp
                 )
             yield docs, step
 

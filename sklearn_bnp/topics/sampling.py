@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ..engine import keys
-from ..engine.samples import DocumentSample, UniformSample
+from ..engine.samples import UniformSample, least_weight
 from ..inputs.rows import stacked
 from .documents import EVERYTHING, Documents
 
@@ -157,3 +159,38 @@ def _joined(parts):
     return DocumentSample(
         Documents(indptr.astype(np.int64), *fields), np.concatenate([p.mass for p in parts])
     )
+
+
+class DocumentSample(NamedTuple):
+    """What documents have of a component.
+
+    Attributes
+    ----------
+    docs : Documents
+        Entries for which the component has some responsibility.
+    mass : ndarray, shape (n,)
+        That responsibility.
+    """
+
+    docs: Any
+    mass: np.ndarray
+
+    def __deepcopy__(self, memo):
+        return self  # never changed in place
+
+    @property
+    def total(self):
+        """Tokens."""
+        return float(self.mass @ self.docs.entry_weight)
+
+    @property
+    def one_token(self):
+        """The least mass of a topic that owns a token: the smallest weight, at most 1."""
+        return least_weight(self.docs.weight)
+
+    @property
+    def least_total(self):
+        """Tokens if all documents weighed as little as the lightest: topics of these are part of it."""
+        if self.docs.weight is None:
+            return self.total
+        return float(self.docs.weight.min() * (self.mass @ self.docs.counts))

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from ..inputs.groups import drawn
-from ..mixture.creation import seeding_mass
+from ..likelihood.seeding import seeding_mass
 
 # Dimension of the random projection in which anchor words are chosen (Arora et al. 2013, Sec. 4).
 _PROJECTION = 1000

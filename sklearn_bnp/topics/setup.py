@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.merge import Merge
 from ..estimator import base
 from ..estimator.observations import observation_of as chosen_observation
 from ..estimator.validation import check_explains_rows, check_responsibilities, checked, numbers
@@ -13,13 +15,21 @@ from ..inputs.batches import ArraySource
 from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
 from ..likelihood.seeding import seeded_statistics
-from ..proposals import TOPIC_PROPOSALS
+from .birth import TopicBirth
 from .completion import perplexity_of
 from .corpus import bind_likelihood, takes_words
+from .delete import TopicDelete
+from .local import document_parameters
 from .model import LocalSchedule, TopicModel
 from .sampling import DocumentCollector
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
+
+PROPOSALS = {
+    "birth": TopicBirth,
+    "delete": TopicDelete,
+    "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
+}
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 
@@ -112,9 +122,7 @@ def bind_model(estimator, corpus, *, streaming=False):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of documents with the estimator's settings."""
-    return base.make_learner(
-        estimator, model, rng, TOPIC_PROPOSALS, collector_type=DocumentCollector
-    )
+    return base.make_learner(estimator, model, rng, PROPOSALS, "topics", DocumentCollector)
 
 
 # ---------------------------------------------------------------------- where fits start
@@ -225,11 +233,11 @@ def publish(estimator, learner):
     order = base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
     s = totals.s[order]
     n_tokens = totals.n.sum()
-    lengths = [part.mean_length for part in totals.docs.parts.values()]
+    lengths = [part.mean_length for part in totals.extra.parts.values()]
     own = {
         "_statistics": s,
         "_doc_prior": doc_prior[order],
-        "_theta": likelihood.document_parameters(model.prior, s),
+        "_theta": document_parameters(likelihood, model.prior, s),
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),

@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.engine.samples import StateSample
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.nested_chain import Chain, NestedChain, NestedModel
+from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
-from sklearn_bnp.mixture.creation import summaries
+from sklearn_bnp.likelihood.seeding import summaries
 
 from .report import data_file
 

@@ -9,13 +9,13 @@ from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.hmm.batch import SequenceBatch
 from sklearn_bnp.hmm.model import SequenceModel
 from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.setup import PROPOSALS as STATE_PROPOSALS
 from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
 from sklearn_bnp.inputs.batches import Batch, column_moments
 from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.likelihood import GaussianObservation
 from sklearn_bnp.likelihood.autoregressive_gaps import blanked
 from sklearn_bnp.likelihood.lags import lagged
-from sklearn_bnp.proposals import STATE_PROPOSALS
 
 ALLOCATIONS = {
     "sticky": HDPChains(1.0, 1.0, 2.0, 20.0),

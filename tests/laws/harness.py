@@ -13,6 +13,7 @@ from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.batches import ArraySource
+from sklearn_bnp.mixture.sampling import Collector
 from tests.reference import mixtures
 
 from .families import ALLOCATIONS
@@ -123,7 +124,7 @@ def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=No
     allocation = parameters.pop("allocation", ALLOCATIONS[0])
     model = given(family, X, resp, weight, allocation).model
     model = model._replace(prior=model.likelihood.prior)
-    learner = Learner(model, list(proposals), np.random.RandomState(seed))
+    learner = Learner(model, list(proposals), np.random.RandomState(seed), Collector)
     for name, value in parameters.items():
         assert hasattr(learner, name)
         setattr(learner, name, value)

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.engine.statistics import StatBag, union_row
+from sklearn_bnp.engine.edits import union_row
+from sklearn_bnp.engine.statistics import StatBag
 from tests.reference import mixtures, partitions
 from tests.reference.families import NormalWishart
 

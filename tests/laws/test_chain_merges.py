@@ -5,13 +5,14 @@ import itertools
 import numpy as np
 import pytest
 
-from sklearn_bnp.engine.statistics import StatBag, least_change
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.hmm import local
 from sklearn_bnp.hmm.local import emission_table
 from sklearn_bnp.hmm.merge import CoarseningObserver, CoarseningTrial
 from sklearn_bnp.hmm.sampling import RunCollector
 from sklearn_bnp.hmm.steps import StepPool
 from sklearn_bnp.hmm.transitions import Transitions
+from sklearn_bnp.hmm.unions import least_change
 from tests.reference import chains
 
 from . import chain_harness as h
@@ -178,7 +179,7 @@ def test_bound_of_the_change_is_never_above_it():
         before = merged_by_hand(posteriors, s, (), uids)
         for groups in GROUPS:
             after = merged_by_hand(posteriors, s, groups, uids)
-            slack.append(after.docs.entropy - before.docs.entropy - least_change(before, groups))
+            slack.append(after.extra.entropy - before.extra.entropy - least_change(before, groups))
     assert min(slack) >= -1e-9
     halves = StatBag(
         np.arange(2), np.full((2, 1), 5.0), np.zeros(2),
@@ -203,7 +204,7 @@ def test_merge_that_pays_because_the_entropy_rises_is_made():
     lap = learner.run_lap(source)
     assert lap.accepted == {"merge": 1}
     assert not set(pair) & set(learner.totals.uids.tolist())
-    assert learner.totals.docs.entropy > totals.docs.entropy + 40.0
+    assert learner.totals.extra.entropy > totals.extra.entropy + 40.0
 
 
 @pytest.mark.parametrize("name", h.ALLOCATIONS)

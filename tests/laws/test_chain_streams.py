@@ -8,9 +8,10 @@ import pytest
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB
 from sklearn_bnp.engine.memo import Memo
-from sklearn_bnp.engine.statistics import GroupsEdit, StatBag, least_change
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.hmm.merge import CoarseningTrial
 from sklearn_bnp.hmm.transitions import Transitions
+from sklearn_bnp.hmm.unions import GroupsEdit, least_change
 
 from . import chain_harness as h
 
@@ -45,12 +46,12 @@ def test_bound_for_batches_not_seen_is_not_above_what_they_will_say():
     total = bags[0].add(bags[1]).add(bags[2])
     replayed = [GroupsEdit(groups, {}).replay(bag, i) for i, bag in enumerate(bags)]
     for bag in replayed:
-        assert bag.docs.entropy >= -1e-12
-    assert replayed[0].docs.entropy == 0.0
+        assert bag.extra.entropy >= -1e-12
+    assert replayed[0].extra.entropy == 0.0
     trial = CoarseningTrial(groups)
     after = total.replaced(trial.removed, trial.successors(total, total))
-    assert after.docs.entropy <= sum(bag.docs.entropy for bag in replayed) + 1e-12
-    change = after.docs.entropy - total.docs.entropy
+    assert after.extra.entropy <= sum(bag.extra.entropy for bag in replayed) + 1e-12
+    change = after.extra.entropy - total.extra.entropy
     assert change == pytest.approx(least_change(total, groups))
 
 
@@ -63,7 +64,7 @@ def test_bound_for_batches_not_seen_knows_what_merges_before_have_raised():
     memo.record(GroupsEdit((((2, 3), 8),), {"gone": 3.0}))
     trial = CoarseningTrial(groups)
     rest = memo.rest(trial.seen, np.array(trial.removed))
-    change = trial.successors(rest, rest).docs.change
+    change = trial.successors(rest, rest).extra.change
     assert change == pytest.approx(-4.0)
 
 

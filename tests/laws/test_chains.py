@@ -115,7 +115,7 @@ def test_objective_is_that_of_the_responsibilities_summed_by_hand(name):
             pair = forward[t][:, None] * rows_a[1:] * (table[a + t + 1] * backward[t + 1]) / total
             counts[1:] += pair
             entropy -= np.sum(pair * np.log(pair / pair.sum(axis=1, keepdims=True)))
-    np.testing.assert_allclose(learner.totals.docs.listed(uids.tolist()), counts, atol=1e-8)
+    np.testing.assert_allclose(learner.totals.extra.listed(uids.tolist()), counts, atol=1e-8)
     assert learner.model.elbo_terms(learner.totals)["entropy"] == pytest.approx(entropy)
 
 
@@ -189,9 +189,9 @@ def test_entropy_of_an_accepted_merge_is_that_of_the_relabelled_chain():
     np.testing.assert_allclose(
         after.s[after.positions([created])[0]], before.s[members].sum(axis=0)
     )
-    counts = before.docs.listed(gone.tolist())[1:].sum()
-    assert after.docs.listed([created])[1, 0] == pytest.approx(counts)
-    change = after.docs.entropy - before.docs.entropy
+    counts = before.extra.listed(gone.tolist())[1:].sum()
+    assert after.extra.listed([created])[1, 0] == pytest.approx(counts)
+    change = after.extra.entropy - before.extra.entropy
     most = before.n[members].sum() * np.log(len(gone))
     assert 0.1 < abs(change) < most
     assert not after.entropy.any()  # it has no share for each state
@@ -279,18 +279,18 @@ def test_sequences_in_parts_are_whole_sequences(low_memory, lags, weight, monkey
     h.start(learner, batch, 4)
     learner.run_lap(h.source(batch, 1))
     bag, merges, delete, samples = watched(learner, batch, low_memory=False)
-    assert bag.docs.entropy > 1.0  # states overlap, so that there is something to get wrong
+    assert bag.extra.entropy > 1.0  # states overlap, so that there is something to get wrong
     assert max(merges) < -0.1
     monkeypatch.setattr(local, "PART_ROWS", 11)
     monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 7)
     got, got_merges, got_delete, got_samples = watched(learner, batch, low_memory=low_memory)
     # sums of some 160 rows in another order
     np.testing.assert_allclose(got.s, bag.s, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(got.docs.counts, bag.docs.counts, rtol=1e-11, atol=1e-13)
-    assert got.docs.entropy == pytest.approx(bag.docs.entropy, rel=1e-11)
+    np.testing.assert_allclose(got.extra.counts, bag.extra.counts, rtol=1e-11, atol=1e-13)
+    assert got.extra.entropy == pytest.approx(bag.extra.entropy, rel=1e-11)
     np.testing.assert_allclose(got_merges, merges, rtol=1e-9)
     np.testing.assert_allclose(got_delete.s, delete.s, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(got_delete.docs.counts, delete.docs.counts, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(got_delete.extra.counts, delete.extra.counts, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(got_delete.entropy, delete.entropy, atol=1e-10)
     assert got_samples.keys() == samples.keys()
     for uid, sample in samples.items():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.topics.counts import NO_DOCUMENTS, DocumentCounts, Part
+from sklearn_bnp.engine.extra import NO_EXTRA
+from sklearn_bnp.topics.counts import DocumentCounts, Part
 
 from .topic_harness import assert_same_documents
 
@@ -72,9 +73,9 @@ def test_joined_and_without(rng):
     assert_matches(joined, Dense({**a.counts, **b.counts}))
     assert_matches(joined.without(b.columns()), a)
     assert_matches(joined.without(a.columns()), b)
-    assert_matches(a.columns().joined(NO_DOCUMENTS), a)
-    assert_matches(NO_DOCUMENTS.joined(a.columns()), a)
-    assert_matches(a.columns().without(NO_DOCUMENTS), a)
+    assert_matches(a.columns().joined(NO_EXTRA), a)
+    assert_matches(NO_EXTRA.joined(a.columns()), a)
+    assert_matches(a.columns().without(NO_EXTRA), a)
 
 
 def test_joined_columns_of_one_batch(rng):
@@ -106,7 +107,7 @@ def test_replaced(rng):
     for name in "bc":
         expected.counts[name] += other.counts[name]
     assert_matches(dense.columns().replaced((1, 4, 5), other.columns()), expected)
-    assert_matches(dense.columns().replaced((1, 4, 5), NO_DOCUMENTS), dense.mapped(change))
+    assert_matches(dense.columns().replaced((1, 4, 5), NO_EXTRA), dense.mapped(change))
     again = dense.columns().replaced((1,), dense.columns().only([1]))
     assert_matches(again, dense)
 

@@ -15,9 +15,10 @@ from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelet
 from sklearn_bnp.engine.places import Places, largest_shares
 from sklearn_bnp.engine.proposal import SplitTrial
 from sklearn_bnp.engine.statistics import StatBag
-from sklearn_bnp.inputs.batches import Block
+from sklearn_bnp.mixture.local import Block
 from sklearn_bnp.topics.batch import DocumentBlock
 from sklearn_bnp.topics.delete import DeleteTrial
+from sklearn_bnp.topics.local import document_summary
 from tests.reference import documents, mixtures
 
 from .families import FAMILIES
@@ -310,14 +311,14 @@ def test_delete_of_a_topic_is_one_of_all_assignments():
     model, docs = follow.learner.model, documents_of(follow, corpus)
     prior, theta = np.array([0.4, 0.3]), rng.dirichlet(np.ones(2), size=N_TYPES)
     trial = DeleteTrial(7, (8, 9), model, theta, prior)
-    uids, sums = np.array([7, 8, 9]), [model.likelihood.document_summary(docs, resp)]
+    uids, sums = np.array([7, 8, 9]), [document_summary(model.likelihood, docs, resp)]
     block = DocumentBlock(
         docs, 0, docs.entry_weight, resp, sums[0].counts, uids, None, Places(resp, 1)
     )
     trial.observe(block)
     trial.close("batch", StatBag(uids, sums[0].s, sums[0].entropy))
     row = trial.rows["batch"]
-    found = row.docs.parts["batch"].dense([8, 9])
+    found = row.extra.parts["batch"].dense([8, 9])
     after = np.zeros((len(resp), 2))
     for d in range(len(docs)):
         entries = np.arange(docs.indptr[d], docs.indptr[d + 1])
@@ -330,7 +331,7 @@ def test_delete_of_a_topic_is_one_of_all_assignments():
         scores = [documents.score(log_table, c, prior, way) for way in same]
         after[entries] = same[int(np.argmax(scores))]
     # every document's counts are those of some assignment, and so are the sums of all of them
-    expected = model.likelihood.document_summary(docs, after)
+    expected = document_summary(model.likelihood, docs, after)
     assert_allclose(row.s, expected.s, rtol=0, atol=1e-9)
     assert_allclose(row.entropy, 0.0, atol=1e-12)
     assert_allclose(found, expected.counts, rtol=0, atol=1e-9)

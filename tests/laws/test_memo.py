@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, Merge
+from sklearn_bnp.engine.edits import SplitEdit, UnionEdit
 from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.proposal import SplitTrial
-from sklearn_bnp.engine.statistics import SplitEdit, StatBag, UnionEdit
-from sklearn_bnp.inputs.batches import Block
+from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.mixture.local import Block
 from tests.reference import mixtures
 
 from .families import FAMILIES

@@ -13,6 +13,7 @@ from sklearn_bnp import DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.inputs.batches import ArraySource, Batch
 from sklearn_bnp.mixture.local import local_pass
+from sklearn_bnp.mixture.sampling import Collector
 from tests.reference import completion, partitions
 from tests.reference.allocations import DirichletProcess
 from tests.reference.families import NormalWishart
@@ -257,7 +258,10 @@ def test_every_visit_raises_it(full):
     X, _ = full.rows(rng, 200, spread=1.5)
     resp = random_resp(rng, 200, 4)
     model = fitted_on(full, X, resp)._learner_.model
-    learner, source = Learner(model, [], np.random.RandomState(0)), ArraySource(X, None, 3)
+    learner, source = (
+        Learner(model, [], np.random.RandomState(0), Collector),
+        ArraySource(X, None, 3),
+    )
     learner.start(resp.T @ model.likelihood.features(model.likelihood.prepare(X)))
     learner.run_lap(source, propose=False)
     values = [learner.lower_bound]

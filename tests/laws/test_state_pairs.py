@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPHMMVB, StateBirth
+from sklearn_bnp import HDPHMMVB, StateBirth, StateDelete, StateMerge
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.proposal import AdoptTrial
 from sklearn_bnp.engine.statistics import StatBag
@@ -13,7 +13,6 @@ from sklearn_bnp.hmm.pairs import likely_pairs
 from sklearn_bnp.hmm.sampling import RunCollector
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.likelihood import GaussianObservation
-from sklearn_bnp.proposals import StateDelete, StateMerge
 
 from . import chain_harness as h
 
@@ -193,7 +192,7 @@ def test_heirs_of_two_states_have_their_links():
     a, b, c = order + 1
     seeds = totals.s[order[:2]]
     links = Transitions(heirs, np.array([[0.0, 0.0], [50.0, 1.0], [2.0, 30.0]]))
-    trial = AdoptTrial("birth", 0, heirs, seeds, retires=True, docs=links, others=(1,))
+    trial = AdoptTrial("birth", 0, heirs, seeds, retires=True, extra=links, others=(1,))
     both = totals.concatenated(trial.seeds)
     adopting = model.adopting(both, dict.fromkeys(trial.targets, heirs))
     seen = []

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp.topics.documents import Settings
+from sklearn_bnp.topics.local import document_parameters, document_step
 from tests.reference import documents, topics
 
 from .harness import random_resp
@@ -30,7 +31,7 @@ class Problem:
         self.follow = given(kind, HDP, corpus, soft / soft.sum(axis=1, keepdims=True))
         model, totals = self.follow.learner.model, self.follow.learner.totals
         self.likelihood, self.docs = model.likelihood, documents_of(self.follow, corpus)
-        self.params = self.likelihood.document_parameters(model.prior, totals.s)
+        self.params = document_parameters(self.likelihood, model.prior, totals.s)
         self.prior = model.doc_prior(totals)
         twin, z = self.follow.twin, self.follow.prepared()
         order = totals.uids
@@ -41,10 +42,10 @@ class Problem:
 
     def solve(self, start=None, prior=None, **settings):
         settings = Settings(**{"cold": start is None, **settings})
-        return self.likelihood.document_step(
-            self.params, self.docs, self.prior if prior is None else prior, settings, start=start,
-            want_resp=True,
-        )  # fmt: skip
+        prior = self.prior if prior is None else prior
+        return document_step(
+            self.likelihood, self.params, self.docs, prior, settings, start=start, want_resp=True
+        )
 
     def each(self):
         """Entries of each document that has any."""
@@ -77,7 +78,7 @@ def test_documents_are_solved_as_by_hand(kind, start):
     assert_allclose(step.resp.sum(axis=1), 1.0, rtol=1e-12)
     assert_allclose(step.s, bag.s, atol=1e-10 * np.abs(bag.s).sum())
     assert_allclose(step.entropy, bag.entropy, atol=1e-10 * corpus.weight.sum())
-    assert_allclose(step.counts, bag.docs.parts["all"].dense(range(K)), atol=1e-9)
+    assert_allclose(step.counts, bag.extra.parts["all"].dense(range(K)), atol=1e-9)
     for d, e in problem.each():
         weight = corpus.weight[e]
         twin = documents.Document(problem.log_lik[e], weight, problem.prior, max_iter=3000)

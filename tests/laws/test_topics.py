@@ -44,7 +44,7 @@ def test_objective_of_given_responsibilities(kind, prior, n_components, n_batche
     assert_allclose(follow.learner.lower_bound, expected, rtol=1e-10)
     totals, bag = follow.learner.totals, bag_of(follow, corpus.batch, resp, uids)
     assert_same_bag(
-        totals._replace(docs=bag.docs), bag.aligned(totals.uids), rtol=1e-12
+        totals._replace(extra=bag.extra), bag.aligned(totals.uids), rtol=1e-12
     )  # documents are in batches
 
 

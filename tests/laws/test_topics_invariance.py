@@ -12,6 +12,7 @@ from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import Documents, Settings
+from sklearn_bnp.topics.local import document_parameters, document_step
 from sklearn_bnp.topics.model import LocalSchedule
 from tests.reference import documents
 
@@ -68,8 +69,8 @@ def test_batches_do_not_matter_while_parameters_stay(kind, prior, n_batches):
             follow.learner.end_lap(propose=False, first=lap == 0, resum=True)
     for learner in learners[1:]:
         assert_same_fit(learner, learners[0])
-        one = np.concatenate([p.dense(range(4)) for p in learners[0].totals.docs.parts.values()])
-        parts = learner.totals.docs.parts
+        one = np.concatenate([p.dense(range(4)) for p in learners[0].totals.extra.parts.values()])
+        parts = learner.totals.extra.parts
         several = np.concatenate([parts[i].dense(range(4)) for i in range(n_batches)])
         assert_allclose(several, one, atol=1e-4)
 
@@ -117,8 +118,8 @@ def test_order_of_documents(kind, prior):
     other = laps(topic_learner(kind, prior, permuted, 4, resp=resp[entries]))
     assert_same_fit(other, learner)
     assert other.totals.uids.tolist() == learner.totals.uids.tolist()
-    counts = learner.totals.docs.parts[0].dense(range(4))
-    assert_allclose(other.totals.docs.parts[0].dense(range(4)), counts[order], atol=1e-3)
+    counts = learner.totals.extra.parts[0].dense(range(4))
+    assert_allclose(other.totals.extra.parts[0].dense(range(4)), counts[order], atol=1e-3)
 
 
 def test_order_and_names_of_topics(kind, prior):
@@ -183,10 +184,10 @@ def test_scale_is_repetition(kind, prior, times):
     one = follow.learner.totals
     scaled = one._replace(
         s=times * one.s, entropy=times * one.entropy,
-        docs=DocumentCounts({0: one.docs.parts[0]._replace(scale=float(times))}),
+        extra=DocumentCounts({0: one.extra.parts[0]._replace(scale=float(times))}),
     )  # fmt: skip
-    part = one.docs.parts[0]
-    repeated = scaled._replace(docs=DocumentCounts(dict.fromkeys(range(times), part)))
+    part = one.extra.parts[0]
+    repeated = scaled._replace(extra=DocumentCounts(dict.fromkeys(range(times), part)))
     assert_allclose(model.elbo(scaled), model.elbo(repeated), rtol=1e-11)
     better = [model.updated(totals) for totals in (scaled, repeated)]
     values = [m.elbo(totals) for m, totals in zip(better, (scaled, repeated), strict=True)]
@@ -197,7 +198,7 @@ def test_scale_is_repetition(kind, prior, times):
         row = totals.take([0, 2])
         union = StatBag(
             np.array([9]), row.s.sum(axis=0, keepdims=True), row.entropy[:1],
-            totals.docs.union([uids[0], uids[2]], 9),
+            totals.extra.union([uids[0], uids[2]], 9),
         )  # fmt: skip
         replacement = ((uids[0], uids[2]), union)
         gains.append(model.replacement_gains(totals, [replacement], np.zeros(1))[0])
@@ -210,9 +211,9 @@ def test_scale_is_repetition_for_unions(kind, prior, times):
     corpus = kind.corpus(rng, 10)
     follow = given(kind, prior, corpus, soft_resp(rng, len(corpus.rows), 4))
     one, model = follow.learner.totals, follow.learner.model
-    part = one.docs.parts[0]
-    scaled = one._replace(docs=DocumentCounts({0: part._replace(scale=float(times))}))
-    repeated = one._replace(docs=DocumentCounts(dict.fromkeys(range(times), part)))
+    part = one.extra.parts[0]
+    scaled = one._replace(extra=DocumentCounts({0: part._replace(scale=float(times))}))
+    repeated = one._replace(extra=DocumentCounts(dict.fromkeys(range(times), part)))
     pairs = [(0, 1), (1, 3), (2, 3)]
     assert_allclose(model.union_gains(scaled, pairs), model.union_gains(repeated, pairs), rtol=1e-9)
 
@@ -242,13 +243,18 @@ def test_whole_weights_of_entries_are_repetition(kind, prior):
     for bag in bags[1:]:
         assert_same_bag(bag, bags[0], rtol=1e-11)
     # and of the local step itself
-    theta = model.likelihood.document_parameters(model.prior, bags[0].s)
+    theta = document_parameters(model.likelihood, model.prior, bags[0].s)
     steps = []
     for b in (weighted.batch, batch):
         docs = b.documents(0, corpus.n_docs, model.likelihood.prepare)
         steps.append(
-            model.likelihood.document_step(
-                theta, docs, np.array([0.5, 0.3, 0.1]), Settings(n_restarts=5), want_resp=True
+            document_step(
+                model.likelihood,
+                theta,
+                docs,
+                np.array([0.5, 0.3, 0.1]),
+                Settings(n_restarts=5),
+                want_resp=True,
             )
         )
     assert_allclose(steps[0].counts, steps[1].counts, atol=1e-8)
@@ -269,7 +275,7 @@ def test_documents_in_blocks(kind, monkeypatch):
         monkeypatch.setattr("sklearn_bnp.topics.batch._BLOCK_ENTRIES", size)
         found = model.local_pass(corpus.batch, params, first.uids, old=first)
         assert_same_bag(found, expected, rtol=1e-12)
-        assert_array_equal(found.docs.parts["all"].lengths, expected.docs.parts["all"].lengths)
+        assert_array_equal(found.extra.parts["all"].lengths, expected.extra.parts["all"].lengths)
 
 
 def test_lengths_are_exact():

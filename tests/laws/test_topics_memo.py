@@ -190,7 +190,7 @@ def test_tokens_are_neither_lost_nor_invented(kind):
         learner.run_lap(follow.source)
         totals = learner.totals
         uids = totals.uids.tolist()
-        counts = [totals.docs.parts[i].dense(uids) for i in range(len(follow.source))]
+        counts = [totals.extra.parts[i].dense(uids) for i in range(len(follow.source))]
         assert_allclose(np.concatenate(counts).sum(axis=1), lengths, rtol=1e-9)
         assert_allclose(sum(c.sum(axis=0) for c in counts), totals.n, rtol=1e-9)
         assert np.all(totals.n > 0) and np.all(totals.entropy >= -1e-9)
@@ -230,8 +230,8 @@ def test_trials_know_what_they_would_leave_behind(kind, prior):
             old = totals.take(totals.positions(trial.removed))
             tokens = old.s.sum(axis=0)
             assert_allclose(found.s.sum(axis=0), tokens, atol=1e-9 * np.abs(totals.s).sum())
-            for name, part in found.docs.parts.items():
-                had = old.docs.parts[name].dense(trial.removed)
+            for name, part in found.extra.parts.items():
+                had = old.extra.parts[name].dense(trial.removed)
                 has = part.dense(trial.created)
                 assert_allclose(has.sum(axis=1), had.sum(axis=1), atol=1e-9)
                 if trial.kind == "delete":  # documents without the target stay as they are
@@ -266,7 +266,7 @@ def test_retired_topics_keep_nothing(kind, prior, n_components, n_copies):
         for i in range(len(follow.source)):
             bag = learner.memo.get(i, learner.totals.uids)
             assert not bag.s[rows].any() and not bag.entropy[rows].any()
-            assert not set(targets) & bag.docs.parts[i].columns.keys()
+            assert not set(targets) & bag.extra.parts[i].columns.keys()
         learner.end_lap(propose=False, resum=True)
         assert_follows(learner, shadow, names=range(3))
         assert_allclose(learner.lower_bound, shadow.objective(), rtol=1e-9)

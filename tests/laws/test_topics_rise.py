@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from sklearn_bnp.engine.edits import union_row
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.proposal import UnionTrial
 from sklearn_bnp.engine.scheduler import _Judged, _State
-from sklearn_bnp.engine.statistics import union_row
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.delete import TopicDelete
@@ -318,7 +318,7 @@ def test_gain_of_a_replacement_is_no_more_than_it_brings(kind, prior):
             columns = resp[:, old].sum(axis=1, keepdims=True) * shares
             created = np.arange(10, 10 + J)
             new = bag_of(follow, corpus.batch, columns, created)
-            new = new._replace(docs=DocumentCounts({0: new.docs.parts["all"]}))
+            new = new._replace(extra=DocumentCounts({0: new.extra.parts["all"]}))
             after = totals.replaced(removed, new)
             fixed = model.elbo(after) - model.allocation_term(after)
             fixed -= model.elbo(totals) - model.allocation_term(totals)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from sklearn_bnp import Birth, Merge
+from sklearn_bnp.engine.edits import SplitEdit
 from sklearn_bnp.engine.proposal import SplitTrial, Trial, UndoTrial, UnionTrial
 from sklearn_bnp.engine.scheduler import resolution
-from sklearn_bnp.engine.statistics import SplitEdit
-from sklearn_bnp.proposals import Birth, Merge
 
 from .harness import learner_for, random_resp
 

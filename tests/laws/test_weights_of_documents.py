@@ -7,11 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.engine.samples import DocumentSample
 from sklearn_bnp.topics import creation
 from sklearn_bnp.topics.counts import DocumentCounts, Part
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import Documents
+from sklearn_bnp.topics.local import document_summary
+from sklearn_bnp.topics.sampling import DocumentSample
 
 from .harness import random_resp
 from .test_topics_memo import PROPOSALS, SCENARIOS, assert_follows
@@ -160,7 +161,7 @@ def test_nested_models(kind, prior, monkeypatch):
     found = []
     for sample, r in zip(samples, (resp, resp[entries]), strict=True):
         nested = creation._Nested(model, sample, 0.7, 1)
-        s = model.likelihood.document_summary(sample.docs, sample.mass[:, np.newaxis] * r).s
+        s = document_summary(model.likelihood, sample.docs, sample.mass[:, np.newaxis] * r).s
         step = nested.step(sample, s, 2)  # topics that died may come and go: it changes nothing
         pruned = nested.pruned(sample, step, s)
         values = [

@@ -7,13 +7,13 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from sklearn_bnp import Birth, DPMixtureVB, Merge
 from sklearn_bnp.engine import keys
+from sklearn_bnp.engine.proposal import Context
 from sklearn_bnp.engine.samples import Sample, UniformSample
 from sklearn_bnp.engine.statistics import StatBag, UidCounter
-from sklearn_bnp.inputs.batches import Block
-from sklearn_bnp.mixture.creation import seeding_mass
+from sklearn_bnp.likelihood.seeding import seeding_mass
 from sklearn_bnp.mixture.delete import _Absorption
+from sklearn_bnp.mixture.local import Block
 from sklearn_bnp.mixture.sampling import Collector
-from sklearn_bnp.proposals import Context
 
 from .families import FAMILIES
 from .harness import estimator, given, one_hot, quiet_fit, random_resp

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.engine.samples import StateSample
 from sklearn_bnp.hmm.batch import PreparedRows
 from sklearn_bnp.hmm.creation import windows
 from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
-from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.sampling import RunCollector, StateSample
 
 from . import chain_harness as h
 
@@ -62,7 +61,7 @@ def test_whole_weights_are_repetition(name, n_batches, proposals):
         atol = (1e-11 if lap == 0 else 1e-5) * np.abs(b.s).sum()
         assert_allclose(a.s, b.s, atol=atol)
         assert_allclose(chain_counts(a), chain_counts(b), atol=atol)
-        assert a.docs.entropy == pytest.approx(b.docs.entropy, rel=1e-6, abs=1e-6)
+        assert a.extra.entropy == pytest.approx(b.extra.entropy, rel=1e-6, abs=1e-6)
 
 
 def test_searches_found_something():
@@ -159,8 +158,8 @@ def test_sequences_apart_add_up():
     s, counts, entropy = 0.0, 0.0, 0.0
     for w, (i, j) in zip(weight, itertools.pairwise(range(len(LENGTHS) + 1)), strict=True):
         alone = learner.model.local_pass(batch.part(None, i, j), params, uids)
-        s, counts = s + w * alone.s, counts + w * alone.docs.counts
-        entropy += w * alone.docs.entropy
+        s, counts = s + w * alone.s, counts + w * alone.extra.counts
+        entropy += w * alone.extra.entropy
     assert_allclose(bag.s, s, rtol=1e-11, atol=1e-11)
-    assert_allclose(bag.docs.counts, counts, rtol=1e-11, atol=1e-11)
-    assert bag.docs.entropy == pytest.approx(entropy, rel=1e-10)
+    assert_allclose(bag.extra.counts, counts, rtol=1e-11, atol=1e-11)
+    assert bag.extra.entropy == pytest.approx(entropy, rel=1e-10)

@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sklearn_bnp.engine.extra import NO_EXTRA
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.topics.counts import NO_DOCUMENTS, DocumentCounts, Part
+from sklearn_bnp.topics import delete as topic_delete
+from sklearn_bnp.topics.counts import DocumentCounts, Part
+from sklearn_bnp.topics.local import document_step
 from sklearn_bnp.topics.model import LocalSchedule, TopicModel
 from sklearn_bnp.topics.sampling import DocumentCollector
 from tests.reference import mixtures, topics
@@ -27,12 +30,17 @@ class Overheard:
     def __getattr__(self, name):
         return getattr(self._likelihood, name)
 
-    def document_step(self, *args, **kwargs):
-        if kwargs.get("mass") is None:
-            return self._likelihood.document_step(*args, **kwargs)
-        step = self._likelihood.document_step(*args, **{**kwargs, "want_resp": True})
-        self.resp.append(step.resp)
-        return step
+
+def _overheard(likelihood, *args, **kwargs):
+    """The local step of documents, whose responsibilities an `Overheard` likelihood notes."""
+    if not isinstance(likelihood, Overheard):
+        return document_step(likelihood, *args, **kwargs)
+    step = document_step(likelihood, *args, **{**kwargs, "want_resp": True})
+    likelihood.resp.append(step.resp)
+    return step
+
+
+topic_delete.document_step = _overheard  # that of the restricted steps
 
 
 class Followed(NamedTuple):
@@ -159,11 +167,11 @@ def assert_same_bag(bag, expected, *, rtol=1e-9, entropy=True, mass=0.0):
     assert np.all(np.abs(bag.s - expected.s) <= rtol * size)
     if entropy:
         assert np.all(np.abs(bag.entropy - expected.entropy) <= rtol * size[-1])
-    assert_same_documents(bag.docs, expected.docs, bag.uids.tolist(), rtol * size[-1])
+    assert_same_documents(bag.extra, expected.extra, bag.uids.tolist(), rtol * size[-1])
 
 
 def assert_same_documents(docs, expected, uids, atol):
-    if docs is NO_DOCUMENTS or expected is NO_DOCUMENTS:
+    if docs is NO_EXTRA or expected is NO_EXTRA:
         assert docs is expected
         return
     assert docs.parts.keys() == expected.parts.keys()

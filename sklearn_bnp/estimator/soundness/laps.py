@@ -10,13 +10,13 @@ from scipy.sparse import issparse
 
 from ...engine.failures import Failures
 from ...engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
-from ...hmm import delete
+from ...hmm import delete as hmm_delete
 from ...hmm.local import ChainParams
 from ...hmm.merge import CoarseningObserver, CoarseningTrial
 from ...hmm.sampling import RunCollector
 from ...hmm.steps import StepPool
 from ...mixture.sampling import Collector
-from ...topics import delete
+from ...topics import delete as topics_delete
 from ...topics.birth import TopicBirth
 from ...topics.model import TopicParams
 from ...topics.sampling import DocumentCollector
@@ -131,7 +131,7 @@ def _(trial: CoarseningTrial, lap):
 
 
 @check_watcher.register
-def _(trial: delete.DeleteTrial, lap):
+def _(trial: hmm_delete.DeleteTrial, lap):
     step = trial._local_step
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.removed == (trial.target, *trial.created), "other states go than are shared out")
@@ -143,7 +143,7 @@ def _(trial: delete.DeleteTrial, lap):
 
 
 @check_watcher.register
-def _(trial: delete.DeleteTrial, lap):
+def _(trial: topics_delete.DeleteTrial, lap):
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.created == trial._absorbers, "a topic is shared out among others")
     expect(trial.removed == (trial.target, *trial.created), "other topics go than are shared out")

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...engine.edits import SplitEdit, UnionEdit
+from ...engine.extra import NoExtra
 from ...engine.learner import _PAST
-from ...engine.statistics import GroupsEdit, SplitEdit, StatBag, UnionEdit
+from ...engine.statistics import StatBag
 from ...hmm.transitions import Transitions, TransitionUnions
-from ...topics.counts import DocumentCounts, NoDocuments
+from ...hmm.unions import GroupsEdit
+from ...topics.counts import DocumentCounts
 from .expectations import (
     expect,
     expect_count,
@@ -48,8 +51,8 @@ def check_bag(what, bag, names):
     expect_uids(f"names of {what}", bag.uids, names.below)
     expect_numbers(f"statistics of {what}", bag.s, (K, names.n_statistics))
     expect_numbers(f"entropies of {what}", bag.entropy, (K,))
-    expect(type(bag.docs) in names.docs, f"{what} hold {type(bag.docs).__name__}")
-    check_docs(bag.docs, names)
+    expect(type(bag.extra) in names.docs, f"{what} hold {type(bag.extra).__name__}")
+    check_docs(bag.extra, names)
 
 
 @singledispatch
@@ -95,8 +98,8 @@ def check_memo(memo, names):
         expect(version <= last, f"the version of a batch is {version}, beyond {last}")
     for batch_id, bag in memo._bags.items():
         check_bag("a batch", bag, names)
-        known = batch_id == _PAST or type(bag.docs) is not DocumentCounts
-        expect(known or batch_id in bag.docs.parts, "a batch lacks its own documents")
+        known = batch_id == _PAST or type(bag.extra) is not DocumentCounts
+        expect(known or batch_id in bag.extra.parts, "a batch lacks its own documents")
     for edit in memo._edits:
         check_edit(edit, names)
 
@@ -153,7 +156,7 @@ def _check_groups(groups, names):
 
 
 ANY_DOCS = {
-    "rows": (NoDocuments,),
-    "documents": (NoDocuments, DocumentCounts),
-    "sequences": (NoDocuments, Transitions),
+    "rows": (NoExtra,),
+    "documents": (NoExtra, DocumentCounts),
+    "sequences": (NoExtra, Transitions),
 }

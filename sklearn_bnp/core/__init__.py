@@ -1,1 +1,0 @@
-"""The engine: statistics, memo, batches, model, scheduler and the lap loop."""

@@ -1,0 +1,43 @@
+"""Rows to predict for, prepared as the fitted likelihood wants them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..likelihood.limits import largest_of
+from .base import likelihood_for
+
+# Beyond this, sums of squares come near the range of single precision.
+_LARGEST_SINGLE = 1e15
+
+
+def in_range(prepare, x):
+    """Prepared rows, in double precision if their squares would overflow in single."""
+    with np.errstate(over="ignore"):
+        z = prepare(x)
+        if z.dtype == np.float32 and not largest_of(z) < _LARGEST_SINGLE:
+            z = prepare(x.astype(np.float64))
+    return z
+
+
+class Fitted(NamedTuple):
+    """A likelihood with the statistics (K, P) and coefficients (K, P) of the components, to predict with."""
+
+    likelihood: object
+    s: np.ndarray
+    coef: np.ndarray
+
+
+def suited(model, s, coef, x):
+    """`Fitted`, in terms of rows with holes if rows ``x`` have some; they are None for words."""
+    complete, prior = model.likelihood, model.prior
+    holed = complete if x is None else likelihood_for(complete, x)
+    if holed is complete:
+        return Fitted(complete, s, coef)
+    log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
+    s = holed.from_complete(s)
+    coef = holed.coefficients(prior, s)
+    coef[:, -1] += log_weights
+    return Fitted(holed, s, coef)

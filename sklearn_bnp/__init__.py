@@ -1,5 +1,6 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
+from ._version import __version__ as __version__
 from .engine.merge import Merge
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
@@ -22,8 +23,6 @@ from .mixture.estimator import DPMixtureVB
 from .topics.birth import TopicBirth
 from .topics.delete import TopicDelete
 from .topics.estimator import HDPTopicVB
-
-__version__ = "0.1.0"
 
 __all__ = [
     "HDPHMMVB",

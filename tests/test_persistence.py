@@ -407,7 +407,7 @@ def test_what_refers_to_itself():
 
 def test_another_version_is_warned_of(monkeypatch):
     model, mine = saved_model("mixture"), sklearn_bnp.__version__
-    monkeypatch.setattr(sklearn_bnp, "__version__", "99.1")
+    monkeypatch.setattr("sklearn_bnp.estimator.saved_state.__version__", "99.1")
     data = pickle.dumps(model)
     monkeypatch.undo()
     with pytest.warns(InconsistentVersionWarning, match=names("DPMixtureVB", "99.1", mine)):

@@ -16,6 +16,7 @@ from copy import deepcopy
 
 from sklearn.exceptions import InconsistentVersionWarning
 
+from .._version import __version__
 from .object_graph import Graph, graph_of, value_of
 
 # Changes with the classes and attributes that a saved state is made of.
@@ -41,17 +42,11 @@ class OtherVersionWarning(InconsistentVersionWarning):
         )
 
 
-def _version():
-    from .. import __version__  # which is set after this module is imported
-
-    return __version__
-
-
 class SavedState:
     """Mixin of the estimators: saving, loading and copying."""
 
     def __getstate__(self):
-        graph, version = graph_of(self._saved_attributes(), self), _version()
+        graph, version = graph_of(self._saved_attributes(), self), __version__
         return {
             "format": FORMAT, "version": version, "checksum": _checksum(self, version, graph),
             **graph._asdict(),
@@ -72,11 +67,11 @@ class SavedState:
                 f"This saved state of {name} is damaged: {error or type(error).__name__}. "
                 f"{_REMEDY}, or copy the file again from where it was saved."
             ) from error
-        if state["version"] != _version():
+        if state["version"] != __version__:
             warnings.warn(
                 OtherVersionWarning(
                     estimator_name=name,
-                    current_version=_version(),
+                    current_version=__version__,
                     original_version=state["version"],
                 ),
                 stacklevel=2,
@@ -115,7 +110,7 @@ def _check_format(name, state):
             else "another class"
         )
         raise ValueError(
-            f"This {name} was saved by sklearn_bnp {by} in format {found}; version {_version()} reads "
+            f"This {name} was saved by sklearn_bnp {by} in format {found}; version {__version__} reads "
             f"format {FORMAT} alone. {_REMEDY}, or load it with the version that saved it."
         )
 

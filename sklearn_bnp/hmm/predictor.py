@@ -23,7 +23,6 @@ from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
-from ..estimator.soundness import check_chains
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import group_cuts
@@ -32,6 +31,7 @@ from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
 from .sequences import check_sequences, modelled, with_given_rows
+from .soundness import check_chains
 
 # Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimator.base import threads
 from ..estimator.prediction import in_range
 from ..estimator.saved_state import SavedState
-from ..estimator.soundness import check_bounded
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.observed_moments import has_missing
@@ -29,6 +28,7 @@ from ..topics.corpus import corpus_of_rows
 from ..topics.documents import Settings
 from ..topics.local import document_step
 from .retrieval import retrieval_scores
+from .soundness import check_bounded
 
 # Numbers of responsibilities at a time.
 _BLOCK_NUMBERS = 4_000_000

@@ -19,10 +19,10 @@ from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
-from ..estimator.soundness import check_mixture
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
+from .soundness import check_mixture
 
 # Rows at a time: what is kept of each while it is worked on is small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024

@@ -22,7 +22,6 @@ from ..estimator.base import threads
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited
 from ..estimator.saved_state import SavedState
-from ..estimator.soundness import check_topics
 from ..inputs.blas import blas_on_one_thread
 from .completion import (
     hidden_entries,
@@ -35,6 +34,7 @@ from .corpus import check_corpus, check_same_kind, takes_words
 from .documents import Settings
 from .draws import drawn_documents
 from .local import document_step
+from .soundness import check_topics
 
 # Numbers (of documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000

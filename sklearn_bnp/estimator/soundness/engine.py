@@ -1,6 +1,9 @@
-"""What must hold of a learner, whose model and statistics kernels trust."""
+"""Checks of a learner: kernels trust its model and its statistics."""
 
 from __future__ import annotations
+
+from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,39 +11,48 @@ from ...engine.learner import Learner
 from ...engine.memo import Memo
 from ...engine.scheduler import Scheduler
 from ...engine.statistics import UidCounter
-from ...hdp.sticks import Sticks
-from ...topics.model import TopicParams
 from .expectations import (
     expect,
     expect_count,
     expect_number,
-    expect_numbers,
     expect_type,
-    expect_uids,
 )
 from .laps import LapState, check_params, check_proposal, check_watcher
 from .likelihoods import check_likelihood
-from .statistics import ANY_DOCS, Names, check_bag, check_memo
+from .statistics import Names, check_bag, check_memo
 
 
-def check_learner(learner, model_type, groups, n_columns):
-    """Raise unless a `Learner` of a kind of model, on data of ``n_columns``, is sound.
+class Kind(NamedTuple):
+    """The classes that a learner of one slice is made of.
 
-    ``groups`` says what statistics keep of rows that belong together, see `ANY_DOCS`.
+    Attributes
+    ----------
+    model : type
+        Class of the model.
+    extras : tuple of type
+        Classes that the ``extra`` of statistics may have.
+    trial_extras : tuple of type
+        Further classes that it may have in the statistics that a trial collects.
     """
+
+    model: type
+    extras: tuple
+    trial_extras: tuple = ()
+
+
+def check_learner(learner, kind, n_columns):
+    """Raise unless a `Learner` of this `Kind`, on data of ``n_columns``, is sound."""
     expect_type("the learner", learner, Learner)
     expect_type("the counter of names", learner.new_uids, UidCounter)
     expect_count("the next name", learner.new_uids._next)
     expect_type("the random generator", learner.rng, np.random.RandomState)
     below, likelihood = learner.new_uids._next, learner.model.likelihood
-    check_model(learner.model, model_type, below, n_columns)
-    names = Names(likelihood.n_statistics, below, ANY_DOCS[groups])
+    check_model(learner.model, kind.model, below, n_columns)
+    names = Names(likelihood.n_statistics, below, kind.extras, kind.trial_extras)
     check_bag("totals", learner.totals, names)
     check_params(learner.coef, likelihood, len(learner.totals.uids))
     expect_type("the memory of batches", learner.memo, Memo)
     check_memo(learner.memo, names)
-    if isinstance(learner.coef, TopicParams):
-        _check_heirs(learner)
     for seeds in learner.seeds:
         check_bag("adopted components", seeds, names)
         learner.totals.positions(seeds.uids)
@@ -53,7 +65,7 @@ def check_learner(learner, model_type, groups, n_columns):
         totals, memo, model, lower_bound = learner._before
         check_bag("totals before the lap", totals, names)
         check_memo(memo, names)
-        check_model(model, model_type, below, n_columns)
+        check_model(model, kind.model, below, n_columns)
         expect_number("the objective before the lap", lower_bound)
     _check_scheduler(learner, LapState(learner.model, len(learner.totals.uids), names))
 
@@ -65,32 +77,16 @@ def check_model(model, model_type, below, n_columns):
     for name, value in vars(model.allocation).items():
         if value is not None:
             expect_number(f"the allocation's {name}", value, least=0.0)
-    if "sticks" not in model_type._fields:
-        return
-    expect_uids("names of sticks", model.uids, below)
-    if model.sticks is not None:
-        expect_type("sticks", model.sticks, Sticks)
-        K = len(model.uids)
-        expect_numbers("means of sticks", model.sticks.rho, (K,), least=0.0, most=1.0)
-        expect_numbers("counts of sticks", model.sticks.omega, (K,), least=0.0, finite=False)
-    for gone, heirs in (model.retired or {}).items():
-        expect_uids("components that retire", (gone,), below)
-        expect_uids("components that take their place", heirs, below)
+    check_own_model(model, below)
 
 
-def _check_heirs(learner):
-    """Raise unless topics that retire are those of the model."""
-    totals, retired = learner.totals, learner.model.retired or {}
-    wanted = [(*totals.positions([gone]), totals.positions(new)) for gone, new in retired.items()]
-    same = [
-        gone == column and np.array_equal(new, columns)
-        for (gone, new), (column, columns) in zip(wanted, learner.coef.heirs, strict=True)
-    ]
-    expect(all(same), "other topics retire than in the model")
+@singledispatch
+def check_own_model(model, below):
+    """Raise unless the fields that only this class of models has are sound."""
 
 
 def check_history(history):
-    """Raise unless these are records of laps, all of whose numbers are such."""
+    """Raise unless this is a list of records of laps, and all their numbers are finite."""
     expect_type("the history", history, list)
     for lap in history:
         for name, value in lap._asdict().items():

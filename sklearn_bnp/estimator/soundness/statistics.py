@@ -1,19 +1,13 @@
-"""What must hold of statistics and of what is remembered of batches."""
+"""Checks of statistics, and of the memory of batches."""
 
 from __future__ import annotations
 
 from functools import singledispatch
 from typing import NamedTuple
 
-import numpy as np
-
 from ...engine.edits import SplitEdit, UnionEdit
-from ...engine.extra import NoExtra
 from ...engine.learner import _PAST
 from ...engine.statistics import StatBag
-from ...hmm.transitions import Transitions, TransitionUnions
-from ...hmm.unions import GroupsEdit
-from ...topics.counts import DocumentCounts
 from .expectations import (
     expect,
     expect_count,
@@ -26,21 +20,24 @@ from .expectations import (
 
 
 class Names(NamedTuple):
-    """What all statistics of a model have in common.
+    """Properties that all statistics of a fit share.
 
     Attributes
     ----------
     n_statistics : int
         Length P of s(x).
     below : int
-        Names of components are less.
-    docs : tuple of type
-        What rows that belong together leave behind in this model.
+        Every uid of a component is less than this number.
+    extras : tuple of type
+        Classes that the ``extra`` of statistics may have in this model.
+    trial_extras : tuple of type
+        Further classes that it may have in the statistics that a trial collects.
     """
 
     n_statistics: int
     below: int
-    docs: tuple
+    extras: tuple
+    trial_extras: tuple = ()
 
 
 def check_bag(what, bag, names):
@@ -51,41 +48,18 @@ def check_bag(what, bag, names):
     expect_uids(f"names of {what}", bag.uids, names.below)
     expect_numbers(f"statistics of {what}", bag.s, (K, names.n_statistics))
     expect_numbers(f"entropies of {what}", bag.entropy, (K,))
-    expect(type(bag.extra) in names.docs, f"{what} hold {type(bag.extra).__name__}")
-    check_docs(bag.extra, names)
+    expect(type(bag.extra) in names.extras, f"{what} hold {type(bag.extra).__name__}")
+    check_extra(bag.extra, names)
 
 
 @singledispatch
-def check_docs(docs, names):
-    """Raise unless what groups of rows left behind is sound."""
+def check_extra(extra, names):
+    """Raise unless the extra of statistics is sound. Each slice registers its own classes."""
 
 
-@check_docs.register
-def _(docs: DocumentCounts, names):
-    for part in docs.parts.values():
-        n = len(part.lengths)
-        expect_numbers("lengths of documents", part.lengths, (n,), least=0.0)
-        expect_number("how often documents count", part.scale, least=0.0)
-        if part.weight is not None:
-            expect_numbers("weights of documents", part.weight, (n,), least=0.0)
-        expect_uids("columns of documents", part.columns, names.below)
-        for column in part.columns.values():
-            expect_positions("documents that use a topic", column.docs, (None,), n)
-            expect(np.all(np.diff(column.docs) > 0), "documents that use a topic are not in order")
-            expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
-
-
-@check_docs.register
-def _(docs: Transitions, names):
-    K = len(docs.uids)
-    expect_uids("states of transitions", docs.uids, names.below)
-    expect_numbers("transitions", docs.counts, (K + 1, K))
-    expect_number("the entropy of chains", docs.entropy)
-
-
-@check_docs.register
-def _(docs: TransitionUnions, names):
-    _check_groups(docs.groups, names)
+@singledispatch
+def check_extra_of_batch(extra, batch_id):
+    """Raise unless the extra of a remembered batch belongs to that batch."""
 
 
 def check_memo(memo, names):
@@ -98,15 +72,15 @@ def check_memo(memo, names):
         expect(version <= last, f"the version of a batch is {version}, beyond {last}")
     for batch_id, bag in memo._bags.items():
         check_bag("a batch", bag, names)
-        known = batch_id == _PAST or type(bag.extra) is not DocumentCounts
-        expect(known or batch_id in bag.extra.parts, "a batch lacks its own documents")
+        if batch_id != _PAST:
+            check_extra_of_batch(bag.extra, batch_id)
     for edit in memo._edits:
         check_edit(edit, names)
 
 
 @singledispatch
 def check_edit(edit, names):
-    """Raise unless an accepted proposal is sound; of those of a user's trial, that they can be replayed."""
+    """Raise unless the edit of an accepted trial is sound; one of a user's own must have ``replay``."""
     expect(callable(getattr(edit, "replay", None)), f"an edit is a {type(edit).__name__}")
 
 
@@ -122,12 +96,6 @@ def _(edit: UnionEdit, names):
     check_values("entropies", edit.entropies)
 
 
-@check_edit.register
-def _(edit: GroupsEdit, names):
-    _check_groups(edit.groups, names)
-    check_values("changes of the entropy", edit.changes)
-
-
 def check_change(removed, created, names):
     """Raise unless these are components that go and that come."""
     expect_uids("components that go", removed, names.below)
@@ -136,7 +104,7 @@ def check_change(removed, created, names):
 
 def check_rows(rows, created, names):
     """Raise unless these are batches' statistics of components ``created``."""
-    names = names._replace(docs=(*names.docs, TransitionUnions))
+    names = names._replace(extras=names.extras + names.trial_extras)
     for bag in rows.values():
         check_bag("what a batch leaves behind", bag, names)
         expect(tuple(bag.uids.tolist()) == tuple(created), "a batch has other successors")
@@ -146,17 +114,3 @@ def check_values(what, values):
     """Raise unless all values of a dict from batches are numbers."""
     for value in values.values():
         expect_number(what, value, finite=False)
-
-
-def _check_groups(groups, names):
-    expect_uids(
-        "states that become one", [u for members, _ in groups for u in members], names.below
-    )
-    expect_uids("unions of states", [created for _, created in groups], names.below)
-
-
-ANY_DOCS = {
-    "rows": (NoExtra,),
-    "documents": (NoExtra, DocumentCounts),
-    "sequences": (NoExtra, Transitions),
-}

@@ -1,0 +1,154 @@
+"""Checks of the attributes of a fitted `HDPTopicVB`; see `estimator.soundness`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..engine.extra import NoExtra
+from ..estimator.soundness.engine import Kind, check_own_model
+from ..estimator.soundness.estimators import check_fitted
+from ..estimator.soundness.expectations import (
+    expect,
+    expect_edges,
+    expect_number,
+    expect_numbers,
+    expect_positions,
+    expect_uids,
+)
+from ..estimator.soundness.hdp import check_sticks
+from ..estimator.soundness.laps import (
+    check_keys,
+    check_mean_weight,
+    check_params,
+    check_prepared_rows,
+    check_proposal,
+    check_watcher,
+)
+from ..estimator.soundness.statistics import (
+    check_change,
+    check_extra,
+    check_extra_of_batch,
+    check_rows,
+    check_values,
+)
+from .birth import TopicBirth
+from .counts import DocumentCounts
+from .delete import DeleteTrial
+from .model import TopicModel, TopicParams
+from .sampling import DocumentCollector
+
+TOPICS = Kind(TopicModel, (NoExtra, DocumentCounts))
+
+check_own_model.register(TopicModel, check_sticks)
+
+
+def check_topics(estimator):
+    """Raise unless a fitted `HDPTopicVB` is sound."""
+    check_fitted(estimator, TOPICS)
+    _check_heirs(estimator._learner_)
+    K = estimator.n_components_
+    _check_theta(estimator._theta, estimator._model.likelihood, K)
+    expect_numbers("the documents' prior", estimator._doc_prior, (K,), least=0.0)
+    expect_number("the mean length of documents", estimator._mean_length, least=0.0)
+    expect_number("bound_", estimator.bound_, least=0.0, finite=False)
+    expect_numbers("topic_probs_", estimator.topic_probs_, (K,), least=0.0, most=1.0)
+
+
+def _check_heirs(learner):
+    """Raise unless the topics that retire in the local step are those that retire in the model."""
+    totals, retired = learner.totals, learner.model.retired or {}
+    wanted = [(*totals.positions([gone]), totals.positions(new)) for gone, new in retired.items()]
+    same = [
+        gone == column and np.array_equal(new, columns)
+        for (gone, new), (column, columns) in zip(wanted, learner.coef.heirs, strict=True)
+    ]
+    expect(all(same), "other topics retire than in the model")
+
+
+@check_extra.register
+def _(counts: DocumentCounts, names):
+    for part in counts.parts.values():
+        n = len(part.lengths)
+        expect_numbers("lengths of documents", part.lengths, (n,), least=0.0)
+        expect_number("how often documents count", part.scale, least=0.0)
+        if part.weight is not None:
+            expect_numbers("weights of documents", part.weight, (n,), least=0.0)
+        expect_uids("columns of documents", part.columns, names.below)
+        for column in part.columns.values():
+            expect_positions("documents that use a topic", column.docs, (None,), n)
+            expect(np.all(np.diff(column.docs) > 0), "documents that use a topic are not in order")
+            expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
+
+
+@check_extra_of_batch.register
+def _(counts: DocumentCounts, batch_id):
+    expect(batch_id in counts.parts, "a batch lacks its own documents")
+
+
+@check_params.register
+def _(params: TopicParams, likelihood, n_components):
+    _check_theta(params.theta, likelihood, n_components)
+    expect_numbers("the documents' prior", params.prior, (n_components,), least=0.0)
+    for gone, heirs in params.heirs:
+        expect_positions("topics that go", np.array([gone]), (1,), n_components)
+        expect_positions("topics that take their place", heirs, (None,), n_components)
+
+
+def _check_theta(theta, likelihood, n_components):
+    """Raise unless parameters of documents' local step are those of so many topics."""
+    if likelihood.words:
+        expect_numbers("weights of words", theta, (likelihood.n_features, n_components), least=0.0)
+    else:
+        check_params.dispatch(object)(theta, likelihood, n_components)
+
+
+@check_watcher.register
+def _(trial: DeleteTrial, lap):
+    check_change(trial.removed, trial.created, lap.names)
+    expect(trial.created == trial._absorbers, "a topic is shared out among others")
+    expect(trial.removed == (trial.target, *trial.created), "other topics go than are shared out")
+    expect(trial._model.likelihood is lap.model.likelihood, "a delete is of another likelihood")
+    _check_theta(trial._theta, lap.model.likelihood, len(trial.created))
+    expect_numbers("the prior of a delete", trial._prior, (len(trial.created),), least=0.0)
+    expect(not trial._counts and not trial._docs, "a delete has documents of a batch that is over")
+    check_rows(trial.rows, trial.created, lap.names)
+
+
+@check_proposal.register
+def _(proposal: TopicBirth):
+    check_proposal.dispatch(object)(proposal)
+    if proposal._size is not None:
+        expect_number("the size of a corpus", proposal._size, least=0.0)
+
+
+@check_watcher.register
+def _(collector: DocumentCollector, lap):
+    expect_uids("topics to be collected", collector._columns, lap.names.below)
+    columns = np.array(list(collector._columns.values()), dtype=np.intp)
+    expect_positions("columns to be collected", columns, columns.shape, lap.n_components)
+    expect_number("the key of documents", collector._threshold, least=0.0, finite=False)
+    expect_number("the number of tokens", collector._n_tokens, least=0.0)
+    check_mean_weight(collector)
+    expect(not collector._parts, "documents are of a batch that is over")
+    check_values("tokens", collector._tokens)
+    for parts in collector._batches.values():
+        for (docs, mass), key in (part for some in parts.values() for part in some):
+            _check_documents(docs, lap)
+            expect_numbers("shares of entries", mass, docs.counts.shape, least=0.0)
+            if key is not None:
+                check_keys("keys of documents", key, (len(docs),))
+
+
+def _check_documents(docs, lap):
+    """Raise unless `Documents` are sound."""
+    n = len(docs.counts)
+    expect_edges("the list of documents", docs.indptr, n)
+    expect_numbers("counts of entries", docs.counts, (n,), least=0.0)
+    if docs.indices is not None:
+        expect_positions("words", docs.indices, (n,), lap.model.likelihood.n_features)
+    if docs.z is not None:
+        check_prepared_rows(docs.z, lap)
+        expect(docs.z.shape[0] == n, "documents have other rows than entries")
+    expect((docs.indices is None) != (docs.z is None), "documents have both words and rows")
+    if docs.weight is not None:
+        expect_numbers("weights of documents", docs.weight, (len(docs),), least=0.0)

@@ -111,7 +111,7 @@ NESTED = {
     Merge: {
         "max_members": [0, 1, "all"],
         "pairs_per_component": [0, -1, "all"],
-        "n_neighbours": [0, "all"],
+        "n_neighbors": [0, "all"],
     },
     Delete: {"max_targets": [0, -1, "all"], "n_absorbers": [0, "all"], "n_steps": [0, "all"]},
 }  # fmt: skip

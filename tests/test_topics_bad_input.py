@@ -94,7 +94,7 @@ NESTED = {
         "min_tokens": [-1, "few"],
     },
     TopicDelete: {"max_targets": [0, "all"], "n_absorbers": [0, "all"]},
-    Merge: {"max_members": [1, "all"], "pairs_per_component": [0], "n_neighbours": [0]},
+    Merge: {"max_members": [1, "all"], "pairs_per_component": [0], "n_neighbors": [0]},
 }
 
 

@@ -27,13 +27,13 @@ def union_evidence(evidence, s, i, j):
     return np.concatenate([evidence(s[i[part]] + s[j[part]]) for part in parts])
 
 
-def nearest(loss, n_neighbours):
-    """Boolean (K, K): j is among the nearest ``n_neighbours`` of i, or i of j."""
+def nearest(loss, n_neighbors):
+    """Boolean (K, K): j is among the nearest ``n_neighbors`` of i, or i of j."""
     K = len(loss)
     cost = np.minimum(loss, loss.T)
     np.fill_diagonal(cost, np.inf)
     near = np.zeros((K, K), dtype=bool)
     if K > 1:
-        first = np.argsort(cost, axis=1, kind="stable")[:, : min(n_neighbours, K - 1)]
+        first = np.argsort(cost, axis=1, kind="stable")[:, : min(n_neighbors, K - 1)]
         np.put_along_axis(near, first, True, axis=1)
     return near | near.T

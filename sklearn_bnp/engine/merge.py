@@ -28,7 +28,7 @@ class Merge(Proposal):
         Components that one merge may join; 2 are the pairs of the thesis, None is any number.
     pairs_per_component : int, default=3
         Budget of pairs a lap, a multiple of the number of components.
-    n_neighbours : int, default=8
+    n_neighbors : int, default=8
         Pairs are looked for among each component's nearest, when there are many.
 
     References
@@ -46,13 +46,13 @@ class Merge(Proposal):
     _parameter_constraints = {
         "max_members": [Interval(Integral, 2, None, closed="left"), None],
         "pairs_per_component": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbours": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, max_members=None, pairs_per_component=3, n_neighbours=8):
+    def __init__(self, max_members=None, pairs_per_component=3, n_neighbors=8):
         self.max_members = max_members
         self.pairs_per_component = pairs_per_component
-        self.n_neighbours = n_neighbours
+        self.n_neighbors = n_neighbors
 
     def reset(self):
         """Forget all failures."""
@@ -67,8 +67,8 @@ class Merge(Proposal):
         if K < 2:
             return []
         near = None
-        if 4 * self.n_neighbours < K:
-            near = nearest(reassignment_loss(context.model, totals), self.n_neighbours)
+        if 4 * self.n_neighbors < K:
+            near = nearest(reassignment_loss(context.model, totals), self.n_neighbors)
         groups = self._pairs(context, near)
         if K > 2 and (self.max_members is None or self.max_members > 2) and self._has_moved(totals):
             several = self._several(context, near)

@@ -102,7 +102,7 @@ class SequenceBatch(NamedTuple):
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     def cut(self, part):
-        """The rows of a `Part`, with those that they look back to, as a batch."""
+        """The rows of a `SequencePart`, with those that they look back to, as a batch."""
         if part.is_whole:
             return self.part(None, part.first, part.last)
         begin = self.indptr[part.first] + part.offset
@@ -121,7 +121,7 @@ class SequenceBatch(NamedTuple):
         return SequenceBatch(None, x, indptr, self.lags)
 
 
-class Part(NamedTuple):
+class SequencePart(NamedTuple):
     """Whole sequences, or consecutive rows of one.
 
     Attributes
@@ -150,7 +150,7 @@ class Part(NamedTuple):
 
 
 def parts(edges, n_rows):
-    """Lists of `Part` objects of about ``n_rows`` rows: of one long sequence each, or a single one.
+    """Lists of `SequencePart` objects of about ``n_rows`` rows: of one long sequence each, or a single one.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def parts(edges, n_rows):
         begin, end = int(edges[first]), int(edges[last])
         n_parts = -(-(end - begin) // n_rows) if long[first] else 1
         places = [begin + i * (end - begin) // n_parts for i in range(n_parts + 1)]
-        yield [Part(first, last, a, b, a - begin, b < end) for a, b in pairwise(places)]
+        yield [SequencePart(first, last, a, b, a - begin, b < end) for a, b in pairwise(places)]
 
 
 class PreparedRows:
@@ -192,7 +192,7 @@ class PreparedRows:
         return int(self.indptr[-1])
 
     def of(self, part):
-        """Rows of a `Part`, and where sequences begin among them."""
+        """Rows of a `SequencePart`, and where sequences begin among them."""
         if self._z is None:
             return self.batch.cut(part).prepared(self._prepare)
         z = rows_of(self._z, slice(part.begin, part.end))
@@ -201,7 +201,7 @@ class PreparedRows:
         return z, np.array([0, z.shape[0]], dtype=np.int64)
 
     def weight(self, part):
-        """Weights of the sequences of a `Part`, or None."""
+        """Weights of the sequences of a `SequencePart`, or None."""
         weight = self.batch.weight
         return None if weight is None else weight[part.first : part.last]
 

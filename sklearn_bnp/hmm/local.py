@@ -29,7 +29,7 @@ from .._kernels import _forward_backward as kernel
 from ..engine.statistics import StatBag
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
-from .batch import Part, PreparedRows, parts
+from .batch import PreparedRows, SequencePart, parts
 from .transitions import Transitions
 
 # Least logarithm of an emission's likelihood beside the row's largest, and of a transition's weight.
@@ -62,7 +62,7 @@ class ChainBlock(NamedTuple):
 
     Attributes
     ----------
-    part : Part
+    part : SequencePart
     z : ndarray, shape (n, D')
     indptr : ndarray of int64, shape (n_sequences + 1,)
         Where sequences begin among these rows.
@@ -83,7 +83,7 @@ class ChainBlock(NamedTuple):
         How often each sequence counts: in ``counts`` and ``entropy`` it did, in ``resp`` it did not.
     """
 
-    part: Part
+    part: SequencePart
     z: np.ndarray
     indptr: np.ndarray
     resp: np.ndarray
@@ -162,7 +162,7 @@ class _Filter:
 
 def everything(rows):
     """All sequences, as one part."""
-    return Part(0, len(rows.indptr) - 1, 0, rows.n_rows)
+    return SequencePart(0, len(rows.indptr) - 1, 0, rows.n_rows)
 
 
 def chain_blocks(rows, likelihood, params, *, want_alpha=False, low_memory=False, n_threads=1):

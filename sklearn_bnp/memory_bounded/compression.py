@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from .halves import Part, Rules, halve, whole
+from .halves import ItemSubset, Rules, halve, whole
 from .objective import price
 from .state import Kept, memory_cost
 
@@ -84,7 +84,7 @@ class Tree:
 
     def plant(self, which, alpha):
         """A first leaf of some items."""
-        part = Part(self.items, which, self.rules.likelihood)
+        part = ItemSubset(self.items, which, self.rules.likelihood)
         self.grow(self.leaf(which, whole(part, self.rules, alpha)), part)
 
     def spread(self, memory_bound):
@@ -101,7 +101,7 @@ class Tree:
             cost += change
             del self.leaves[number]
             for leaf in leaves:
-                part = Part(self.items, leaf.which, self.rules.likelihood)
+                part = ItemSubset(self.items, leaf.which, self.rules.likelihood)
                 self.grow(leaf, part)
 
 

@@ -88,7 +88,7 @@ def run_epoch(settings, limits, kept, topics, z, indptr):
 
     Parameters
     ----------
-    settings : Settings
+    settings : EpochSettings
         Its ``max_topics`` may be lowered: topics have a clump each at least.
     limits : Limits
     kept : Kept

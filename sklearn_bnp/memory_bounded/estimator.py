@@ -20,7 +20,7 @@ from ..likelihood.limits import MOST, POSITIVE
 from ..topics.corpus import CountRows, corpus_of_rows
 from .epochs import BoundTooSmall, Limits, run_epoch
 from .predictor import BoundedPredictor, check_whole_rows
-from .state import Settings, nothing
+from .state import EpochSettings, nothing
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.
@@ -298,7 +298,7 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
         """Learn from an epoch, and note what it did."""
         start = time.perf_counter()
         most = _NO_LIMIT if self.max_components is None else self.max_components
-        settings = Settings(
+        settings = EpochSettings(
             self._likelihood, self.doc_topic_prior_shape, self.doc_topic_prior_rate, self.tol,
             self.max_iter, most, base.threads(self.n_jobs),
         )  # fmt: skip

@@ -93,7 +93,7 @@ class Halves(NamedTuple):
     summary: Summary
 
 
-class Part:
+class ItemSubset:
     """Some of the items, ready for restricted updates.
 
     Parameters

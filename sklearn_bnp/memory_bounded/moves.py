@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from .halves import Part, Rules, Summary, halve, whole
+from .halves import ItemSubset, Rules, Summary, halve, whole
 from .objective import document_rises, log_prior, price
 from .updates import update
 
@@ -176,7 +176,7 @@ def split(settings, topics, items, k, which, rules):
     """`Split` of a topic, judged by the items ``which`` are most its own; a gain of -inf if there is none."""
     if len(which) < 2:
         return Split(k, None, -np.inf)
-    part = Part(items, which, settings.likelihood)
+    part = ItemSubset(items, which, settings.likelihood)
     one = whole(part, rules, topics.alpha[k])
     halves = halve(part, rules, one)
     if halves is None:

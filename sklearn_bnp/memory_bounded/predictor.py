@@ -25,7 +25,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.observed_moments import has_missing
 from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
-from ..topics.documents import Settings
+from ..topics.documents import DocumentSettings
 from ..topics.local import document_step
 from .retrieval import retrieval_scores
 from .soundness import check_bounded
@@ -34,7 +34,7 @@ from .soundness import check_bounded
 _BLOCK_NUMBERS = 4_000_000
 # Share of a document's rows that `score` predicts from the others.
 _HELDOUT = 0.2
-_SETTINGS = Settings(
+_SETTINGS = DocumentSettings(
     warm=False, cold=True, max_iter=100, tol=0.05, n_restarts=5, n_nonzero=None, n_threads=1
 )
 

@@ -170,7 +170,7 @@ class Topics(NamedTuple):
         )  # fmt: skip
 
 
-class Settings(NamedTuple):
+class EpochSettings(NamedTuple):
     """What the updates have to know.
 
     Attributes

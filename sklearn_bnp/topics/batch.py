@@ -13,7 +13,7 @@ from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.groups import group_cuts
 from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row, part
-from .counts import DocumentCounts, Part
+from .counts import BatchCounts, DocumentCounts
 from .documents import Documents, weighted_counts
 from .local import document_step, document_summary
 
@@ -179,7 +179,7 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
     observers : list of objects with ``observe(block)``
     old : StatBag or None
         What the batch left behind when it was last visited; its counts warm-start the documents.
-    settings : Settings
+    settings : DocumentSettings
     """
     total = StatBag.zeros(uids, likelihood.n_statistics)
     names, parts, lengths = uids.tolist(), [], []
@@ -214,5 +214,5 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
             )  # fmt: skip
             for observer in observers:
                 observer.observe(block)
-    part = Part.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)
+    part = BatchCounts.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)
     return total._replace(extra=DocumentCounts({batch.batch_id: part}))

@@ -24,7 +24,7 @@ class Column(NamedTuple):
     values: np.ndarray
 
 
-class Part(NamedTuple):
+class BatchCounts(NamedTuple):
     """Counts of the documents of one batch.
 
     Attributes
@@ -84,7 +84,7 @@ class Part(NamedTuple):
 
 
 class DocumentCounts:
-    """Counts of the documents of several batches: batch id -> `Part`. Immutable."""
+    """Counts of the documents of several batches: batch id -> `BatchCounts`. Immutable."""
 
     def __init__(self, parts):
         self.parts = parts

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._kernels._entropies import union_entropies
 from ..likelihood.seeding import seeding_mass
-from .documents import Settings
+from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
 # Passes over the target's documents before topics merge: share of the documents, and iterations.
@@ -42,7 +42,7 @@ class _Nested:
     def step(self, sample, s, max_iter, start=None):
         """A pass over documents; with ``start`` they go on from these counts."""
         likelihood, prior = self.model.likelihood, self.model.prior
-        settings = Settings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
+        settings = DocumentSettings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
         theta = document_parameters(likelihood, prior, s)
         given = {"mass": sample.mass, "start": start, "want_resp": True}
         return document_step(likelihood, theta, sample.docs, self.prior(s), settings, **given)

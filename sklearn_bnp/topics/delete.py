@@ -12,8 +12,8 @@ from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal, Trial
 from ..engine.statistics import StatBag, added_up
-from .counts import DocumentCounts, Part
-from .documents import Settings
+from .counts import BatchCounts, DocumentCounts
+from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
 # Share of the loss of a move to one other topic that a move to several has at the least, and what a
@@ -33,7 +33,7 @@ class DeleteTrial(Trial):
         self.target, self.removed = target, (target, *absorbers)
         self.created = self._absorbers = tuple(absorbers)  # memories of them stay
         self._model, self._theta, self._prior = model, theta, doc_prior
-        self._settings = Settings(n_threads=n_threads)
+        self._settings = DocumentSettings(n_threads=n_threads)
         self.rows = {}
         self._start()
 
@@ -69,7 +69,7 @@ class DeleteTrial(Trial):
         uids = np.asarray(self.created, dtype=np.int64)
         old = bag.positions(self._absorbers)
         lengths, weight = zip(*self._docs, strict=True)
-        part = Part.of(
+        part = BatchCounts.of(
             np.concatenate(self._counts), np.concatenate(lengths), self.created,
             None if weight[0] is None else np.concatenate(weight),
         )  # fmt: skip

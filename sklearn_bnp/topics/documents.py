@@ -98,7 +98,7 @@ class DocumentStep(NamedTuple):
     resp: np.ndarray | None
 
 
-class Settings(NamedTuple):
+class DocumentSettings(NamedTuple):
     """How a local step of documents goes about it.
 
     Attributes

@@ -15,7 +15,7 @@ import numpy as np
 from ..hdp.order import in_order_of_weights
 from .batch import document_pass
 from .document_terms import CountColumns
-from .documents import COUNT_TOL, MAX_ITER, Settings
+from .documents import COUNT_TOL, MAX_ITER, DocumentSettings
 from .local import document_parameters
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
@@ -225,7 +225,7 @@ class LocalSchedule(NamedTuple):
     n_restarts : int
         Of each document, when it starts anew.
     max_iter, tol : int, float
-        Of a document's iterations, as in `Settings`.
+        Of a document's iterations, as in `DocumentSettings`.
     """
 
     warm: bool = True
@@ -235,9 +235,9 @@ class LocalSchedule(NamedTuple):
     tol: float = COUNT_TOL
 
     def settings(self, fresh):
-        """`Settings` of a lap in which documents start anew, or only go on."""
+        """`DocumentSettings` of a lap in which documents start anew, or only go on."""
         fresh = fresh or not self.warm
-        return Settings(
+        return DocumentSettings(
             self.warm, fresh, self.max_iter, self.tol, self.n_restarts if fresh else 0
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ from .completion import (
     single_tokens,
 )
 from .corpus import check_corpus, check_same_kind, takes_words
-from .documents import Settings
+from .documents import DocumentSettings
 from .draws import drawn_documents
 from .local import document_step
 from .soundness import check_topics
@@ -70,7 +70,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _steps(self, documents, *, want_resp=False):
         """`Documents` and their `DocumentStep`, block by block."""
         likelihood, _, theta = suited(self._model, self._statistics, self._theta, documents.x)
-        settings = Settings(
+        settings = DocumentSettings(
             warm=False, cold=True, max_iter=self.max_doc_update_iter, tol=self.doc_tol,
             n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=threads(self.n_jobs),
         )  # fmt: skip

@@ -9,7 +9,13 @@ from scipy.sparse import csr_array
 
 from sklearn_bnp.estimator.base import bind_likelihood
 from sklearn_bnp.inputs.batches import ArraySource
-from sklearn_bnp.memory_bounded.state import Items, Kept, Settings, rows_of_statistics, with_epoch
+from sklearn_bnp.memory_bounded.state import (
+    EpochSettings,
+    Items,
+    Kept,
+    rows_of_statistics,
+    with_epoch,
+)
 from sklearn_bnp.topics.corpus import CountRows
 
 SHAPE, RATE = 1.5, 0.5
@@ -76,7 +82,7 @@ def problem(family, n=30, n_documents=6, n_clumps=12, n_groups=4, seed=0):
 
 
 def settings(likelihood, tol=1e-5, max_iter=100, max_topics=50):
-    return Settings(likelihood, SHAPE, RATE, tol, max_iter, max_topics, 1)
+    return EpochSettings(likelihood, SHAPE, RATE, tol, max_iter, max_topics, 1)
 
 
 def epoch_items(family, n=300, n_documents=6, seed=0):

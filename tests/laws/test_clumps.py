@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma
 
-from sklearn_bnp.memory_bounded.halves import Part, Rules, halve, refine, whole
+from sklearn_bnp.memory_bounded.halves import ItemSubset, Rules, halve, refine, whole
 from sklearn_bnp.memory_bounded.objective import (
     Scale,
     document_rises,
@@ -159,7 +159,7 @@ def test_updates_raise_the_bound(family):
 def test_restricted_updates_raise_the_value(family):
     likelihood, items = epoch_items(family)
     rules = Rules(likelihood, likelihood.prior, items.sizes, SHAPE, 3.0, Scale(5.0, 2.0))
-    part = Part(items, np.arange(0, len(items.n), 2), likelihood)
+    part = ItemSubset(items, np.arange(0, len(items.n), 2), likelihood)
     start = np.random.default_rng(0).random(len(part.n))
     trace = []
     refine(part, rules, start, np.array([0.5, 0.5]), trace)
@@ -171,7 +171,7 @@ def test_halves_are_judged_by_what_they_sum(family):
     likelihood, items = epoch_items(family)
     cost = price(items.lengths, items.sizes, 2.0, RATE)
     rules = Rules(likelihood, likelihood.prior, items.sizes, SHAPE, cost)
-    part = Part(items, np.arange(len(items.n)), likelihood)
+    part = ItemSubset(items, np.arange(len(items.n)), likelihood)
     one = whole(part, rules, 1.0)
     halves = halve(part, rules, one, hard=True)
     assert set(halves.first) == {0.0, 1.0}

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.engine.extra import NO_EXTRA
-from sklearn_bnp.topics.counts import DocumentCounts, Part
+from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
 
 from .topic_harness import assert_same_documents
 
@@ -19,7 +19,7 @@ class Dense:
     def columns(self):
         """The same as `DocumentCounts`."""
         parts = {
-            name: Part.of(m, m.sum(axis=1) + 1.0, list(range(10)))._replace(scale=2.0)
+            name: BatchCounts.of(m, m.sum(axis=1) + 1.0, list(range(10)))._replace(scale=2.0)
             for name, m in self.counts.items()
         }
         return DocumentCounts(parts)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.topics.documents import Settings
+from sklearn_bnp.topics.documents import DocumentSettings
 from sklearn_bnp.topics.local import document_parameters, document_step
 from tests.reference import documents, topics
 
@@ -41,7 +41,7 @@ class Problem:
         self.log_lik = np.array([twin.expected_log_lik(q, z) for q in posteriors]).T
 
     def solve(self, start=None, prior=None, **settings):
-        settings = Settings(**{"cold": start is None, **settings})
+        settings = DocumentSettings(**{"cold": start is None, **settings})
         prior = self.prior if prior is None else prior
         return document_step(
             self.likelihood, self.params, self.docs, prior, settings, start=start, want_resp=True

@@ -11,7 +11,7 @@ from sklearn_bnp.topics.batch import DocumentBatch
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.delete import TopicDelete
-from sklearn_bnp.topics.documents import Documents, Settings
+from sklearn_bnp.topics.documents import Documents, DocumentSettings
 from sklearn_bnp.topics.local import document_parameters, document_step
 from sklearn_bnp.topics.model import LocalSchedule
 from tests.reference import documents
@@ -253,7 +253,7 @@ def test_whole_weights_of_entries_are_repetition(kind, prior):
                 theta,
                 docs,
                 np.array([0.5, 0.3, 0.1]),
-                Settings(n_restarts=5),
+                DocumentSettings(n_restarts=5),
                 want_resp=True,
             )
         )

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.topics import creation
-from sklearn_bnp.topics.counts import DocumentCounts, Part
+from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import Documents
 from sklearn_bnp.topics.local import document_summary
@@ -178,7 +178,7 @@ def test_nested_models(kind, prior, monkeypatch):
 
 def test_weights_and_scales_multiply():
     """What stochastic steps make of documents stands for so many times as many."""
-    part = Part.of(
+    part = BatchCounts.of(
         np.array([[2.0, 0.0], [1.0, 3.0]]), np.array([2.0, 4.0]), [7, 8], np.array([0.5, 3.0])
     )
     [scaled] = DocumentCounts({0: part}).averaged(None, 0.0, 1.0, 4.0).parts.values()

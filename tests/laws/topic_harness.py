@@ -11,7 +11,7 @@ from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.topics import delete as topic_delete
-from sklearn_bnp.topics.counts import DocumentCounts, Part
+from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
 from sklearn_bnp.topics.local import document_step
 from sklearn_bnp.topics.model import LocalSchedule, TopicModel
 from sklearn_bnp.topics.sampling import DocumentCollector
@@ -151,7 +151,7 @@ def bag_of(followed, batch, resp, uids):
     s = (in_sums[:, np.newaxis] * resp).T @ features_of(likelihood, z)
     counts = topics.document_counts(resp, weight, doc, n_docs)
     lengths = np.bincount(doc, weight, minlength=n_docs)
-    part = Part.of(counts, lengths, list(uids), batch.weight)
+    part = BatchCounts.of(counts, lengths, list(uids), batch.weight)
     return StatBag(
         np.asarray(uids),
         s,

@@ -61,7 +61,7 @@ def test_what_is_left_to_the_chain(gapped, order):
     np.testing.assert_array_equal(whole, shown)
     assert np.isnan(blanked(rows)[~whole]).all()
     complete = AutoregressiveObservation(order).bind(h.moments_of(rows[whole]))
-    holed, prior = complete.with_holes(), complete.prior
+    holed, prior = complete.with_missing(), complete.prior
     z, own = holed.prepare(rows), complete.prepare(rows[whole])
     shares = np.random.default_rng(1).dirichlet(np.ones(3), size=len(z))
     s, t = (np.empty((3, q.n_statistics)) for q in (holed, complete))

@@ -194,7 +194,7 @@ def test_batches_with_holes_after_complete_ones(observation):
     model.partial_fit(X, batch_id="a")
     before = model.lower_bound_
     learner = model._learner_
-    holed = learner.model.likelihood.with_holes()
+    holed = learner.model.likelihood.with_missing()
     learner.go_on_with(holed, holed.from_complete)
     assert_allclose(learner.lower_bound, before, rtol=1e-11)
     model.partial_fit(Y, batch_id="b")

@@ -315,4 +315,4 @@ def test_a_batch_that_is_refused_changes_nothing(estimator):
     assert model._learner_.model.likelihood is likelihood
     assert model._learner_.totals.s is s
     bad[2, 1] = 0.0
-    assert model.partial_fit(bad)._learner_.model.likelihood.holes
+    assert model.partial_fit(bad)._learner_.model.likelihood.has_missing

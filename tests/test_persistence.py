@@ -264,7 +264,7 @@ class TimesLikelihood(Likelihood):
     """Exponential times."""
 
     adapts_prior = True
-    restated = ("largest_",)
+    may_be_nan = ("largest_",)
 
     def __init__(self, form, n_features):
         self.form, self.n_features = form, n_features

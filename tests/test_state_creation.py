@@ -306,7 +306,7 @@ def test_states_are_found(family, seed):
 def test_one_state_is_left_alone(family, seed):
     """One cloud, under the prior adapted to it."""
     likelihood, _, sample, _ = problem(family, 600, only=0, seed=seed)
-    of_numbers = likelihood.holes and hasattr(likelihood, "units")
+    of_numbers = likelihood.has_missing and hasattr(likelihood, "units")
     if of_numbers or likelihood.quadratic in (Quadratic.DIAG, Quadratic.SPHERICAL):
         # to whom a tilted cloud is not one, nor, with one variance for all columns, an oblong one
         z = np.random.default_rng(seed).permuted(sample.z, axis=0)

@@ -278,7 +278,7 @@ class Learner:
         """One pass over the batches of a source that holds all the data."""
         first = len(self.memo) == 0
         self.scheduler.fit_samples_to(
-            source.rows_in_memory, source.numbers_a_row or self.model.likelihood.n_features
+            source.rows_in_memory, source.values_per_row or self.model.likelihood.n_features
         )
         self.scheduler.heed_weights(source)
         self.begin_lap(source.total_weight if first else None)

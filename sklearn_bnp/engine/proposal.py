@@ -106,7 +106,7 @@ class SplitTrial(Trial):
         columns = np.flatnonzero(np.isin(block.uids, self.removed))
         mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
         # what completed rows left with the target is not what they leave with its successors
-        least = 0.0 if self.likelihood.completes else _LEAST_MASS
+        least = 0.0 if self.likelihood.imputes else _LEAST_MASS
         small = mass[mass <= least]
         if len(small) and small.any():
             w = 1.0 if block.weight is None else block.weight[mass <= least]
@@ -121,7 +121,7 @@ class SplitTrial(Trial):
 
     def close(self, batch_id, bag):
         """End of a batch with statistics ``bag``: what the small masses left goes to the largest."""
-        if not self.likelihood.completes:
+        if not self.likelihood.imputes:
             self._give_rest(bag)
         self.rows[batch_id] = StatBag(
             np.asarray(self.created, dtype=np.int64), self._s, self._entropy

@@ -82,16 +82,16 @@ class Scheduler:
         self.n_threads = n_threads
         self.trials = []
         self.collector = None
-        self.sample_numbers, self.numbers_a_row = _LEAST_NUMBERS, 1
+        self.sample_numbers, self.values_per_row = _LEAST_NUMBERS, 1
         self.mean_weight = None
         for proposal in proposals:
             proposal.reset()
 
-    def fit_samples_to(self, n_rows, numbers_a_row):
+    def fit_samples_to(self, n_rows, values_per_row):
         """Let samples hold some times the numbers of ``n_rows`` prepared rows, within bounds."""
-        numbers = _SAMPLE_BATCHES * n_rows * numbers_a_row
+        numbers = _SAMPLE_BATCHES * n_rows * values_per_row
         self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
-        self.numbers_a_row = numbers_a_row
+        self.values_per_row = values_per_row
 
     def heed_weights(self, batch):
         """Let collectors and proposals know if rows, of a batch or source to come, have weights."""
@@ -105,7 +105,7 @@ class Scheduler:
         trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
         self.collector = None
         if self.proposals:
-            room = self.sample_numbers // self.numbers_a_row
+            room = self.sample_numbers // self.values_per_row
             wanted = self._collector_type.wanted(self.proposals, totals, room, self.mean_weight)
             self.collector = self._collector_type(wanted, totals, self.rng, self.mean_weight)
         observers = [t for t in trials if t.observer_type is None]

@@ -65,8 +65,8 @@ def _new(learner, batch):
     learner.scheduler.drop_trials()
     learner.scheduler.new_data()
     model = learner.model
-    numbers_a_row = batch.numbers_a_row or model.likelihood.n_features
-    learner.scheduler.fit_samples_to(batch.n_entries, numbers_a_row)
+    values_per_row = batch.values_per_row or model.likelihood.n_features
+    learner.scheduler.fit_samples_to(batch.n_entries, values_per_row)
     learner.scheduler.heed_weights(batch)
     for i in range(model.stream_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)

@@ -140,7 +140,7 @@ def bind_likelihood(observation, source, *, streaming=False):
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
     likelihood = observation.bind(moments, streaming=streaming)
-    if likelihood.units_of_others or source.weight is not None:
+    if likelihood.may_be_far_out or source.weight is not None:
         for batch in batches:
             check_units(likelihood, batch)
     return likelihood
@@ -202,7 +202,9 @@ def fit_learner(estimator, learner, source):
 
 def likelihood_for(likelihood, x):
     """The likelihood, or that of rows with holes if rows ``x`` have the first."""
-    return likelihood.with_holes() if not likelihood.holes and has_missing(x) else likelihood
+    return (
+        likelihood.with_missing() if not likelihood.has_missing and has_missing(x) else likelihood
+    )
 
 
 def ready_for(learner, batch, check):
@@ -243,7 +245,7 @@ def publish_with(estimator, learner, totals, own, derived=None):
     finite. What is derived from the objective may overflow.
     """
     terms = learner.model.elbo_terms(totals)
-    require_finite(estimator, terms, own, but=learner.model.likelihood.restated)
+    require_finite(estimator, terms, own, but=learner.model.likelihood.may_be_nan)
     attributes = {
         "_learner_": learner,
         "_model": learner.model,

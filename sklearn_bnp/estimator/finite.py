@@ -19,7 +19,7 @@ def require_finite(estimator, bounds, parameters, *, but=()):
     parameters : dict
         What is about to be published; of dicts, tuples and lists, what they hold.
     but : tuple of str
-        Parameters that need not be finite, see `Likelihood.restated`.
+        Parameters that need not be finite, see `Likelihood.may_be_nan`.
     """
     for what, values in {"objective": bounds, "parameters": parameters}.items():
         wrong = [name for name, value in values.items() if not _is_finite(name, value, but)]

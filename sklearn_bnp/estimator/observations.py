@@ -17,10 +17,10 @@ def resolve_observation(observation):
     )
 
 
-def allows_missing(observation):
+def takes_missing(observation):
     """Whether rows may have NaN for an observation model or its name, for what was not observed."""
     known = isinstance(observation, ObservationModel) or observation in list(OBSERVATIONS)
-    return known and resolve_observation(observation).allows_missing
+    return known and resolve_observation(observation).takes_missing
 
 
 def takes_sparse(observation):

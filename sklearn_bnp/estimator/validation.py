@@ -21,7 +21,7 @@ from ..inputs.frames import read_frame
 from ..inputs.rows import canonical, part
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
-from .observations import allows_missing, resolve_observation, takes_sparse
+from .observations import resolve_observation, takes_missing, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -154,7 +154,7 @@ def _check_magnitude(x, observation, *, check_small):
                 f"Input X contains NaN in column {holes[0]} and is sparse; rows with missing values "
                 "have to be dense: give X.toarray(), or fill them in."
             )
-        if not allows_missing(observation):
+        if not takes_missing(observation):
             raise ValueError(
                 f"Input X contains NaN in column {holes[0]}, but observation={observation!r} takes no "
                 "missing values. Fill them in, leave these rows out, or use an observation that integrates "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..inputs.batches import even_slices
-from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row
+from ..inputs.rows import arrays_of, at_hand, mean_weight, values_per_row
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
 
@@ -65,8 +65,8 @@ class SequenceBatch(NamedTuple):
         return None if self.weight is None else mean_weight(self.weight)
 
     @property
-    def numbers_a_row(self):
-        return numbers_a_row(self.x)
+    def values_per_row(self):
+        return values_per_row(self.x)
 
     def content_hash(self):
         """Identity of the batch by its content."""

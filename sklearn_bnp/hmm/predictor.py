@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
 from ..estimator.base import threads
-from ..estimator.observations import allows_missing, takes_sparse
+from ..estimator.observations import takes_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.validation import check_rows
@@ -59,7 +59,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = allows_missing(self.observation)
+        tags.input_tags.allow_nan = takes_missing(self.observation)
         tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 

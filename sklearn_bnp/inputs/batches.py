@@ -14,7 +14,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from .moments import Moments
 from .observed_moments import observed_moments
-from .rows import arrays_of, block_rows, mean_weight, numbers_a_row, part
+from .rows import arrays_of, block_rows, mean_weight, part, values_per_row
 
 # Rows that go through the kernels at a time. More would only add memory.
 BLOCK_ROWS = 4096
@@ -79,9 +79,9 @@ class Batch(NamedTuple):
         return even_slices(self.n_entries, block_rows(self.x, BLOCK_ROWS))
 
     @property
-    def numbers_a_row(self):
+    def values_per_row(self):
         """Of sparse rows, how many numbers each is held in on average; None of dense ones."""
-        return numbers_a_row(self.x)
+        return values_per_row(self.x)
 
 
 def _is_mapped(x):
@@ -134,8 +134,8 @@ class ArraySource:
         return self.x.shape[0]
 
     @property
-    def numbers_a_row(self):
-        return numbers_a_row(self.x)
+    def values_per_row(self):
+        return values_per_row(self.x)
 
     @property
     def rows_in_memory(self):

@@ -48,8 +48,8 @@ class GroupSource:
         return self.everything.n_entries
 
     @property
-    def numbers_a_row(self):
-        return self.everything.numbers_a_row
+    def values_per_row(self):
+        return self.everything.values_per_row
 
     @property
     def total_weight(self):

@@ -58,7 +58,7 @@ def canonical(x):
     return out
 
 
-def numbers_a_row(x):
+def values_per_row(x):
     """How many numbers (indices too) a sparse row is held in, on average; None for dense rows."""
     return 1 + 2 * x.nnz // max(1, x.shape[0]) if sparse.issparse(x) else None
 

@@ -42,7 +42,7 @@ from .autoregressive_gaps import GappedRegression
 from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import FullShape
 from .limits import LEAST, MOST, POSITIVE
-from .step_units import find_step_units
+from .step_scaling import find_step_scaling
 
 _INTERCEPT_PRECISION = 1.0
 # With less, that of coefficients is lost in rounding beside the scatter of the rows.
@@ -184,17 +184,17 @@ class AutoregressiveObservation(ObservationModel):
         return self.order
 
     needs_covariance = True
-    allows_missing = True
+    takes_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
-        units = find_step_units(moments, self.order, self.reg_covar, streaming)
-        complete = AutoregressiveLikelihood(units, self._prior(units))
-        return complete if moments.observed is None else complete.with_holes()
+        scaling = find_step_scaling(moments, self.order, self.reg_covar, streaming)
+        complete = AutoregressiveLikelihood(scaling, self._prior(scaling))
+        return complete if moments.observed is None else complete.with_missing()
 
-    def _prior(self, units):
-        D = units.n_features
+    def _prior(self, scaling):
+        D = scaling.n_features
         shape = FullShape(D)
         nu = self.degrees_of_freedom_prior
         nu = shape.default_nu if nu is None else nu
@@ -207,12 +207,12 @@ class AutoregressiveObservation(ObservationModel):
         if self.covariance_prior is None:
             b = shape.constant(shape.mean_factor(nu))
         else:
-            b = shape.from_user(self.covariance_prior, units.steps)
+            b = shape.from_user(self.covariance_prior, scaling.steps)
         coef = np.zeros((D, self.order * D))
         if self.coef_prior is not None:
-            coef = units.given_coefficients(self.coef_prior)
+            coef = scaling.given_coefficients(self.coef_prior)
         # coefficients of lags are those of x times this matrix, and have equal precisions
-        gram = precision * units.from_lags @ units.from_lags.T
+        gram = precision * scaling.from_lags @ scaling.from_lags.T
         return autoregressive_prior(coef, gram, _INTERCEPT_PRECISION, float(nu), b)
 
 
@@ -221,7 +221,7 @@ class AutoregressiveLikelihood(Likelihood):
 
     Parameters
     ----------
-    units : StepUnits
+    scaling : StepScaling
         Those of the rows and of the steps between them.
     prior : AutoregressivePrior
         Of each component.
@@ -229,15 +229,15 @@ class AutoregressiveLikelihood(Likelihood):
 
     quadratic = Quadratic.FULL
 
-    def __init__(self, units, prior):
-        steps = units.steps
-        self.units, self.lags = units, units.lags
-        self.units_of_others = (
-            units.lags > 1
+    def __init__(self, scaling, prior):
+        steps = scaling.steps
+        self.scaling, self.lags = scaling, scaling.lags
+        self.may_be_far_out = (
+            scaling.lags > 1
         )  # what is only ever an earlier lag has no part in them
         self.prior = prior
         self.shape = FullShape(steps.n_features)
-        self.n_lagged = units.lags * steps.n_features
+        self.n_lagged = scaling.lags * steps.n_features
         self.n_features = self.n_lagged + steps.n_features
         self.ridge = np.concatenate([np.zeros(self.n_lagged), steps.ridge])
         self.row_constant = (
@@ -247,14 +247,14 @@ class AutoregressiveLikelihood(Likelihood):
         )
         self._last_norm = LastPrior()
 
-    def with_holes(self):
+    def with_missing(self):
         return GappedRegression(self)
 
     def prepare(self, x):
-        return self.units.apply(x)
+        return self.scaling.apply(x)
 
     def log_base(self, x):
-        return self.units.log_null_density(x)
+        return self.scaling.log_null_density(x)
 
     def mean(self, prior, s):
         """Posterior mean of z (Dz,) given statistics (P,)."""
@@ -352,14 +352,14 @@ class AutoregressiveLikelihood(Likelihood):
             out[:, k] -= 0.5 * (q.nu[k] + 1.0) * np.log1p(square / widen)
         ends = self.shape.log_gamma(q.nu + 1.0) - self.shape.log_gamma(q.nu)
         constant = ends - 0.5 * D * np.log(np.pi) - 0.5 * q.log_det
-        return out + constant + self.units.steps.log_density_constant
+        return out + constant + self.scaling.steps.log_density_constant
 
     def attributes(self, prior, s):
         q = self._regressions(prior, s)
         X = self.n_lagged
         at_mean = q.mean[:, X:] - np.einsum("kij,kj->ki", q.coef, q.mean[:, :X])
-        coef, intercept = self.units.regressions_back(q.coef, at_mean)
-        steps = self.units.steps
+        coef, intercept = self.scaling.regressions_back(q.coef, at_mean)
+        steps = self.scaling.steps
         return {
             "coef_": coef,
             "intercept_": intercept,
@@ -377,12 +377,12 @@ class AutoregressiveLikelihood(Likelihood):
         to which rows would return.
         """
         coef, intercept = attributes["coef_"], attributes["intercept_"]
-        D = self.units.n_columns
+        D = self.scaling.n_columns
         noise = rng.standard_normal((len(labels), D))
         noise = self.shape.colour(noise, attributes["covariances_"], labels)
         out = np.empty_like(noise)
         if len(labels):
-            start = self.units.resting_point(coef[labels[0]], intercept[labels[0]])
+            start = self.scaling.resting_point(coef[labels[0]], intercept[labels[0]])
             past = np.tile(start, self.lags)
         for t, k in enumerate(labels):
             out[t] = coef[k] @ past + intercept[k] + noise[t]

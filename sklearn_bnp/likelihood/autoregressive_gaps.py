@@ -42,11 +42,11 @@ class GappedRegression(TableLikelihood):
         Its statistics are all but the last one.
     """
 
-    holes = True
+    has_missing = True
 
     def __init__(self, complete):
         self.complete, self.prior, self.lags = complete, complete.prior, complete.lags
-        self.units_of_others = complete.units_of_others
+        self.may_be_far_out = complete.may_be_far_out
         self.n_features = complete.n_features
 
     @property

@@ -53,7 +53,7 @@ class ObservationModel(BaseEstimator, ABC):
         return False
 
     @property
-    def allows_missing(self):
+    def takes_missing(self):
         """Whether entries of rows may be NaN, for what was not observed."""
         return False
 
@@ -149,14 +149,14 @@ class Likelihood(ABC):
         Layout of s(x), see `_kernels._responsibilities`.
     holes : bool
         Whether prepared rows may have NaN, for what was not observed.
-    completes : bool
+    imputes : bool
         Whether statistics are of rows whose holes were filled in under given coefficients. Those of a
         row then depend on who explains it.
     n_features : int
         Columns of prepared rows.
-    units_of_others : bool
+    may_be_far_out : bool
         Whether the units are of other numbers than all of the rows', which may be far out in them.
-    restated : tuple of str
+    may_be_nan : tuple of str
         Names of attributes that may be NaN or infinite, as those that say again what others say, with NaN
         where there is nothing to say. A fit fails if any other is not finite. What a dict holds under a
         key has the name ``"attribute_.key"``.
@@ -168,10 +168,10 @@ class Likelihood(ABC):
 
     words = False
     lags = 0
-    restated = ()
+    may_be_nan = ()
     quadratic = Quadratic.NONE
     linear = True
-    holes = completes = units_of_others = False
+    has_missing = imputes = may_be_far_out = False
     n_features: int
     prior: object
     adapts_prior = False
@@ -193,7 +193,7 @@ class Likelihood(ABC):
         """Prepared rows as the kernels take them, in the layout of the family."""
         return z
 
-    def with_holes(self):
+    def with_missing(self):
         """The same family for rows in which entries are missing.
 
         Returns

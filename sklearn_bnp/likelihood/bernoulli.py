@@ -59,7 +59,7 @@ class BernoulliObservation(ObservationModel):
         self.prior = prior
 
     takes_sparse = True
-    allows_missing = True
+    takes_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""

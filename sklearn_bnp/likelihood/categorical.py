@@ -72,7 +72,7 @@ class CategoricalObservation(ObservationModel):
         self.prior = prior
         self.n_categories = n_categories
 
-    allows_missing = True
+    takes_missing = True
 
     def for_frame(self, frame, columns):
         """The model with numbers of categories; see `ObservationModel.for_frame`."""
@@ -143,7 +143,7 @@ class CategoricalLikelihood(Likelihood):
         Number of categories of each column.
     """
 
-    holes = True  # a block of zeros
+    has_missing = True  # a block of zeros
 
     def __init__(self, prior, sizes):
         self.prior, self.sizes = prior, sizes

@@ -89,11 +89,11 @@ class ColumnLikelihood(TableLikelihood):
         self.n_features, self._n_statistics = z, s + 1
         self.prior = tuple(b.likelihood.prior for b in self.blocks)
         self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
-        self.restated = (
+        self.may_be_nan = (
             "means_",  # of the blocks, one of which may have none
-            *(f"blocks_.{b.name}.{own}" for b in self.blocks for own in b.likelihood.restated),
+            *(f"blocks_.{b.name}.{own}" for b in self.blocks for own in b.likelihood.may_be_nan),
         )
-        self.units_of_others = any(b.likelihood.units_of_others for b in self.blocks)
+        self.may_be_far_out = any(b.likelihood.may_be_far_out for b in self.blocks)
 
     @property
     def n_statistics(self):
@@ -103,21 +103,21 @@ class ColumnLikelihood(TableLikelihood):
     # ------------------------------------------------------------------ what is missing
 
     @property
-    def holes(self):
+    def has_missing(self):
         """Whether prepared rows may have NaN, for what was not observed."""
-        return all(b.likelihood.holes for b in self.blocks)
+        return all(b.likelihood.has_missing for b in self.blocks)
 
     @property
-    def completes(self):
+    def imputes(self):
         """Whether statistics are of rows whose holes were filled in; see `Likelihood`."""
-        return any(b.likelihood.completes for b in self.blocks)
+        return any(b.likelihood.imputes for b in self.blocks)
 
-    def with_holes(self):
+    def with_missing(self):
         """The same blocks for rows in which entries are missing; see `Likelihood.with_holes`."""
         blocks = []
         for b in self.blocks:
             with says_which_block(b.name, b.columns):
-                own = b.likelihood if b.likelihood.holes else b.likelihood.with_holes()
+                own = b.likelihood if b.likelihood.has_missing else b.likelihood.with_missing()
             blocks.append((b.name, own, b.columns))
         return ColumnLikelihood(blocks, self.n_columns, complete=self.blocks)
 

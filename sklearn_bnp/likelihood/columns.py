@@ -156,10 +156,10 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
-    def allows_missing(self):
+    def takes_missing(self):
         """Whether entries of rows may be NaN, for what was not observed."""
         try:
-            return all(model.allows_missing for _, model, _ in self._checked())
+            return all(model.takes_missing for _, model, _ in self._checked())
         except ValueError:  # which is said where rows are fitted
             return False
 

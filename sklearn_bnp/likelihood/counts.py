@@ -26,7 +26,7 @@ from .._kernels._counts import digamma_rows
 from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
 from .base import Likelihood
 from .limits import LEAST, MOST, MOST_MASS, are_within
-from .missing import CompleteColumns, HoledColumns
+from .missing import CompleteColumns, IncompleteColumns
 
 # Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
 # squared distances have a relative error of sqrt(2 / 512) = 6 %.
@@ -87,7 +87,7 @@ class ColumnsOfCounts(CountLikelihood):
     ----------
     prior : tuple
         With two numbers for each column, ``a`` and ``b``.
-    columns : CompleteColumns or HoledColumns, default=None
+    columns : CompleteColumns or IncompleteColumns, default=None
         Where statistics have the counts of columns; complete ones if None.
     """
 
@@ -97,8 +97,8 @@ class ColumnsOfCounts(CountLikelihood):
         self.n_features = len(prior.a)
 
     @property
-    def holes(self):
-        return self.columns.holes
+    def has_missing(self):
+        return self.columns.has_missing
 
     @property
     def n_kernel_columns(self):
@@ -107,9 +107,9 @@ class ColumnsOfCounts(CountLikelihood):
     def kernel_rows(self, z):
         return self.columns.kernel_rows(z)
 
-    def with_holes(self):
+    def with_missing(self):
         holed = copy(self)
-        holed.columns = HoledColumns(self.n_features)
+        holed.columns = IncompleteColumns(self.n_features)
         return holed
 
     def from_complete(self, s):

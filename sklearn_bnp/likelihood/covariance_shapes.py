@@ -49,18 +49,18 @@ class FullShape:
     def constant(self, diagonal):
         return np.diag(np.broadcast_to(diagonal, self.D).astype(float))
 
-    def from_user(self, value, units):
+    def from_user(self, value, scaling):
         value = np.asarray(value, dtype=float)
-        size = len(units.shift)
+        size = len(scaling.shift)
         if value.shape != (size, size):
             raise ValueError(
                 f"covariance_prior must have shape ({size}, {size}) for full covariances; got {value.shape}."
             )
         if np.all(np.diag(value) > 0):
-            variances_within(np.diag(value), units.scale**2, "covariance_prior")
-        b = value / np.multiply.outer(units.scale, units.scale)
-        if units.basis is not None:
-            b = units.basis.T @ b @ units.basis
+            variances_within(np.diag(value), scaling.scale**2, "covariance_prior")
+        b = value / np.multiply.outer(scaling.scale, scaling.scale)
+        if scaling.basis is not None:
+            b = scaling.basis.T @ b @ scaling.basis
         if not (np.isfinite(b).all() and np.allclose(b, b.T) and _is_positive_definite(b)):
             raise ValueError(
                 "covariance_prior must be symmetric and positive definite; add a small multiple of the "
@@ -132,9 +132,9 @@ class FullShape:
         )
         return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
 
-    def attributes(self, precision, units):
-        precisions = units.matrices_back(precision, inverse=True)
-        covariances = units.matrices_back(np.linalg.inv(precision))
+    def attributes(self, precision, scaling):
+        precisions = scaling.matrices_back(precision, inverse=True)
+        covariances = scaling.matrices_back(np.linalg.inv(precision))
         # the convention of scikit-learn: upper triangular U with precision = U U'
         flipped = np.linalg.cholesky(precisions[:, ::-1, ::-1])
         return covariances, precisions, np.ascontiguousarray(flipped[:, ::-1, ::-1])
@@ -161,19 +161,19 @@ class DiagShape:
     def constant(self, diagonal):
         return np.broadcast_to(diagonal, self.D).astype(float)
 
-    def from_user(self, value, units):
+    def from_user(self, value, scaling):
         value = np.asarray(value, dtype=float)
         if (
-            value.shape != units.shift.shape
+            value.shape != scaling.shift.shape
             or not np.all(value > 0)
             or not np.isfinite(value).all()
         ):
             raise ValueError(
-                f"covariance_prior must be {len(units.shift)} positive numbers for diagonal covariances; "
+                f"covariance_prior must be {len(scaling.shift)} positive numbers for diagonal covariances; "
                 f"got {value!r}."
             )
-        b = variances_within(value, units.scale**2, "covariance_prior")
-        return b if units.basis is None else units.basis.T @ b
+        b = variances_within(value, scaling.scale**2, "covariance_prior")
+        return b if scaling.basis is None else scaling.basis.T @ b
 
     def own(self, b):
         return b[np.newaxis]
@@ -231,13 +231,13 @@ class DiagShape:
             )
         return out
 
-    def attributes(self, precision, units):
-        full = np.full((len(precision), len(units.shift)), 1.0 / units.floor)
-        if units.basis is None:
+    def attributes(self, precision, scaling):
+        full = np.full((len(precision), len(scaling.shift)), 1.0 / scaling.floor)
+        if scaling.basis is None:
             full[...] = precision
         else:
-            full[:, units.basis.any(axis=1)] = precision
-        precisions = full / units.scale**2
+            full[:, scaling.basis.any(axis=1)] = precision
+        precisions = full / scaling.scale**2
         return 1.0 / precisions, precisions, np.sqrt(precisions)
 
     def colour(self, noise, covariances, labels):
@@ -257,12 +257,12 @@ class SphericalShape(DiagShape):
     def constant(self, diagonal):
         return np.asarray(np.mean(diagonal), dtype=float)
 
-    def from_user(self, value, units):
+    def from_user(self, value, scaling):
         if np.ndim(value) != 0 or not value > 0 or not np.isfinite(value):
             raise ValueError(
                 f"covariance_prior must be a positive number for spherical covariances; got {value!r}."
             )
-        return np.asarray(variances_within(value, units.scale[0] ** 2, "covariance_prior"))
+        return np.asarray(variances_within(value, scaling.scale[0] ** 2, "covariance_prior"))
 
     def log_gamma(self, nu):
         return gammaln(0.5 * nu)
@@ -310,8 +310,8 @@ class SphericalShape(DiagShape):
         )
         return constant - 0.5 * (nu + self.D) * np.log1p(np.maximum(square, 0.0) * (shrink / b))
 
-    def attributes(self, precision, units):
-        precisions = precision / units.scale[0] ** 2
+    def attributes(self, precision, scaling):
+        precisions = precision / scaling.scale[0] ** 2
         return 1.0 / precisions, precisions, np.sqrt(precisions)
 
     def colour(self, noise, covariances, labels):

@@ -25,7 +25,7 @@ from .._kernels._responsibilities import Quadratic
 from .base import Likelihood, ObservationModel
 from .limits import points_within, variances_within
 from .missing import entry_constants, log_base_of_seen, masked, with_counts
-from .units import Units, find_units
+from .scaling import Scaling, find_scaling
 
 # Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.
 _FLOOR = 1e-6
@@ -92,7 +92,7 @@ class FixedVarianceGaussianObservation(ObservationModel):
         self.mean_prior = mean_prior
         self.mean_variance_prior = mean_variance_prior
 
-    allows_missing = True
+    takes_missing = True
 
     @property
     def needs_step(self):
@@ -103,7 +103,7 @@ class FixedVarianceGaussianObservation(ObservationModel):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         D = len(moments.mean)
         if self.variance is None:
-            units = find_units(
+            scaling = find_scaling(
                 moments,
                 step=moments.step * moments.magnitude,
                 zero_mean=False,
@@ -112,39 +112,41 @@ class FixedVarianceGaussianObservation(ObservationModel):
                 floor=_FLOOR,
                 streaming=streaming,
             )
-            variance, least = np.ones(units.n_features), 0.0
+            variance, least = np.ones(scaling.n_features), 0.0
         else:
             given = _positive(self.variance, "variance", D)
             of_data = np.where(moments.variance > 0, moments.variance, 1.0) * moments.magnitude**2
             variances_within(given, of_data, "variance")
-            units = Units(
+            scaling = Scaling(
                 moments.mean * moments.magnitude, np.sqrt(given), None, 1.0, 0.0, np.zeros(D)
             )
             variance, least = np.ones(1), 1.0
-        prior = NormalPrior(self._prior_mean(units), self._spread(moments, units, least), variance)
-        complete = FixedVarianceLikelihood(units, prior, adapts_prior=self.variance is None)
-        return complete if moments.observed is None else complete.with_holes(moments.observed)
+        prior = NormalPrior(
+            self._prior_mean(scaling), self._spread(moments, scaling, least), variance
+        )
+        complete = FixedVarianceLikelihood(scaling, prior, adapts_prior=self.variance is None)
+        return complete if moments.observed is None else complete.with_missing(moments.observed)
 
-    def _prior_mean(self, units):
+    def _prior_mean(self, scaling):
         """Prior mean (D',) in internal units."""
         if self.mean_prior is None:
-            return np.zeros(units.n_features)
-        m, D = _as_numbers(self.mean_prior), len(units.shift)
+            return np.zeros(scaling.n_features)
+        m, D = _as_numbers(self.mean_prior), len(scaling.shift)
         if m.shape != (D,) or not np.isfinite(m).all():
             raise ValueError(
                 f"mean_prior={self.mean_prior!r} must be {D} finite numbers, one a column."
             )
-        return points_within(units, m, "mean_prior")
+        return points_within(scaling, m, "mean_prior")
 
-    def _spread(self, moments, units, least):
+    def _spread(self, moments, scaling, least):
         """Prior variance of the means (D',) in internal units."""
-        ratio = moments.magnitude / units.scale
+        ratio = moments.magnitude / scaling.scale
         spread = np.maximum(moments.variance * ratio**2, least)
         if self.mean_variance_prior is not None:
             given = _positive(self.mean_variance_prior, "mean_variance_prior", len(ratio))
-            spread = variances_within(given, units.scale**2, "mean_variance_prior")
-        if units.basis is not None:  # a selection of columns
-            spread = units.basis.T @ spread
+            spread = variances_within(given, scaling.scale**2, "mean_variance_prior")
+        if scaling.basis is not None:  # a selection of columns
+            spread = scaling.basis.T @ spread
         return np.where(spread > 0, spread, 1.0)
 
 
@@ -169,33 +171,33 @@ def _positive(value, name, size):
 class FixedVarianceLikelihood(Likelihood):
     """``s(x) = [|z|^2, z, 1]``, or ``[z^2, z, 1]`` if variances are adapted; see the module's note."""
 
-    def __init__(self, units, prior, *, adapts_prior):
-        self.units, self.prior, self.adapts_prior = units, prior, adapts_prior
-        self.units_of_others = not adapts_prior  # but of the variances that were given
+    def __init__(self, scaling, prior, *, adapts_prior):
+        self.scaling, self.prior, self.adapts_prior = scaling, prior, adapts_prior
+        self.may_be_far_out = not adapts_prior  # but of the variances that were given
         self.quadratic = Quadratic.DIAG if adapts_prior else Quadratic.SPHERICAL
-        self.n_features = units.n_features
-        self.ridge = units.ridge
+        self.n_features = scaling.n_features
+        self.ridge = scaling.ridge
         self.row_constant = (
-            units.log_density_constant
-            + units.mean_log_null_density
+            scaling.log_density_constant
+            + scaling.mean_log_null_density
             - 0.5 * self.n_features * np.log(2 * np.pi)
         )
 
-    def with_holes(self, observed=None):
+    def with_missing(self, observed=None):
         """The family for rows in which entries are missing; see `Likelihood.with_holes`.
 
         ``observed`` (D,) is the share of the data's rows that shows each column; all if None.
         """
-        observed = np.ones(len(self.units.shift)) if observed is None else observed
-        return HoledFixedVarianceLikelihood(
-            self.units, self.prior, observed, adapts_prior=self.adapts_prior
+        observed = np.ones(len(self.scaling.shift)) if observed is None else observed
+        return IncompleteFixedVariance(
+            self.scaling, self.prior, observed, adapts_prior=self.adapts_prior
         )
 
     def prepare(self, x):
-        return self.units.apply(x)
+        return self.scaling.apply(x)
 
     def log_base(self, x):
-        return self.units.log_null_density(x)
+        return self.scaling.log_null_density(x)
 
     def _split(self, s):
         """Sums of squares, of rows and of ones, of statistics (..., P)."""
@@ -258,7 +260,7 @@ class FixedVarianceLikelihood(Likelihood):
         """Normal density whose variance is that of rows and of the mean."""
         precision, mean = self._posterior(prior, s)
         variance = prior.variance + 1.0 / precision
-        constant = self.units.log_density_constant - 0.5 * self.n_features * np.log(2 * np.pi)
+        constant = self.scaling.log_density_constant - 0.5 * self.n_features * np.log(2 * np.pi)
         out = np.empty((len(z), len(s)))
         for k, (m, v) in enumerate(zip(mean, variance, strict=True)):
             out[:, k] = constant - 0.5 * np.log(v).sum() - 0.5 * (z - m) ** 2 @ (1.0 / v)
@@ -274,38 +276,38 @@ class FixedVarianceLikelihood(Likelihood):
         return np.ascontiguousarray(z / np.sqrt(variance).astype(z.dtype))
 
     def attributes(self, prior, s):
-        units = self.units
-        variance = np.full(len(units.shift), units.floor)
-        kept = slice(None) if units.basis is None else units.basis.any(axis=1)
+        scaling = self.scaling
+        variance = np.full(len(scaling.shift), scaling.floor)
+        kept = slice(None) if scaling.basis is None else scaling.basis.any(axis=1)
         variance[kept] = prior.variance
         return {
-            "means_": units.points_back(self._posterior(prior, s)[1]),
-            "covariances_": np.tile(variance * units.scale**2, (len(s), 1)),
+            "means_": scaling.points_back(self._posterior(prior, s)[1]),
+            "covariances_": np.tile(variance * scaling.scale**2, (len(s), 1)),
         }
 
     def sample(self, attributes, labels, rng):
-        noise = rng.standard_normal((len(labels), len(self.units.shift)))
+        noise = rng.standard_normal((len(labels), len(self.scaling.shift)))
         return attributes["means_"][labels] + noise * np.sqrt(attributes["covariances_"])[labels]
 
 
-class HoledFixedVarianceLikelihood(FixedVarianceLikelihood):
+class IncompleteFixedVariance(FixedVarianceLikelihood):
     """``s(x)`` with a count for each column before the last; see `observation.holes`.
 
     Parameters
     ----------
-    units, prior, adapts_prior
+    scaling, prior, adapts_prior
         As of the family for complete rows.
     observed : ndarray, shape (D,)
         Share of the data's rows that shows each column.
     """
 
-    holes = True
+    has_missing = True
 
-    def __init__(self, units, prior, observed, *, adapts_prior):
-        super().__init__(units, prior, adapts_prior=adapts_prior)
+    def __init__(self, scaling, prior, observed, *, adapts_prior):
+        super().__init__(scaling, prior, adapts_prior=adapts_prior)
         self.n_squares = self.n_features if adapts_prior else 1
         self.quadratic = Quadratic.NONE
-        self.constants = entry_constants(units, observed)
+        self.constants = entry_constants(scaling, observed)
 
     @property
     def n_kernel_columns(self):
@@ -323,7 +325,7 @@ class HoledFixedVarianceLikelihood(FixedVarianceLikelihood):
         return with_counts(s, self.n_features)
 
     def log_base(self, x):
-        return log_base_of_seen(self.units, self.constants, x)
+        return log_base_of_seen(self.scaling, self.constants, x)
 
     def _split(self, s):
         """Sums of squares, of entries and of how many are seen, of statistics (..., P)."""

@@ -82,7 +82,7 @@ def _doubles(values, rows):
     return np.ascontiguousarray(values[rows], dtype=float)
 
 
-class HoledFullGaussian(TableLikelihood):
+class IncompleteFullGaussian(TableLikelihood):
     """Full covariances: ``s(x) = [completed xx', x, shows anything, entropy of what is missing, 1]``.
 
     Parameters
@@ -95,13 +95,13 @@ class HoledFullGaussian(TableLikelihood):
         Of all the data, in internal units.
     """
 
-    holes = completes = True
+    has_missing = imputes = True
 
     def __init__(self, complete, observed, covariance):
-        self.complete, self.units = complete, complete.units
+        self.complete, self.scaling = complete, complete.scaling
         self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
         self.n_features, self.ridge = complete.n_features, complete.ridge
-        self.constants = entry_constants(self.units, observed)
+        self.constants = entry_constants(self.scaling, observed)
         self.whole = np.linalg.inv(covariance)
         self.i, self.j = np.triu_indices(self.n_features)
         self.others = float(np.sum(self.constants.others))
@@ -119,7 +119,7 @@ class HoledFullGaussian(TableLikelihood):
         return self.complete.prepare(x)
 
     def log_base(self, x):
-        return log_base_of_seen(self.units, self.constants, x)
+        return log_base_of_seen(self.scaling, self.constants, x)
 
     # ------------------------------------------------------------------ statistics to parameters
 

@@ -28,9 +28,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
-from .gaussian_missing import holed
+from .gaussian_missing import incomplete_gaussian
 from .limits import LEAST, POSITIVE, points_within
-from .units import find_units
+from .scaling import find_scaling
 
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
@@ -148,14 +148,14 @@ class GaussianObservation(ObservationModel):
         return self.covariance_type == "full"
 
     @property
-    def allows_missing(self):
+    def takes_missing(self):
         """Whether entries of rows may be NaN, for what was not observed."""
         return True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
-        units = find_units(
+        scaling = find_scaling(
             moments,
             step=self._step(moments),
             zero_mean=self.zero_mean,
@@ -164,15 +164,15 @@ class GaussianObservation(ObservationModel):
             floor=self.reg_covar,
             streaming=streaming,
         )
-        shape = SHAPES[self.covariance_type](units.n_features)
+        shape = SHAPES[self.covariance_type](scaling.n_features)
         complete = GaussianLikelihood(
-            units,
+            scaling,
             shape,
             not self.zero_mean,
-            self._prior(units, shape),
+            self._prior(scaling, shape),
             self.covariance_prior is None,
         )
-        return complete if moments.observed is None else holed(complete, moments)
+        return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
     def _step(self, moments):
         if self.resolution is None:
@@ -196,26 +196,26 @@ class GaussianObservation(ObservationModel):
             return self
         return clone(self).set_params(covariance_prior="data")
 
-    def _prior(self, units, shape):
+    def _prior(self, scaling, shape):
         as_data = isinstance(self.covariance_prior, str)
         nu = self.degrees_of_freedom_prior
         if nu is None:
-            nu = shape.default_nu + (units.n_features if as_data else 0)
+            nu = shape.default_nu + (scaling.n_features if as_data else 0)
         if not nu > shape.least_nu:
             raise ValueError(
                 f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu} for "
                 f"{self.covariance_type} covariances; the default is {shape.default_nu}."
             )
         kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
-        m = np.zeros(units.n_features)
+        m = np.zeros(scaling.n_features)
         if self.mean_prior is not None and not self.zero_mean:
-            given = _as_vector(self.mean_prior, "mean_prior", len(units.shift))
-            m = points_within(units, given, "mean_prior")
+            given = _as_vector(self.mean_prior, "mean_prior", len(scaling.shift))
+            m = points_within(scaling, given, "mean_prior")
         if self.covariance_prior is None or as_data:
             scale = 1.0 if as_data else _DEFAULT_SCALE
             b = shape.constant(scale * shape.mean_factor(nu))
         else:
-            b = shape.from_user(self.covariance_prior, units)
+            b = shape.from_user(self.covariance_prior, scaling)
         return NormalWishartPrior(None if self.zero_mean else m, float(kappa), float(nu), b)
 
 
@@ -231,30 +231,30 @@ def _as_vector(value, name, size):
 class GaussianLikelihood(Likelihood):
     """Gaussian family in standardised units; see the module's note."""
 
-    def __init__(self, units, shape, linear, prior, adapts_prior):
-        self.units = units
+    def __init__(self, scaling, shape, linear, prior, adapts_prior):
+        self.scaling = scaling
         self.shape = shape
         self.linear = linear
         self.quadratic = shape.quadratic
-        self.n_features = units.n_features
+        self.n_features = scaling.n_features
         self.prior = prior
         self.adapts_prior = adapts_prior
-        self.ridge = units.ridge
+        self.ridge = scaling.ridge
         self._last_norm = LastPrior()
         self.row_constant = (
-            units.log_density_constant
-            + units.mean_log_null_density
+            scaling.log_density_constant
+            + scaling.mean_log_null_density
             - 0.5 * self.n_features * np.log(2 * np.pi)
         )
 
-    def with_holes(self):
-        return holed(self)
+    def with_missing(self):
+        return incomplete_gaussian(self)
 
     def prepare(self, x):
-        return self.units.apply(x)
+        return self.scaling.apply(x)
 
     def log_base(self, x):
-        return self.units.log_null_density(x)
+        return self.scaling.log_null_density(x)
 
     def _scatter(self, prior, s):
         """Posterior inverse scales B and means of statistics (K, P)."""
@@ -331,7 +331,7 @@ class GaussianLikelihood(Likelihood):
         shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
         z = z.astype(np.float64, copy=False)
-        return self.shape.log_student(z, b, mean, shrink, nu) + self.units.log_density_constant
+        return self.shape.log_student(z, b, mean, shrink, nu) + self.scaling.log_density_constant
 
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)
@@ -339,11 +339,11 @@ class GaussianLikelihood(Likelihood):
 
     def attributes_of(self, precision, mean):
         """Attributes given ``E[Lambda]`` and posterior means (K, D), or None for the origin."""
-        covariances, precisions, cholesky = self.shape.attributes(precision, self.units)
+        covariances, precisions, cholesky = self.shape.attributes(precision, self.scaling)
         means = (
-            np.zeros((len(precision), len(self.units.shift)))
+            np.zeros((len(precision), len(self.scaling.shift)))
             if mean is None
-            else self.units.points_back(mean)
+            else self.scaling.points_back(mean)
         )
         return {
             "means_": means,
@@ -353,7 +353,7 @@ class GaussianLikelihood(Likelihood):
         }
 
     def sample(self, attributes, labels, rng):
-        noise = rng.standard_normal((len(labels), len(self.units.shift)))
+        noise = rng.standard_normal((len(labels), len(self.scaling.shift)))
         return attributes["means_"][labels] + self.shape.colour(
             noise, attributes["covariances_"], labels
         )

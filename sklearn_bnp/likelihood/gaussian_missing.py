@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood
-from .full_gaussian_missing import HoledFullGaussian
+from .full_gaussian_missing import IncompleteFullGaussian
 from .missing import check_axes, entry_constants, log_base_of_seen, masked, with_counts
 
 _LOG_2, _LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
@@ -21,7 +21,7 @@ _LOG_2, _LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
 _LEAST_SHARE = 1e-2
 
 
-def holed(complete, moments=None):
+def incomplete_gaussian(complete, moments=None):
     """The likelihood for rows with holes that has the units and the prior of a `GaussianLikelihood`.
 
     Parameters
@@ -30,32 +30,32 @@ def holed(complete, moments=None):
     moments : Moments or None
         Of the data with holes; None if the data so far were complete.
     """
-    check_axes(complete.units)
-    D = len(complete.units.shift)
+    check_axes(complete.scaling)
+    D = len(complete.scaling.shift)
     observed = np.ones(D) if moments is None else moments.observed
     if complete.quadratic != Quadratic.FULL:
-        return HoledColumnsGaussian(complete, observed)
+        return IncompleteColumnsGaussian(complete, observed)
     covariance = np.eye(complete.n_features)
     if moments is not None:
         covariance = _whole_covariance(complete, moments)
-    return HoledFullGaussian(complete, observed, covariance)
+    return IncompleteFullGaussian(complete, observed, covariance)
 
 
 def _whole_covariance(complete, moments):
     """Positive definite covariance (D', D') of all the data in internal units."""
-    units, second = complete.units, moments.covariance
+    scaling, second = complete.scaling, moments.covariance
     if not complete.linear:
         second = second + np.multiply.outer(moments.mean, moments.mean)
-    ratio = moments.magnitude / units.scale
+    ratio = moments.magnitude / scaling.scale
     second = second * np.multiply.outer(ratio, ratio)
-    if units.kept is not None:
-        second = second[np.ix_(units.kept, units.kept)]
+    if scaling.kept is not None:
+        second = second[np.ix_(scaling.kept, scaling.kept)]
     values, vectors = np.linalg.eigh(second)
     least = _LEAST_SHARE * max(values.mean(), 1.0)
     return (vectors * np.maximum(values, least)) @ vectors.T
 
 
-class HoledColumnsGaussian(Likelihood):
+class IncompleteColumnsGaussian(Likelihood):
     """Diagonal and spherical covariances: ``s(x) = [x^2 or |x|^2, x, seen, 1]``.
 
     Parameters
@@ -65,16 +65,16 @@ class HoledColumnsGaussian(Likelihood):
         Share of the data's rows that shows each column.
     """
 
-    holes = True
+    has_missing = True
 
     def __init__(self, complete, observed):
-        self.complete, self.units, self.shape = complete, complete.units, complete.shape
+        self.complete, self.scaling, self.shape = complete, complete.scaling, complete.shape
         self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
         self.n_features, self.ridge = complete.n_features, complete.ridge
         self.has_mean = complete.linear
         self.pools = self.shape.rows_a_point > 1
         self.n_squares = 1 if self.pools else self.n_features
-        self.constants = entry_constants(self.units, observed)
+        self.constants = entry_constants(self.scaling, observed)
 
     @property
     def n_kernel_columns(self):
@@ -99,7 +99,7 @@ class HoledColumnsGaussian(Likelihood):
         return self.complete.prepare(x)
 
     def log_base(self, x):
-        return log_base_of_seen(self.units, self.constants, x)
+        return log_base_of_seen(self.scaling, self.constants, x)
 
     def _split(self, s):
         """Sums of squares, of entries (None without means) and of how many are seen, of (..., P)."""

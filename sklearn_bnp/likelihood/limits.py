@@ -40,13 +40,13 @@ def are_within(value, least=LEAST, most=MOST):
     return bool(np.all((value >= least) & (value <= most)))
 
 
-def points_within(units, points, name):
+def points_within(scaling, points, name):
     """Points (..., D) of a parameter in the internal units (..., D') of the data.
 
     Raises ValueError if they are too far out: the squares of their distances would round all others away.
     """
     with np.errstate(over="ignore"):
-        z = units.apply(np.atleast_2d(points)).reshape(*np.shape(points)[:-1], -1)
+        z = scaling.apply(np.atleast_2d(points)).reshape(*np.shape(points)[:-1], -1)
     farthest = np.abs(z).max()
     if not farthest <= _FARTHEST:
         raise ValueError(

@@ -5,7 +5,7 @@ Design note
 (a) What is not observed is integrated out, and of independent columns nothing is left of it: each column
     has the evidence of those rows that show it. So statistics need one count a column, and a row is
     ``[x with 0 for holes | 1 for what is seen]``: all stays a matrix product.
-(b) A `Likelihood` holds `CompleteColumns` or `HoledColumns` and asks it where the counts of columns are
+(b) A `Likelihood` holds `CompleteColumns` or `IncompleteColumns` and asks it where the counts of columns are
     and where constants go that belong to each entry. Complete rows pay nothing.
 (c) Prepared rows keep their nan. Whoever holds them can tell holes from zeros, and they take
     no more room than complete ones.
@@ -22,7 +22,7 @@ from scipy.sparse import issparse
 class CompleteColumns:
     """All rows show all columns: the last statistic counts them all."""
 
-    holes = False
+    has_missing = False
 
     def n_kernel_columns(self, n_features):
         return n_features
@@ -63,10 +63,10 @@ class CompleteColumns:
         return z
 
 
-class HoledColumns:
+class IncompleteColumns:
     """Rows may lack entries: each of ``n_features`` columns has a count of its own before the last."""
 
-    holes = True
+    has_missing = True
 
     def __init__(self, n_features):
         self.D = n_features
@@ -109,7 +109,7 @@ class HoledColumns:
 
 def columns_of(moments):
     """What suits data with these `Moments`."""
-    return CompleteColumns() if moments.observed is None else HoledColumns(len(moments.mean))
+    return CompleteColumns() if moments.observed is None else IncompleteColumns(len(moments.mean))
 
 
 def masked(z, squares=None):
@@ -152,30 +152,30 @@ class EntryConstants(NamedTuple):
     row: float
 
 
-def entry_constants(units, observed):
-    """`EntryConstants` of `Units` of which ``kept`` tells the columns.
+def entry_constants(scaling, observed):
+    """`EntryConstants` of `Scaling` of which ``kept`` tells the columns.
 
     ``observed`` (D,) is the share of the data's rows that shows each column.
     """
-    each, every = -np.log(units.scale), np.arange(len(units.scale))
-    if units.kept is None:
+    each, every = -np.log(scaling.scale), np.arange(len(scaling.scale))
+    if scaling.kept is None:
         return EntryConstants(each, every[:0], each[:0], 0.0)
-    left_out = np.setdiff1d(every, units.kept)
-    others = each[left_out] - 0.5 * np.log(2 * np.pi * units.floor)
-    return EntryConstants(each[units.kept], left_out, others, float(observed[left_out] @ others))
+    left_out = np.setdiff1d(every, scaling.kept)
+    others = each[left_out] - 0.5 * np.log(2 * np.pi * scaling.floor)
+    return EntryConstants(each[scaling.kept], left_out, others, float(observed[left_out] @ others))
 
 
-def log_base_of_seen(units, constants, x):
+def log_base_of_seen(scaling, constants, x):
     """Log density (n,) of the entries seen of columns that are left out of the model."""
     if len(constants.left_out) == 0:
         return np.zeros(len(x))
-    z = units.standardise(x)[:, constants.left_out].astype(np.float64)
-    return np.where(np.isnan(z), 0.0, constants.others - 0.5 * z**2 / units.floor).sum(axis=1)
+    z = scaling.standardise(x)[:, constants.left_out].astype(np.float64)
+    return np.where(np.isnan(z), 0.0, constants.others - 0.5 * z**2 / scaling.floor).sum(axis=1)
 
 
-def check_axes(units):
+def check_axes(scaling):
     """Raise unless prepared rows have the columns of the data, or some of them."""
-    if units.basis is not None and units.kept is None:
+    if scaling.basis is not None and scaling.kept is None:
         raise ValueError(
             "X has missing values (NaN), but in the data that the model was fitted to, all of them "
             "complete, columns were linear combinations of others. Leave such columns out, or fit with "

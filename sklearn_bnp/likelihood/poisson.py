@@ -85,7 +85,7 @@ class PoissonObservation(ObservationModel):
         self.prior = prior
 
     takes_sparse = True
-    allows_missing = True
+    takes_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""

@@ -362,7 +362,7 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
         }
-        require_finite(self, {"free_energy_": topics.bound}, attributes, but=likelihood.restated)
+        require_finite(self, {"free_energy_": topics.bound}, attributes, but=likelihood.may_be_nan)
         for name in set(getattr(self, "_published", ())).difference(attributes):
             delattr(self, name)
         vars(self).update(attributes, _published=tuple(attributes))

@@ -12,7 +12,7 @@ from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.groups import group_cuts
-from ..inputs.rows import arrays_of, at_hand, mean_weight, numbers_a_row, part
+from ..inputs.rows import arrays_of, at_hand, mean_weight, part, values_per_row
 from .counts import BatchCounts, DocumentCounts
 from .documents import Documents, weighted_counts
 from .local import document_step, document_summary
@@ -119,8 +119,8 @@ class DocumentBatch(NamedTuple):
         return digest.hexdigest()
 
     @property
-    def numbers_a_row(self):
-        return None if self.x is None else numbers_a_row(self.x)
+    def values_per_row(self):
+        return None if self.x is None else values_per_row(self.x)
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` entries."""

@@ -100,7 +100,7 @@ def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters)
 def features_of(likelihood, z):
     """s(x) of prepared rows, from the twin."""
     blocks = getattr(likelihood, "blocks", None)
-    if blocks is None and likelihood.holes:  # of the rows that test_missing_values.py checks
+    if blocks is None and likelihood.has_missing:  # of the rows that test_missing_values.py checks
         return mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
     if blocks is None:
         return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)

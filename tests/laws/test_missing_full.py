@@ -33,7 +33,7 @@ class Full:
         self.rows = with_holes(self.complete_rows)
 
     def twin(self, likelihood, prior):
-        own = likelihood.complete if likelihood.holes else likelihood
+        own = likelihood.complete if likelihood.has_missing else likelihood
         volume = log_volume(own, 3)
         return NormalWishart(prior.m, prior.kappa, prior.nu, prior.b, own.ridge, volume)
 
@@ -83,7 +83,7 @@ def statistics_by_hand(likelihood, coef, row):
     x, square, entropy = completion.moments(a, b, row)
     missing = np.isnan(row)
     square = square - np.diag(np.where(missing, likelihood.ridge, 0.0))
-    scale = np.log(likelihood.units.scale)[missing].sum()
+    scale = np.log(likelihood.scaling.scale)[missing].sum()
     parts = [square[np.triu_indices(D)], x if linear else [], [1.0, entropy + scale, 1.0]]
     return np.concatenate(parts)
 
@@ -107,7 +107,7 @@ def test_log_weights_are_integrals(full, dtype):
                 continue
             value = completion.conditional(a, b, c + coef[k, -1], row).log_weight
             value += 0.5 * np.diag(a)[missing] @ likelihood.ridge[missing]
-            expected[n, k] = value + np.log(likelihood.units.scale)[missing].sum()
+            expected[n, k] = value + np.log(likelihood.scaling.scale)[missing].sum()
     tol = 1e-10 if dtype == np.float64 else 2e-4
     assert_allclose(table, expected, rtol=tol, atol=tol * np.abs(expected).max())
 
@@ -162,7 +162,7 @@ def test_without_holes_it_is_the_ordinary_family(full):
     X, _ = full.complete_rows(rng, 80, 2.0)
     model = fitted_on(full, X, random_resp(rng, 80, 3))._learner_.model
     own, prior = model.likelihood, model.prior
-    holed = own.with_holes()
+    holed = own.with_missing()
     z, s = own.prepare(X), np.empty((3, own.n_statistics))
     own.summarise(z, random_resp(rng, 80, 3), s)
     lifted = holed.from_complete(s)
@@ -192,7 +192,7 @@ def log_p_of_observed(full, fitted, X):
     """
     model = fitted._learner_.model
     twin = full.twin(model.likelihood, model.prior)
-    z, scale = model.likelihood.prepare(X), np.log(model.likelihood.units.scale)
+    z, scale = model.likelihood.prepare(X), np.log(model.likelihood.scaling.scale)
     terms, known = [], {}
 
     def block_evidence(block):
@@ -310,7 +310,7 @@ def test_densities_are_of_what_is_seen(full):
     likelihood.local_step(coef, z, None, None, s, np.empty(3))
     one = np.flatnonzero(np.isnan(z).sum(axis=1) == 1)[:5]
     actual = likelihood.log_predictive(prior, s, z[one])
-    own, scale = s[:, :-2], np.log(likelihood.units.scale)
+    own, scale = s[:, :-2], np.log(likelihood.scaling.scale)
     for row, value in zip(z[one], actual, strict=True):
         for k in range(3):
             expected = completion.log_marginal_over_one(

@@ -95,9 +95,9 @@ def test_the_ridge_in_the_units_of_the_data(covariance_type, zero_mean):
     if covariance_type == "spherical":
         square = np.full(3, np.exp(np.mean(np.log(square))))
     expected = 0.01 * square + STEP**2 / 12
-    assert_allclose(likelihood.ridge * likelihood.units.scale**2, expected, rtol=1e-10)
+    assert_allclose(likelihood.ridge * likelihood.scaling.scale**2, expected, rtol=1e-10)
     if covariance_type != "spherical":
-        assert_allclose(likelihood.units.scale**2, blurred, rtol=1e-10)
+        assert_allclose(likelihood.scaling.scale**2, blurred, rtol=1e-10)
 
 
 def test_the_user_knows_better():

@@ -133,5 +133,5 @@ def check_prepared_rows(z, lap):
         expect_numbers("sparse rows", z.data, z.indices.shape, size=None)
         return
     expect_type("prepared rows", z, np.ndarray)
-    known = np.nan_to_num(z, nan=0.0, posinf=np.inf) if lap.model.likelihood.holes else z
+    known = np.nan_to_num(z, nan=0.0, posinf=np.inf) if lap.model.likelihood.has_missing else z
     expect_numbers("prepared rows", known, (None, width), size=None)

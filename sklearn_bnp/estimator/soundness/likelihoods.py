@@ -13,10 +13,10 @@ from ...likelihood.categorical import CategoricalLikelihood
 from ...likelihood.column_likelihood import ColumnLikelihood
 from ...likelihood.counts import ColumnsOfCounts
 from ...likelihood.covariance_shapes import SHAPES
-from ...likelihood.fixed_variance import FixedVarianceLikelihood, HoledFixedVarianceLikelihood
-from ...likelihood.full_gaussian_missing import HoledFullGaussian
+from ...likelihood.fixed_variance import FixedVarianceLikelihood, IncompleteFixedVariance
+from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
-from ...likelihood.gaussian_missing import HoledColumnsGaussian
+from ...likelihood.gaussian_missing import IncompleteColumnsGaussian
 from ...likelihood.multinomial import MultinomialLikelihood
 from .expectations import (
     expect,
@@ -55,7 +55,7 @@ def check_own(likelihood, n_columns):
 @check_own.register
 def _(likelihood: GaussianLikelihood, n_columns):
     D = likelihood.n_features
-    _check_units(likelihood.units, n_columns, D)
+    _check_scaling(likelihood.scaling, n_columns, D)
     _check_shape(likelihood.shape, D)
     expect(
         likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
@@ -74,9 +74,9 @@ def _(likelihood: GaussianLikelihood, n_columns):
 
 
 @check_own.register
-def _(likelihood: HoledColumnsGaussian, n_columns):
+def _(likelihood: IncompleteColumnsGaussian, n_columns):
     complete, D = likelihood.complete, likelihood.n_features
-    _check_made_of(likelihood, complete, n_columns, ("units", "shape", "n_features"))
+    _check_made_of(likelihood, complete, n_columns, ("scaling", "shape", "n_features"))
     expect(likelihood.has_mean == complete.linear, "has_mean is of another family")
     expect(likelihood.n_squares == (1 if likelihood.pools else D), "n_squares is of another family")
     expect(likelihood.pools == (complete.shape.rows_a_point > 1), "pools is of another family")
@@ -85,9 +85,9 @@ def _(likelihood: HoledColumnsGaussian, n_columns):
 
 
 @check_own.register
-def _(likelihood: HoledFullGaussian, n_columns):
+def _(likelihood: IncompleteFullGaussian, n_columns):
     D = likelihood.n_features
-    _check_made_of(likelihood, likelihood.complete, n_columns, ("units", "n_features"))
+    _check_made_of(likelihood, likelihood.complete, n_columns, ("scaling", "n_features"))
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_numbers("the precision of all data", likelihood.whole, (D, D))
     expect_number("others", likelihood.others)
@@ -102,7 +102,7 @@ def _(likelihood: HoledFullGaussian, n_columns):
 @check_own.register
 def _(likelihood: FixedVarianceLikelihood, n_columns):
     D = likelihood.n_features
-    _check_units(likelihood.units, n_columns, D)
+    _check_scaling(likelihood.scaling, n_columns, D)
     expect_type("adapts_prior", likelihood.adapts_prior, bool)
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
@@ -111,31 +111,31 @@ def _(likelihood: FixedVarianceLikelihood, n_columns):
     expect_numbers("the prior's spread", spread, (D,), least=0.0)
     expect_numbers("variance", variance, (D if likelihood.adapts_prior else 1,), least=0.0)
     fresh = type(likelihood).__new__(type(likelihood))
-    if isinstance(likelihood, HoledFixedVarianceLikelihood):
+    if isinstance(likelihood, IncompleteFixedVariance):
         fresh.__init__(
-            likelihood.units, likelihood.prior, np.ones(n_columns),
+            likelihood.scaling, likelihood.prior, np.ones(n_columns),
             adapts_prior=likelihood.adapts_prior,
         )  # fmt: skip
         expect(likelihood.n_squares == fresh.n_squares, "n_squares is of another family")
         _check_constants(likelihood.constants, n_columns, D)
     else:
-        fresh.__init__(likelihood.units, likelihood.prior, adapts_prior=likelihood.adapts_prior)
+        fresh.__init__(likelihood.scaling, likelihood.prior, adapts_prior=likelihood.adapts_prior)
     expect(likelihood.quadratic == fresh.quadratic, "the layout of statistics is another")
 
 
 @check_own.register
 def _(likelihood: AutoregressiveLikelihood, n_columns):
-    lags, n_lagged, D = likelihood.lags, likelihood.n_lagged, likelihood.units.n_features
+    lags, n_lagged, D = likelihood.lags, likelihood.n_lagged, likelihood.scaling.n_features
     expect_count("lags", lags, least=1)
-    expect(lags == likelihood.units.lags, "there are other lags than in the units")
+    expect(lags == likelihood.scaling.lags, "there are other lags than in the units")
     expect(n_lagged == lags * D, f"n_lagged is {n_lagged}, not {lags * D}")
     expect(likelihood.n_features == n_lagged + D, "n_features is not that of lagged rows")
-    own = likelihood.units.n_columns
+    own = likelihood.scaling.n_columns
     expect(
         n_columns in (own, (lags + 1) * own), f"the likelihood has {own} columns, not {n_columns}"
     )
-    for units in (likelihood.units.levels, likelihood.units.steps):
-        _check_units(units, own, D)
+    for scaling in (likelihood.scaling.levels, likelihood.scaling.steps):
+        _check_scaling(scaling, own, D)
     _check_shape(likelihood.shape, D)
     expect_numbers("ridge", likelihood.ridge, (n_lagged + D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
@@ -163,7 +163,7 @@ def _(likelihood: ColumnsOfCounts, n_columns):
         expect_numbers(
             f"the prior's {name}", getattr(likelihood.prior, name), (n_columns,), least=0.0
         )
-    if likelihood.columns.holes:
+    if likelihood.columns.has_missing:
         expect(n_columns == likelihood.columns.D, "holes are of other columns")
 
 
@@ -217,20 +217,20 @@ def _(likelihood: ColumnLikelihood, prior):
         check_prior(block.likelihood, own)
 
 
-def _check_units(units, n_columns, n_features):
-    """Raise unless `Units` are of rows of ``n_columns``, which they make ``n_features`` of."""
-    expect_numbers("shift", units.shift, (n_columns,))
-    expect_numbers("scale", units.scale, (n_columns,), least=0.0)
-    expect(np.all(units.scale > 0), "scale is zero")
-    expect_numbers("ridge", units.ridge, (n_features,), least=0.0)
-    expect_number("floor", units.floor, least=0.0)
-    expect_number("left_out", units.left_out)
-    if units.basis is None:
+def _check_scaling(scaling, n_columns, n_features):
+    """Raise unless `Scaling` are of rows of ``n_columns``, which they make ``n_features`` of."""
+    expect_numbers("shift", scaling.shift, (n_columns,))
+    expect_numbers("scale", scaling.scale, (n_columns,), least=0.0)
+    expect(np.all(scaling.scale > 0), "scale is zero")
+    expect_numbers("ridge", scaling.ridge, (n_features,), least=0.0)
+    expect_number("floor", scaling.floor, least=0.0)
+    expect_number("left_out", scaling.left_out)
+    if scaling.basis is None:
         expect(n_features == n_columns, f"the likelihood has {n_features} columns, not {n_columns}")
     else:
-        expect_numbers("basis", units.basis, (n_columns, n_features))
-    if units.kept is not None:
-        expect_positions("kept", units.kept, (n_features,), n_columns)
+        expect_numbers("basis", scaling.basis, (n_columns, n_features))
+    if scaling.kept is not None:
+        expect_positions("kept", scaling.kept, (n_features,), n_columns)
 
 
 def _check_shape(shape, n_features):

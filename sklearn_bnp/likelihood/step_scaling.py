@@ -1,6 +1,6 @@
 """Units of sequences: rows about their mean, in deviations of the step from each row to the next.
 
-Directions in which no step differs from any other are left out of rows and steps, as `Units` leaves
+Directions in which no step differs from any other are left out of rows and steps, as `Scaling` leaves
 out those in which rows do not differ: in them the next row is this one and the mean step.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..inputs.moments import Moments
 from .limits import are_within
-from .units import Units, find_units
+from .scaling import Scaling, find_scaling
 
 # Steps with less than this share of a column's deviation are rounding: they come from differences of
 # second moments.
@@ -21,20 +21,20 @@ _LEAST_STEP = 1e-6
 _MOST_COEF = 1e7
 
 
-class StepUnits(NamedTuple):
+class StepScaling(NamedTuple):
     """Units of lagged rows ``[y_t, y_{t-1}, ..., y_{t-p}]``.
 
     Attributes
     ----------
     lags : int
         The order p.
-    levels, steps : Units
+    levels, steps : Scaling
         Of rows, and of the steps from one to the next; they differ in their shift alone.
     """
 
     lags: int
-    levels: Units
-    steps: Units
+    levels: Scaling
+    steps: Scaling
 
     @property
     def n_columns(self):
@@ -68,7 +68,7 @@ class StepUnits(NamedTuple):
         return np.concatenate(parts, axis=1)
 
     def log_null_density(self, x):
-        """Exponent of the density of the directions left out; see `Units`."""
+        """Exponent of the density of the directions left out; see `Scaling`."""
         return self.steps.log_null_density(self._steps(x)[:, 0])
 
     def _steps(self, x):
@@ -144,14 +144,14 @@ class StepUnits(NamedTuple):
         return levels.points_back(np.linalg.solve(np.eye(D) - total, at_mean))
 
 
-def find_step_units(moments, lags, floor, streaming):
-    """`StepUnits` of lagged rows with these `Moments`; ``floor`` and ``streaming`` as in `find_units`."""
+def find_step_scaling(moments, lags, floor, streaming):
+    """`StepScaling` of lagged rows with these `Moments`; ``floor`` and ``streaming`` as in `find_scaling`."""
     of_steps, mean = _moments_of_steps(moments, lags)
-    steps = find_units(
+    steps = find_scaling(
         of_steps, step=0.0, zero_mean=False, common_scale=False, rotate=True, floor=floor,
         streaming=streaming,
     )  # fmt: skip
-    return StepUnits(lags, steps._replace(shift=mean), steps)
+    return StepScaling(lags, steps._replace(shift=mean), steps)
 
 
 def _moments_of_steps(moments, lags):

@@ -16,7 +16,7 @@ import numpy as np
 _STREAM_ROWS_A_COLUMN = 10
 
 
-class Units(NamedTuple):
+class Scaling(NamedTuple):
     """``z = ((x - shift) / scale) @ basis``.
 
     Attributes
@@ -99,7 +99,7 @@ class Units(NamedTuple):
         return c * np.multiply.outer(scale, scale)
 
 
-def find_units(moments, *, step, zero_mean, common_scale, rotate, floor, streaming):
+def find_scaling(moments, *, step, zero_mean, common_scale, rotate, floor, streaming):
     """Units of data with given `Moments`.
 
     Parameters
@@ -134,7 +134,7 @@ def find_units(moments, *, step, zero_mean, common_scale, rotate, floor, streami
     cell = (step / sd) ** 2 / 12.0  # variance of a uniform cell, Sheppard's correction
     blurred = 1.0 + floor + (cell.mean() if common_scale else cell)
     scale, ridge = sd * np.sqrt(blurred), (floor + cell) / blurred
-    units = Units(mean * magnitude, scale, None, floor, 0.0, ridge)
+    scaling = Scaling(mean * magnitude, scale, None, floor, 0.0, ridge)
     if (
         moments.observed is not None
     ):  # rows with holes have no place along other axes than their own
@@ -143,16 +143,16 @@ def find_units(moments, *, step, zero_mean, common_scale, rotate, floor, streami
         rotate, constant = False, np.zeros_like(constant)
     basis, left_out, kept = None, 0.0, None
     if rotate:
-        basis, left_out = _informative_basis(moments, units, constant, zero_mean)
+        basis, left_out = _informative_basis(moments, scaling, constant, zero_mean)
     if basis is None and np.any(constant):
         kept = np.flatnonzero(~constant) if np.any(~constant) else np.array([0])
         basis = np.eye(len(constant))[:, kept]
     if basis is not None:
         ridge = np.einsum("dj,d->j", basis**2, ridge)  # variances along the new axes
-    return units._replace(basis=basis, left_out=left_out, ridge=ridge, kept=kept)
+    return scaling._replace(basis=basis, left_out=left_out, ridge=ridge, kept=kept)
 
 
-def _informative_basis(moments, units, constant, zero_mean):
+def _informative_basis(moments, scaling, constant, zero_mean):
     """Basis of the directions in which the standardised columns vary, ``None`` if all do.
 
     Also the sum of the variances in the other directions.
@@ -163,9 +163,9 @@ def _informative_basis(moments, units, constant, zero_mean):
     second = moments.covariance + (
         np.multiply.outer(moments.mean, moments.mean) if zero_mean else 0.0
     )
-    ratio = (moments.magnitude / units.scale)[keep]
+    ratio = (moments.magnitude / scaling.scale)[keep]
     values, vectors = np.linalg.eigh(second[np.ix_(keep, keep)] * np.multiply.outer(ratio, ratio))
-    informative = values > units.floor
+    informative = values > scaling.floor
     if informative.all():
         return None, 0.0
     basis = np.zeros((len(constant), max(1, np.count_nonzero(informative))))

@@ -4,86 +4,67 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from copy import copy, deepcopy
-from typing import NamedTuple
 
 import numpy as np
 
 from .memo import Memo
 from .proposal import Context
 from .scheduler import Scheduler, resolution
+from .state import Lap, LearnerState, Settings, Snapshot
 from .statistics import StatBag, UidCounter
+from .task import LocalTask, Purpose, combined, generator, run
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
-# Passes over the data that adopted components may have besides the first, while what the last one
+# Passes over the data that components on trial may have besides the first, while what the last one
 # gained, so many times, would make up for what is missing.
 _MORE_PASSES = 10
 # Mass under which a component counts as empty: less than a sum over the data can resolve.
 _EMPTY = 1e-8
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
-_PAST = ("sklearn_bnp", "batches that are gone")
-
-
-class Lap(NamedTuple):
-    """What one lap did: an entry of ``history_``."""
-
-    lap: int
-    n_components: int
-    lower_bound: float
-    seconds: float
-    proposal_seconds: float
-    tried: dict
-    accepted: dict
-
-
-class _Snapshot(NamedTuple):
-    """State to go back to unless a lap with adopted components raises the objective above ``least``."""
-
-    totals: StatBag
-    memo: Memo
-    model: object
-    least: float
+PAST = ("sklearn_bnp", "batches that are gone")
 
 
 class Learner:
-    """State of a fit: model, totals, memo, and proposals under way.
+    """Makes laps, starting from a state and giving one back; the state itself it never changes.
 
     Parameters
     ----------
-    model : Model
-    proposals : list of Proposal
-        Not shared with anybody: they keep memories.
-    rng : numpy.random.RandomState
-    collector_type : type
-        What collects samples for the proposals.
-    max_components : float
-        Births do not lead beyond.
-    n_nonzero : int or None
-        L of L-sparse responsibilities.
-    n_threads : int
+    state : LearnerState
+    settings : Settings
+    run_tasks : callable, default=map
+        ``run_tasks(run, tasks)`` gives the results of the tasks of a batch's parts, in their order: `map`,
+        or that of an executor, whose processes may work on the parts at the same time.
     """
 
-    def __init__(
-        self, model, proposals, rng, collector_type, *, max_components=np.inf, n_nonzero=None,
-        n_threads=1,
-    ):  # fmt: skip
-        self.model, self.rng = model, rng
-        self.n_nonzero, self.n_threads = n_nonzero, n_threads
-        self.new_uids = UidCounter()
-        self.scheduler = Scheduler(
-            proposals, self.new_uids, max_components, rng, n_threads, collector_type
-        )
-        self.memo = Memo()
-        self.totals = None
-        self.coef = None
-        self.history = []
-        self.converged = False
-        self.n_steps, self.mass_seen = 0, 0.0  # of the stochastic method
-        self._observers, self._seen, self._seconds = [], set(), 0.0
-        self._before, self.seeds = None, []
+    def __init__(self, state, settings=Settings(), run_tasks=map):  # noqa: B008 (an immutable value)
+        self.settings, self._run_tasks = settings, run_tasks
+        self.model, self.seed, self.totals, self.coef = (
+            state.model, state.seed, state.totals, state.coef
+        )  # fmt: skip
+        self.memo, self.history, self.converged = (
+            state.memo.copy(), list(state.history), state.converged
+        )  # fmt: skip
+        self.new_uids = UidCounter(state.next_uid)
+        self.n_batches, self.n_steps, self.mass_seen = (
+            state.n_batches, state.n_steps, state.mass_seen
+        )  # fmt: skip
+        self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
+        self._before, self.initial = state.before, list(state.initial)
+        self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
+
+    @property
+    def state(self):
+        """The `LearnerState` as things stand. It is a value as long as this learner is not used again."""
+        return LearnerState(
+            model=self.model, seed=self.seed, schedule=self.scheduler.state, totals=self.totals,
+            coef=self.coef, memo=self.memo, history=tuple(self.history), converged=self.converged,
+            next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
+            mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
+            seconds=self._seconds, before=self._before, initial=tuple(self.initial),
+        )  # fmt: skip
 
     @property
     def lower_bound(self):
@@ -95,21 +76,9 @@ class Learner:
         """Laps made, of which a stream may have forgotten the first."""
         return self.history[-1].lap if self.history else 0
 
-    def copy(self):
-        """A learner that goes on from here without changing this one.
-
-        It shares what is never changed in place: models, statistics and the rows of samples. What proposals,
-        trials and observers remember is copied at once, so that they still know each other.
-        """
-        other = copy(self)
-        other.new_uids, other.rng, other.scheduler, other._observers = deepcopy(
-            (self.new_uids, self.rng, self.scheduler, self._observers)
-        )
-        other.memo, other._seen = self.memo.copy(), set(self._seen)
-        other.history, other.seeds = list(self.history), list(self.seeds)
-        if self._before is not None:
-            other._before = self._before._replace(memo=self._before.memo.copy())
-        return other
+    def rng(self, purpose):
+        """The random numbers of this lap, or pass, for one purpose."""
+        return generator((self.seed, self.n_laps, self._n_passes), purpose)
 
     def start(self, s):
         """Begin from statistics ``s`` (K, P), which give the first parameters.
@@ -144,41 +113,67 @@ class Learner:
             s = totals.s.copy()
             s[:, -1] = expected_mass / len(s)
             totals = totals._replace(s=s)
-        self._observers = self.scheduler.observers(totals)
+        self.scheduler.begin_lap(totals)
         self._seen, self._seconds = set(), 0.0
-        self._before, self.seeds = None, [trial.seeds for trial in self.scheduler.adoptions]
-        if self.seeds:
+        self._n_passes += 1
+        self._before, self.initial = None, self.scheduler.initial_statistics
+        if self.initial:
             least = self.lower_bound + resolution(self.model, self.totals)
-            self._before = _Snapshot(self.totals, self.memo.copy(), self.model, least)
-            for seeds in self.seeds:
-                self.totals = self.totals.concatenated(seeds)
-            self._adopt()
+            self._before = Snapshot(self.totals, self.memo.copy(), self.model, least)
+            for rows in self.initial:
+                self.totals = self.totals.concatenated(rows)
+            self._put_on_trial()
 
-    def _adopt(self):
-        """The model as it suits the components on trial, and its parameters."""
-        adoptions = self.scheduler.adoptions
-        retired = {uid: t.created for t in adoptions if t.retires for uid in t.targets}
-        self.model = self.model.adopting(self.totals, retired)
+    def _put_on_trial(self):
+        """Let the model be one that suits the components on trial."""
+        self.model = self.model.adopting(self.totals, self.scheduler.retired)
         self.coef = self.model.coefficients(self.totals)
 
-    def visit(self, batch, *, update=True):
-        """Local and summary step of one batch, increment of the totals, and a global step."""
+    def visit(self, batch, *, update=True, number=None):
+        """Local and summary step of one batch, increment of the totals, and a global step.
+
+        Parameters
+        ----------
+        batch : Batch or CompositeBatch
+        update : bool
+            Whether to make the global step.
+        number : int or None
+            The batch's place among all, a part of its seed; in a stream, by when it first came.
+        """
         start = time.perf_counter()
+        number = self._number(batch.batch_id) if number is None else number
         old = self.memo.get(batch.batch_id, self.totals.uids)
-        bag = self.model.local_pass(
-            batch, self.coef, self.totals.uids, self._observers,
-            old=old, lap=self.n_laps, n_nonzero=self.n_nonzero, n_threads=self.n_threads,
-        )  # fmt: skip
-        for observer in self._observers:
-            observer.close(batch.batch_id, bag)
-        self.totals = self.totals.exchanged(old, bag)
-        self.memo.put(batch.batch_id, bag)
+        result = self.worked_on(batch, number, self.scheduler.probes, old, self.n_laps)
+        self.scheduler.take(batch.batch_id, number, result.findings)
+        self.totals = self.totals.exchanged(old, result.statistics)
+        self.memo.put(batch.batch_id, result.statistics)
         self._seen.add(batch.batch_id)
         if update:
             if self._before is None:
                 self.model = self.model.updated(self.totals)
             self.coef = self.model.coefficients(self.totals)
         self._seconds += time.perf_counter() - start
+
+    def worked_on(self, batch, number=0, probes=(), old=None, lap=0):
+        """`LocalResult` of a batch under the present parameters; ``old`` is what it left behind before."""
+        tasks = [
+            LocalTask(
+                self.model, self.coef, self.totals.uids, part, probes,
+                self.model.carry(old, part.batch_id), lap,
+                (self.seed, self.n_laps, self._n_passes, number, i),
+                self.settings.n_nonzero, self.settings.n_threads,
+            )
+            for i, part in enumerate(batch.parts)
+        ]  # fmt: skip
+        return combined(probes, self._run_tasks(run, tasks))
+
+    def _number(self, batch_id):
+        """The place of a batch in a stream, by when it first came."""
+        known = self.memo.number(batch_id)
+        if known is not None:
+            return known
+        self.n_batches += 1
+        return self.memo.numbered(batch_id, self.n_batches - 1)
 
     @property
     def lap_under_way(self):
@@ -189,10 +184,10 @@ class Learner:
     def lap_is_complete(self):
         """Whether every batch in memory was visited since the lap began."""
         # by hash: numbers of NumPy are compared with tuples item by item
-        return self._seen.issuperset(set(self.memo.batch_ids) - {_PAST})
+        return self._seen.issuperset(set(self.memo.batch_ids) - {PAST})
 
     def end_lap(self, *, propose=True, first=False, resum=False):
-        """Verdict on the proposals that watched, empirical Bayes, and new plans.
+        """Verdict on the trials of the lap, empirical Bayes, and new plans.
 
         Parameters
         ----------
@@ -208,18 +203,16 @@ class Learner:
         Lap
         """
         start = time.perf_counter()
-        self._take_out_seeds()
+        self._take_out_initial()
         if resum:
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         uids = self.totals.uids
         self._tidy()  # verdicts are about what is left, in the order that suits it
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
-        for trial in verdict.accepted:
-            self.memo.record(trial.edit())
-        self.model, self.totals = verdict.model, verdict.totals
+        self._carry_out(verdict)
         if verdict.partial:  # batches unseen by a trial know their own bounds, and better ones
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
-        adopted, n_kept, took_back = self._end_adoptions()
+        on_trial, n_kept, took_back = self._end_trial()
         judged = time.perf_counter()
         self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
         self._tidy()
@@ -231,47 +224,62 @@ class Learner:
         lap = Lap(
             self.n_laps + 1, len(self.totals.uids), self.lower_bound,
             self._seconds + time.perf_counter() - start, end - adapted + judged - start,
-            dict(verdict.tried + adopted),
+            dict(verdict.tried + on_trial),
             {} if took_back else dict(verdict.n_accepted + n_kept - verdict.undone),
         )  # fmt: skip
         self.history.append(lap)
-        self._observers, self._seen = [], set()
+        self._seen, self._n_passes = set(), 0
         return lap
+
+    def _carry_out(self, verdict):
+        """Make the changes of accepted trials."""
+        for change in verdict.accepted:
+            self.memo.record(change.outcome.edit)
+        self.model, self.totals = verdict.model, verdict.totals
+
+    def try_at_once(self, trials):
+        """Carry out those of some trials, whose outcome is known, that raise the objective; their number."""
+        verdict = self.scheduler.verdict_on(self.model, self.totals, trials)
+        self._carry_out(verdict)
+        self.coef = self.model.coefficients(self.totals)
+        return len(verdict.accepted)
 
     def abandon_lap(self):
         """End a lap that broke off: without trials, and without components on trial."""
         if self._before is not None:
-            before = self._before
-            self.totals, self.memo, self.model = before.totals, before.memo, before.model
-        self._before, self.seeds = None, []
+            self._go_back()
+        self._before, self.initial = None, []
         self.scheduler.drop_trials()
         if len(self.memo):
             self.end_lap(propose=False)
 
-    def _take_out_seeds(self):
-        """Adopted components counted rows twice while the lap went on."""
-        for seeds in self.seeds:
-            self.totals = self.totals.less(seeds)
-        self.seeds = []
+    def _go_back(self):
+        before = self._before
+        self.totals, self.memo, self.model = before.totals, before.memo.copy(), before.model
 
-    def _end_adoptions(self):
-        """If components were adopted and the objective fell over the lap, take the lap back.
+    def _take_out_initial(self):
+        """Take initial statistics of components on trial off the totals: they count rows twice."""
+        for rows in self.initial:
+            self.totals = self.totals.less(rows)
+        self.initial = []
+
+    def _end_trial(self):
+        """If components were on trial and the objective fell over the lap, take the lap back.
 
         Returns
         -------
         tried, kept : Counter
         took_back : bool
         """
-        before, self._before = self._before, None
+        before = self._before
         if before is None:
             return Counter(), Counter(), False
         rose = self.lower_bound > before.least
         if not rose:
-            self.totals, self.memo, self.model = before.totals, before.memo, before.model
-            self.scheduler.collector = None
-        counts = dict(zip(before.totals.uids.tolist(), before.totals.n.tolist(), strict=True))
-        adoptions = self.scheduler.judge_adoptions(rose, counts.get)
-        tried = Counter(trial.kind for trial in adoptions)
+            self._go_back()
+            self.scheduler.drop_samples()
+        self._before = None
+        tried = self.scheduler.judge_lap(rose, before.totals)
         return tried, tried if rose else Counter(), not rose
 
     def run_lap(self, source, *, propose=True):
@@ -282,23 +290,27 @@ class Learner:
         )
         self.scheduler.heed_weights(source)
         self.begin_lap(source.total_weight if first else None)
-        for batch in source.batches(self.rng):
-            # parameters stay until every batch has been seen once (Sec. 3.5.4)
-            self.visit(batch, update=not first)
+        # parameters stay until every batch has been seen once (Sec. 3.5.4)
+        self._pass_over(source, update=not first)
         if self._before is not None:
             self._prolong(source)
         return self.end_lap(propose=propose, first=first, resum=True)
 
+    def _pass_over(self, source, update=True):
+        """Visit all batches, in random order."""
+        for i in self.rng(Purpose.ORDER).permutation(len(source)).tolist():
+            self.visit(source.batch(i), update=update, number=i)
+
     def _prolong(self, source):
         """More passes for components on trial, as long as these promise to raise the objective."""
-        self._take_out_seeds()
+        self._take_out_initial()
         value = self.model.updated(self.totals).elbo(self.totals)
         for _ in range(_MORE_PASSES):
             if value > self._before.least:
                 break
-            self._adopt()
-            for batch in source.batches(self.rng):
-                self.visit(batch)
+            self._put_on_trial()
+            self._n_passes += 1
+            self._pass_over(source)
             last, value = value, self.model.updated(self.totals).elbo(self.totals)
             if value + _MORE_PASSES * (value - last) <= self._before.least:
                 break
@@ -327,7 +339,7 @@ class Learner:
         """Keep the totals alone: no batch seen so far will be visited again."""
         self.totals = self.totals._replace(extra=self.totals.extra.as_past())
         self.memo = Memo()
-        self.memo.put(_PAST, self.totals)
+        self.memo.put(PAST, self.totals)
         self.scheduler.drop_trials()
 
     # ------------------------------------------------------------------ helpers
@@ -346,7 +358,7 @@ class Learner:
 
     def _context(self, samples, uniform):
         return Context(
-            self.model, self.totals, samples, uniform, self.rng, self.new_uids,
-            self.scheduler.max_components, n_threads=self.n_threads,
+            self.model, self.totals, samples, uniform, self.rng(Purpose.PLAN), self.new_uids,
+            self.settings.max_components, n_threads=self.settings.n_threads,
             partial=not self._seen.issuperset(set(self.memo.batch_ids)),
         )  # fmt: skip

@@ -17,6 +17,7 @@ class Memo:
         self._versions = {}
         self._edits = []
         self._forgotten = 0  # edits that every bag has seen are dropped from the front
+        self._numbers = {}
 
     def __len__(self):
         return len(self._bags)
@@ -33,11 +34,22 @@ class Memo:
         memo = Memo()
         memo._bags, memo._versions = dict(self._bags), dict(self._versions)
         memo._edits, memo._forgotten = list(self._edits), self._forgotten
+        memo._numbers = dict(self._numbers)
         return memo
+
+    def number(self, batch_id):
+        """The place of a batch of a stream, by when it first came; None if it has none yet."""
+        return self._numbers.get(batch_id)
+
+    def numbered(self, batch_id, number):
+        """Remember the place of a batch, and return it."""
+        self._numbers[batch_id] = number
+        return number
 
     def mapped(self, change):
         """A memo that holds ``change`` of each bag, as it is today."""
         memo = Memo()
+        memo._numbers = dict(self._numbers)
         for batch_id in self._bags:
             memo.put(batch_id, change(self._current(batch_id)))
         return memo

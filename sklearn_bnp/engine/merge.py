@@ -11,7 +11,8 @@ from .._kernels._entropies import union_entropies
 from .affinity import nearest, reassignment_loss
 from .agglomeration import agglomerate
 from .failures import Failures
-from .proposal import Proposal, UnionTrial
+from .proposal import Proposal
+from .trials import UnionTrial
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01
@@ -135,7 +136,7 @@ class Merge(Proposal):
         """What failed before may succeed on more: try again."""
         self.reset()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.removed, mass)

@@ -6,11 +6,13 @@ Knows no kind of proposal: a trial is a set of components and the statistics of 
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
 
-from .proposal import AdoptTrial, UndoTrial
+from .state import ScheduleState
+from .trials import Policy
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
@@ -33,22 +35,34 @@ def resolution(model, totals):
     return _ROUNDING * (sum(abs(term) for term in terms) + mass @ np.log1p(mass))
 
 
+class Accepted(NamedTuple):
+    """A trial that was carried out, and its outcome."""
+
+    trial: object
+    outcome: object
+
+    @property
+    def created(self):
+        """Names of the components that came: one of them may have kept the name of the target."""
+        return tuple(self.outcome.successors.uids.tolist())
+
+
 class Verdict(NamedTuple):
-    """What a lap's trials came to.
+    """What the trials of a lap came to.
 
     Attributes
     ----------
     model : Model
         With the prior under which the last trial was accepted.
     totals : StatBag
-    accepted : list
-        Trials, in the order of acceptance.
+    accepted : list of Accepted
+        In the order of acceptance.
     tried, n_accepted : Counter
         By kind.
     partial : bool
         Whether an accepted trial had not observed every batch.
     undone : Counter
-        Adoptions that were undone, by kind.
+        Components on trial that were taken back, by kind.
     """
 
     model: object
@@ -65,128 +79,179 @@ class Scheduler:
 
     Parameters
     ----------
-    proposals : list of Proposal
-        Not shared with anybody: they keep memories.
+    state : ScheduleState
+        From which to go on; it is not changed.
     new_uids : UidCounter
-    max_components : float
-    rng : numpy.random.RandomState
-    n_threads : int
-    collector_type : type
-        With the methods of `mixture.sampling.Collector`.
+    settings : Settings
+    sampling_type : type
+        What draws the samples for proposals: the ``sampling`` of the model.
     """
 
-    def __init__(self, proposals, new_uids, max_components, rng, n_threads, collector_type):
-        self.proposals = proposals
-        self._collector_type = collector_type
-        self.new_uids, self.max_components, self.rng = new_uids, max_components, rng
-        self.n_threads = n_threads
-        self.trials = []
-        self.collector = None
-        self.sample_numbers, self.values_per_row = _LEAST_NUMBERS, 1
-        self.mean_weight = None
-        for proposal in proposals:
-            proposal.reset()
+    def __init__(self, state, new_uids, settings, sampling_type):
+        self.proposals = deepcopy(list(state.proposals))
+        self.new_uids, self.settings, self._sampling_type = new_uids, settings, sampling_type
+        self.trials = list(state.trials)
+        self._findings = [dict(found) for found in state.findings]
+        self._sampling = None if state.sampling is None else state.sampling.copy()
+        self._values, self._values_per_row = state.sample_values, state.values_per_row
+        self.mean_weight = state.mean_weight
+
+    @property
+    def state(self):
+        """The `ScheduleState` as things stand."""
+        return ScheduleState(
+            tuple(self.proposals), tuple(self.trials), tuple(self._findings), self._sampling,
+            self._values, self._values_per_row, self.mean_weight,
+        )  # fmt: skip
 
     def fit_samples_to(self, n_rows, values_per_row):
         """Let samples hold some times the numbers of ``n_rows`` prepared rows, within bounds."""
-        numbers = _SAMPLE_BATCHES * n_rows * values_per_row
-        self.sample_numbers = int(np.clip(numbers, _LEAST_NUMBERS, _MOST_NUMBERS))
-        self.values_per_row = values_per_row
+        values = _SAMPLE_BATCHES * n_rows * values_per_row
+        self._values = int(np.clip(values, _LEAST_NUMBERS, _MOST_NUMBERS))
+        self._values_per_row = values_per_row
 
     def heed_weights(self, batch):
-        """Let collectors and proposals know if rows, of a batch or source to come, have weights."""
+        """Let samples and proposals know if rows, of a batch or source to come, have weights."""
         if batch.mean_weight is not None:
             self.mean_weight = batch.mean_weight
             for proposal in self.proposals:
                 proposal.weighted = True
 
-    def observers(self, totals):
-        """What looks at every block of the coming lap."""
-        trials = [t for t in self.trials if not isinstance(t, AdoptTrial)]
-        self.collector = None
+    # ------------------------------------------------------------------ a lap
+
+    def begin_lap(self, totals):
+        """Nothing has been found in the coming lap yet; samples are drawn if there are proposals."""
+        self._findings = [{} for _ in self.trials]
+        self._sampling = None
         if self.proposals:
-            room = self.sample_numbers // self.values_per_row
-            wanted = self._collector_type.wanted(self.proposals, totals, room, self.mean_weight)
-            self.collector = self._collector_type(wanted, totals, self.rng, self.mean_weight)
-        observers = [t for t in trials if t.observer_type is None]
-        for observer_type in dict.fromkeys(t.observer_type for t in trials if t.observer_type):
-            watched = [t for t in trials if t.observer_type is observer_type]
-            observers.append(observer_type(watched, self.n_threads))
-        if self.collector is not None:
-            observers.append(self.collector)
-        return observers
+            room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
+            wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
+            self._sampling = self._sampling_type(wanted, totals, self.mean_weight)
+
+    @property
+    def probes(self):
+        """What the next batch is observed by: a tuple of `Probe`."""
+        probes = [trial.probe for trial in self.trials if trial.probe is not None]
+        return tuple(probes) if self._sampling is None else (*probes, self._sampling.probe)
+
+    def take(self, batch_id, number, findings):
+        """Keep what the probes found in a batch."""
+        found = list(findings)
+        if self._sampling is not None:
+            self._sampling.take(number, found.pop())
+        observed = (kept for t, kept in zip(self.trials, self._findings, strict=True) if t.probe)
+        for kept, finding in zip(observed, found, strict=True):
+            kept[batch_id] = finding
 
     @property
     def has_plans(self):
         """Whether trials are under way, or something is left that was meant to be tried."""
         return bool(self.trials) or any(proposal.pending for proposal in self.proposals)
 
-    @property
-    def adoptions(self):
-        """Trials whose components are in the model during this lap."""
-        return [t for t in self.trials if isinstance(t, AdoptTrial)]
+    # ------------------------------------------------------------------ components on trial
 
-    def judge_adoptions(self, rose, mass):
-        """Verdict on a lap with adoptions, after that on its other trials.
+    @property
+    def _on_trial(self):
+        return [t for t in self.trials if t.policy is Policy.WITH_LAP]
+
+    @property
+    def initial_statistics(self):
+        """Initial statistics of components that are on trial in the coming lap, a list."""
+        return [trial.initial for trial in self._on_trial]
+
+    @property
+    def retired(self):
+        """Components that no row may go to while others are on trial -> those that take their place."""
+        return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
+
+    def judge_lap(self, rose, before):
+        """Verdict on a lap with components on trial, after that on its other trials.
 
         Parameters
         ----------
         rose : bool
             Whether the objective of the whole data is higher than before the lap.
-        mass : callable
-            Count of a component before the lap.
+        before : StatBag
+            Totals before the lap.
+
+        Returns
+        -------
+        tried : Counter
+            By kind.
         """
-        adoptions = self.adoptions
-        for trial in adoptions:
-            self._proposal_of(trial).judged(trial, rose, sum(map(mass, trial.targets)))
-        self.trials = []
-        return adoptions
+        trials, self.trials, self._findings = self._on_trial, [], []
+        for trial in trials:
+            mass = before.n[before.positions(trial.targets)].sum()
+            self._proposal_of(trial).judged(trial, rose, float(mass), -np.inf)
+        return Counter(trial.kind for trial in trials)
+
+    # ------------------------------------------------------------------ verdicts
 
     def judge(self, model, totals, memo):
         """Accept every trial, best first, that raises the objective; each component changes once."""
-        adoptions = self.adoptions
-        trials = [_Judged.of(t, totals, memo) for t in self.trials if t not in adoptions]
-        trials = [trial for trial in trials if trial.removed]  # of others nothing is left
-        self.trials = adoptions
-        tried = Counter(t.kind for t in trials if not (t.undoes or t.is_vacuous))
-        state = _State(model, totals)
-        renamed = [i for i, trial in enumerate(trials) if trial.renames]
+        judged = [
+            _Judged.of(trial, found, totals, memo)
+            for trial, found in zip(self.trials, self._findings, strict=True)
+            if trial.policy is not Policy.WITH_LAP
+        ]
+        self.trials = self._on_trial
+        self._findings = [{} for _ in self.trials]
+        verdict, gains, accepted = self._verdict(model, totals, judged)
+        for i, trial in enumerate(judged):
+            if trial.removed:
+                mass = float(totals.n[totals.positions(trial.targets)].sum())
+                self._proposal_of(trial).judged(trial.trial, i in accepted, mass, gains[i])
+        return verdict
+
+    def verdict_on(self, model, totals, trials):
+        """`Verdict` on trials whose outcome is known; no proposal remembers it."""
+        return self._verdict(model, totals, [_Judged.known(t, totals) for t in trials])[0]
+
+    def _verdict(self, model, totals, trials):
+        """`Verdict` on trials, the gain of each before any was accepted, and the indices of the accepted."""
+        standing, gains = _Standing(model, totals), [-np.inf] * len(trials)
+        here = [i for i, t in enumerate(trials) if t.removed]  # of others nothing is left
+        renamed = [i for i in here if trials[i].renames]
         for i in renamed:
-            state.accept(trials[i])
-        others = [i for i, t in enumerate(trials) if not (t.renames or t.is_vacuous)]
-        best = self._accept_best(state, [trials[i] for i in others])
-        accepted = renamed + [others[i] for i in best]
-        self._remember(trials, set(accepted), totals)
+            standing.accept(trials[i])
+        others = [i for i in here if not (trials[i].renames or trials[i].is_vacuous)]
+        accepted = renamed + self._accept_best(standing, trials, others, gains)
         chosen = [trials[i] for i in accepted]
-        return Verdict(
-            state.model, state.totals, [c.trial for c in chosen], tried,
-            Counter(c.kind for c in chosen if not c.undoes), any(c.partial for c in chosen),
-            Counter(c.kind for c in chosen if c.undoes),
+        tried = (trials[i] for i in here if not (trials[i].undoes or trials[i].is_vacuous))
+        verdict = Verdict(
+            standing.model, standing.totals, [Accepted(c.trial, c.outcome) for c in chosen],
+            Counter(t.kind for t in tried), Counter(c.kind for c in chosen if not c.undoes),
+            any(c.partial for c in chosen), Counter(c.kind for c in chosen if c.undoes),
         )  # fmt: skip
+        return verdict, gains, set(accepted)
 
     @staticmethod
-    def _accept_best(state, trials):
-        """Accept the trials that pay; their indices, in the order of acceptance."""
-        if not trials:
+    def _accept_best(standing, trials, indices, gains_of):
+        """Accept those of the trials ``indices`` that pay; their indices, in the order of acceptance.
+
+        Gains beyond rounding, before any was accepted, are written to ``gains_of``.
+        """
+        if not indices:
             return []
-        least = resolution(state.model, state.totals)
-        fixed = state.fixed_gains(trials)
-        accepted, used, pending = [], set(), list(range(len(trials)))
+        least = resolution(standing.model, standing.totals)
+        fixed = dict(zip(indices, standing.fixed_gains([trials[i] for i in indices]), strict=True))
+        accepted, used, pending = [], set(), list(indices)
         while pending:
-            gains = state.gains([trials[i] for i in pending], [fixed[i] for i in pending])
+            gains = standing.gains([trials[i] for i in pending], [fixed[i] for i in pending])
             if not accepted:
                 for i, gain in zip(pending, gains.tolist(), strict=True):
-                    trials[i].trial.gain = gain - least
+                    gains_of[i] = gain - least
             if not np.max(gains) > least:
                 break
             best = pending.pop(int(np.argmax(gains)))
-            state.accept(trials[best])
+            standing.accept(trials[best])
             accepted.append(best)
             used.update(trials[best].removed)
             pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
-        if len(state.totals.uids) <= _ADAPT_BELOW and state.model.likelihood.adapts_prior:
+        if len(standing.totals.uids) <= _ADAPT_BELOW and standing.model.likelihood.adapts_prior:
             for i in pending:
-                if used.isdisjoint(trials[i].removed) and state.accept_adapted(trials[i], least):
+                free = used.isdisjoint(trials[i].removed)
+                if free and standing.accept_adapted(trials[i], least):
                     accepted.append(i)
                     used.update(trials[i].removed)
         return accepted
@@ -194,25 +259,30 @@ class Scheduler:
     def _proposal_of(self, trial):
         return next(p for p in self.proposals if p.kind == trial.kind)
 
-    def _remember(self, trials, accepted, totals):
-        for i, trial in enumerate(trials):
-            mass = totals.n[totals.positions(trial.removed)]
-            self._proposal_of(trial).judged(
-                trial.trial, i in accepted, float(mass.sum() if trial.trial.unites else mass[0])
-            )
+    # ------------------------------------------------------------------ plans
 
     def drop_trials(self):
         """Forget what is under way; memories of failures stay."""
-        self.trials = []
-        self.collector = None
+        self.trials, self._findings, self._sampling = [], [], None
+
+    def drop_samples(self):
+        """Forget what was drawn in this lap: a model at rest holds no rows."""
+        self._sampling = None
 
     def last_resort(self):
+        """Let proposals try again what they have given up."""
         for proposal in self.proposals:
             proposal.last_resort()
 
     def new_data(self):
+        """Let proposals know that a batch has come that was never seen before."""
         for proposal in self.proposals:
             proposal.new_data()
+
+    def prior_changed(self):
+        """Let proposals know that empirical Bayes has moved the prior far."""
+        for proposal in self.proposals:
+            proposal.prior_changed()
 
     def plan(self, context_of, uids_before, accepted, *, first=False):
         """Trials for the next lap.
@@ -223,49 +293,58 @@ class Scheduler:
             ``context_of(samples, uniform)`` -> `Context` of the model as it now stands.
         uids_before : ndarray
             Components during the lap that was just finished.
-        accepted : list
-            Trials accepted at its end.
+        accepted : list of Accepted
+            Trials carried out at its end.
         first : bool
             The lap was the first one.
         """
-        if self.collector is None:
+        sampling, self._sampling = self._sampling, None
+        if sampling is None:
             return
-        collector, uids = self.collector, uids_before
-        samples, uniform = collector.samples(), collector.uniform()
-        self.collector = None
-        born = 0
-        for trial in accepted:
-            born += len(trial.created) - len(trial.removed)
-            collector.samples_after(trial, samples)
-            after = np.concatenate([uids[~np.isin(uids, trial.removed)], trial.created])
-            after = after.astype(np.int64)
-            uniform, uids = collector.uniform_after(trial, uniform, uids, after), after
+        uids, samples, uniform = uids_before, sampling.samples(), sampling.uniform()
         context = context_of(samples, uniform)
+        born = 0
+        for change in accepted:
+            born += len(change.created) - len(change.trial.removed)
+            sampling.samples_after(change, context.model, samples)
+            stay = uids[~np.isin(uids, change.trial.removed)]
+            after = np.concatenate([stay, change.created]).astype(np.int64)
+            uniform = sampling.uniform_after(change, context.model, uniform, uids, after)
+            uids = after
         context = context._replace(
             uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
-        adoptions = [t for t in trials if isinstance(t, AdoptTrial)]
+        on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
-        adoptions = [t for t in adoptions if t.kind == adoptions[0].kind]
-        trials = [t for t in trials if not isinstance(t, AdoptTrial) or t in adoptions]
-        leaving = {uid for t in adoptions if t.retires for uid in t.targets}
-        self.trials = [
-            t for t in trials if isinstance(t, UndoTrial) or leaving.isdisjoint(t.removed)
+        trials = [
+            t for t in trials if t.policy is not Policy.WITH_LAP or t.kind == on_trial[0].kind
         ]
-
-    def prior_changed(self):
-        for proposal in self.proposals:
-            proposal.prior_changed()
+        leaving = {uid for t in on_trial if t.retires for uid in t.targets}
+        self.trials = [
+            t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
+        ]
+        self._findings = [{} for _ in self.trials]
 
 
 class _Judged(NamedTuple):
-    """A trial with the statistics it would bring about, or None if it cannot be carried out."""
+    """A trial with the statistics it would bring about.
+
+    Attributes
+    ----------
+    trial : Trial
+    removed : tuple of int
+        Components of the trial that have not gone anyway.
+    outcome : Outcome or None
+        None if it cannot be carried out.
+    partial : bool
+        Whether there are batches that it did not observe.
+    """
 
     trial: object
-    removed: tuple  # components of the trial that have not gone anyway
-    successors: object
+    removed: tuple
+    outcome: object
     partial: bool
 
     @property
@@ -273,8 +352,17 @@ class _Judged(NamedTuple):
         return self.trial.kind
 
     @property
+    def successors(self):
+        return None if self.outcome is None else self.outcome.successors
+
+    @property
+    def targets(self):
+        """Those whose mass a failure is remembered with, of the components that are left."""
+        return self.removed if self.trial.unites else self.removed[:1]
+
+    @property
     def undoes(self):
-        return isinstance(self.trial, UndoTrial)
+        return self.trial.policy is Policy.UNDO
 
     @property
     def is_vacuous(self):
@@ -288,19 +376,29 @@ class _Judged(NamedTuple):
 
     def goes_with(self, other, used):
         """Whether it may be accepted after ``other``, when the components ``used`` have changed."""
-        alone = self.trial.alone or other.trial.alone
+        alone = Policy.ALONE in (self.trial.policy, other.trial.policy)
         return not alone and used.isdisjoint(self.removed)
 
     @classmethod
-    def of(cls, trial, totals, memo):
-        partial = len(trial.seen) < len(memo)
-        rest = memo.rest(trial.seen, np.asarray(trial.removed)) if partial else None
-        present = set(totals.uids.tolist())
-        removed = tuple(uid for uid in trial.removed if uid in present)
-        return cls(trial, removed, trial.successors(totals, rest) if trial.seen else None, partial)
+    def of(cls, trial, findings, totals, memo):
+        """A trial after a lap, given what its probe found."""
+        partial = len(findings) < len(memo)
+        rest = memo.rest(findings, np.asarray(trial.removed)) if partial else None
+        outcome = trial.outcome(totals, findings, rest) if findings else None
+        return cls(trial, _present(trial, totals), outcome, partial)
+
+    @classmethod
+    def known(cls, trial, totals):
+        """A trial for which nothing has to be found."""
+        return cls(trial, _present(trial, totals), trial.outcome(totals, {}), False)
 
 
-class _State:
+def _present(trial, totals):
+    present = set(totals.uids.tolist())
+    return tuple(uid for uid in trial.removed if uid in present)
+
+
+class _Standing:
     """The model and totals while trials are accepted one after the other."""
 
     def __init__(self, model, totals):

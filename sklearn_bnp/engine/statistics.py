@@ -20,13 +20,13 @@ class UidCounter:
     A learner and its scheduler share one counter.
     """
 
-    def __init__(self):
-        self._next = 0
+    def __init__(self, first=0):
+        self.next = first
 
     def __call__(self, n):
         """Names for ``n`` new components, a tuple."""
-        self._next += n
-        return tuple(range(self._next - n, self._next))
+        self.next += n
+        return tuple(range(self.next - n, self.next))
 
 
 class StatBag(NamedTuple):
@@ -49,9 +49,6 @@ class StatBag(NamedTuple):
     s: np.ndarray
     entropy: np.ndarray
     extra: Extra = NO_EXTRA
-
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
 
     @classmethod
     def zeros(cls, uids, n_statistics):

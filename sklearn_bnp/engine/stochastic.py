@@ -8,8 +8,9 @@ from functools import reduce
 import numpy as np
 
 from ..engine.extra import NO_EXTRA
-from .learner import Lap
+from .state import Lap
 from .statistics import StatBag
+from .task import Purpose
 
 # Steps of empirical Bayes on statistics of given responsibilities, as after the first lap of a fit.
 _FIRST_ADAPT_STEPS = 20
@@ -36,10 +37,7 @@ def stochastic_step(learner, batch, total, decay, offset):
     learner.n_steps += 1
     learner.mass_seen += batch.total_weight
     total = learner.mass_seen if total is None else float(total)
-    bag = learner.model.local_pass(
-        batch, learner.coef, learner.totals.uids,
-        n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
-    )  # fmt: skip
+    bag = learner.worked_on(batch).statistics
     rate = (offset + learner.n_steps) ** -decay
     keep = (1.0 - rate) * total / learner.totals.n.sum()
     times = total / batch.total_weight
@@ -53,14 +51,7 @@ def stochastic_step(learner, batch, total, decay, offset):
 
 def start_from_responsibilities(learner, batches):
     """Let averages start from the statistics of batches under their given responsibilities."""
-    bags = (
-        learner.model.local_pass(
-            batch, learner.coef, learner.totals.uids,
-            n_nonzero=learner.n_nonzero, n_threads=learner.n_threads,
-        )
-        for batch in batches
-    )  # fmt: skip
-    learner.totals = reduce(StatBag.add, bags)
+    learner.totals = reduce(StatBag.add, (learner.worked_on(b).statistics for b in batches))
     _global_step(learner, _FIRST_ADAPT_STEPS, 1.0)
 
 
@@ -83,7 +74,7 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
         source = source.without_responsibilities()
     for _ in range(max_iter):
         start = time.perf_counter()
-        for batch in source.shuffled(learner.rng):
+        for batch in source.shuffled(learner.rng(Purpose.SHUFFLE)):
             if batch.total_weight > 0:
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(

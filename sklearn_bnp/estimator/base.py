@@ -24,6 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.learner import Learner
 from ..engine.progress import Progress
+from ..engine.state import LearnerState, ScheduleState, Settings
 from ..engine.stochastic import fit_stochastic
 from ..inputs.batches import column_moments
 from ..inputs.observed_moments import has_missing
@@ -146,24 +147,33 @@ def bind_likelihood(observation, source, *, streaming=False):
     return likelihood
 
 
-def make_learner(estimator, model, rng, registry, kind, collector_type):
+def make_learner(estimator, model, rng, registry, kind):
     """A `Learner` with the estimator's settings, and proposals of a registry for this kind of model."""
     by_name = isinstance(estimator.init_params, str)
     if by_name or vars(estimator).get("means_init") is not None:  # otherwise it is not what counts
         check_most_components(estimator, estimator.n_components, "n_components={}")
     stochastic = estimator.learning_method == "stochastic"
     proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry, kind)
-    learner = Learner(model, proposals, rng, collector_type)
-    return with_settings(learner, estimator)
+    for proposal in proposals:
+        proposal.reset()
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    state = LearnerState(model, seed, ScheduleState(tuple(proposals)))
+    return Learner(state, settings_of(estimator))
 
 
-def with_settings(learner, estimator):
-    """The learner with those settings that may change between calls to `partial_fit`."""
+def present_learner(estimator):
+    """A `Learner` that goes on from where the estimator is, with the settings that it has now."""
+    return Learner(estimator._learner_, settings_of(estimator))
+
+
+def settings_of(estimator):
+    """Those settings that may change between calls to `partial_fit`."""
     most = estimator.max_components
-    learner.scheduler.max_components = np.inf if most is None else most
-    learner.n_nonzero = vars(estimator).get("n_nonzero_resp")  # states of sequences are all in use
-    learner.n_threads = learner.scheduler.n_threads = threads(estimator.n_jobs)
-    return learner
+    return Settings(
+        np.inf if most is None else most,
+        vars(estimator).get("n_nonzero_resp"),  # states of sequences are all in use
+        threads(estimator.n_jobs),
+    )
 
 
 def begin(estimator, learner, s, *, named=None):
@@ -225,14 +235,6 @@ def show_laps(estimator, learner, n_before):
                 progress.show(lap)
 
 
-def totals_without_seeds(learner):
-    """Totals in the learner's own order; in mid-lap, components on trial count rows twice."""
-    totals = learner.totals
-    for seeds in learner.seeds:
-        totals = totals.less(seeds)
-    return totals
-
-
 def published_order(estimator, totals, by_weight):
     """Rows of the totals in the order in which components are published; see note (b)."""
     return np.argsort(totals.uids) if estimator._keeps_order else by_weight
@@ -247,7 +249,7 @@ def publish_with(estimator, learner, totals, own, derived=None):
     terms = learner.model.elbo_terms(totals)
     require_finite(estimator, terms, own, but=learner.model.likelihood.may_be_nan)
     attributes = {
-        "_learner_": learner,
+        "_learner_": learner.state,
         "_model": learner.model,
         "_observation": clone(resolve_observation(estimator.observation)),
         "n_components_": len(totals.uids),

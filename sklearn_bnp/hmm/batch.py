@@ -45,6 +45,15 @@ class SequenceBatch(NamedTuple):
         return np.maximum(np.diff(self.indptr) - self.lags, 0)
 
     @property
+    def parts(self):
+        """The batch itself is its only part."""
+        return (self,)
+
+    def load(self):
+        """The batch, which is here."""
+        return self
+
+    @property
     def n_entries(self):
         """Rows that are modelled."""
         return int(np.sum(self.lengths))

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
-from ..engine.proposal import AdoptTrial, Proposal
+from ..engine.proposal import Proposal
+from ..engine.trials import AdoptTrial
 from .creation import create_states
 from .nested_chain import NestedChain
 from .pairs import create_from_pair, likely_pairs
@@ -201,7 +202,7 @@ class StateBirth(Proposal):
         self._failures = Failures(change=0.1, patience=2)
         self._due = self.pairs_per_state > 0
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures; of births that were taken back the better half is tried alone."""
         if accepted:
             return

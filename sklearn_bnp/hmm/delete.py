@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -9,55 +10,72 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal, Trial
+from ..engine.probe import Each, Observer, Probe
+from ..engine.proposal import Proposal
 from ..engine.statistics import added_up
-from .observer import ChainObserver
+from ..engine.trials import Outcome, Trial
 
 
-class DeleteTrial(ChainObserver, Trial):
+@dataclass(frozen=True, eq=False)
+class WithoutProbe(Probe):
+    """A local step of whole sequences without one of the states.
+
+    Its finding is the `StatBag` of the others, whose entropy is the change of that of the sequences.
+
+    Attributes
+    ----------
+    step : StepWithout
+    """
+
+    step: object
+
+    @classmethod
+    def observer(cls, probes, task):
+        return Each(_WithoutObserver(probe.step, task.n_threads) for probe in probes)
+
+    def added(self, first, second):
+        return first.add(second)
+
+
+class _WithoutObserver(Observer):
+    """Makes a local step of its own, when the pass is over."""
+
+    def __init__(self, step, n_threads):
+        self._step, self._n_threads, self._statistics = step, n_threads, None
+
+    def revisit(self, rows):
+        self._statistics = self._step(rows, self._n_threads)
+
+    def finding(self, statistics):
+        own = self._statistics
+        change = own.extra.entropy - statistics.extra.entropy
+        return own._replace(extra=own.extra._replace(entropy=change))
+
+
+class StateDeleteTrial(Trial):
     """All states give way to all but one, by a local step of whole sequences without that one.
 
     Parameters
     ----------
     target : int
         Uid of the state that goes.
-    others : ndarray of int
-        Uids of the others.
-    local_step : callable
-        `PreparedRows` of a batch -> `StatBag` of the others on its sequences.
+    step : StepWithout
+        The local step of the others.
     """
 
     kind = "delete"
 
-    def __init__(self, target, others, local_step):
-        self.target, self.removed = target, (target, *others.tolist())
-        self.created = tuple(others.tolist())  # memories of them stay
-        self._local_step = local_step
-        self.rows, self._bag = {}, None
+    def __init__(self, target, step):
+        self.target, self.created = target, tuple(step.uids.tolist())  # memories of them stay
+        self.removed = (target, *self.created)
+        self.probe = WithoutProbe(step)
 
-    def revisit(self, rows):
-        """A local step of its own."""
-        self._bag = self._local_step(rows)
-
-    def close(self, batch_id, bag):
-        """End of a batch with statistics ``bag``; of the entropy what changes it, either way."""
-        total, self._bag = self._bag, None
-        change = total.extra.entropy - bag.extra.entropy
-        self.rows[batch_id] = total._replace(extra=total.extra._replace(entropy=change))
-
-    @property
-    def seen(self):
-        """Batches observed."""
-        return self.rows.keys()
-
-    def successors(self, totals, rest=None):
-        """Statistics of the others afterwards; None if not all batches were observed."""
+    def outcome(self, totals, findings, rest=None):
+        """`Outcome`; None if not all batches were observed."""
         if rest is not None and rest.n.sum() > 0:
             return None
-        return added_up(self.rows.values())
-
-    def edit(self):
-        return SplitEdit(self.removed, self.created, self.rows)
+        edit = SplitEdit(self.removed, self.created, findings)
+        return Outcome(added_up(findings.values()), edit)
 
 
 class StateDelete(Proposal):
@@ -100,12 +118,9 @@ class StateDelete(Proposal):
             k for k in smallest if not self._failures.blocked(int(totals.uids[k]), totals.n[k])
         ]
         return [
-            DeleteTrial(
-                int(totals.uids[k]), np.delete(totals.uids, k),
-                model.without(totals, int(totals.uids[k]), context.n_threads),
-            )
-            for k in open_[: self.max_targets]
-        ]  # fmt: skip
+            StateDeleteTrial(uid, model.without(totals, uid))
+            for uid in totals.uids[open_[: self.max_targets]].tolist()
+        ]
 
     def new_data(self):
         """What failed before may succeed on more: try again."""
@@ -115,7 +130,7 @@ class StateDelete(Proposal):
         """Nothing is left to try: states have moved on since deletes failed."""
         self.reset()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.target, mass)

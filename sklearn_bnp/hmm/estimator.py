@@ -363,9 +363,8 @@ class HDPHMMVB(base.ObservationParameters, SequencePredictor):
 
     def _present_learner(self, X, sequences):
         """A copy of the learner, and the batch in a precision that suits its units."""
-        learner = self._learner_.copy()
+        learner = base.present_learner(self)
         batch = base.ready_for(learner, sequences.batch, setup.in_units)
-        learner = base.with_settings(learner, self)
         learner.model = setup.present_model(self, learner.model)
         return learner, batch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal, Trial
-from .observer import ChainObserver
+from ..engine.probe import Observer, Probe
+from ..engine.proposal import Proposal
+from ..engine.trials import Outcome, Policy, Trial
 from .unions import GroupsEdit, least_change, union_rows
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
@@ -22,28 +24,43 @@ _WORK, _LEAST_STEPS = 100_000, 500
 _NATS, _SHARE = 10.0, 0.1
 
 
-class CoarseningObserver(ChainObserver):
+@dataclass(frozen=True, eq=False)
+class CoarseningProbe(Probe):
+    """The change of the entropy if groups of states become one each: a number of either sign.
+
+    Attributes
+    ----------
+    groups : tuple of pairs
+        Uids that go, and the uid that takes their place.
+    """
+
+    groups: tuple
+
+    @classmethod
+    def observer(cls, probes, task):
+        return _CoarseningObserver(probes, task.n_threads)
+
+
+class _CoarseningObserver(Observer):
     """Changes of the entropy under many coarsenings at once, from the marginals of pairs of rows."""
 
     wants_alpha = True
 
-    def __init__(self, trials, n_threads=1):
-        self.trials, self.n_threads = trials, n_threads
-        self._change = np.zeros(len(trials))
+    def __init__(self, probes, n_threads):
+        self._probes, self._n_threads = probes, n_threads
+        self._change = np.zeros(len(probes))
 
     def observe(self, block):
         where = {uid: k for k, uid in enumerate(block.uids.tolist())}
-        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self.trials), 1))
-        for labels, trial in zip(maps, self.trials, strict=True):
-            for members, _ in trial.groups:
+        maps = np.tile(np.arange(len(where), dtype=np.intp), (len(self._probes), 1))
+        for labels, probe in zip(maps, self._probes, strict=True):
+            for members, _ in probe.groups:
                 columns = [where[uid] for uid in members]
                 labels[columns] = columns[0]
-        self._change += block_changes(block, maps, self.n_threads)
+        self._change += block_changes(block, maps, self._n_threads)
 
-    def close(self, batch_id, bag):
-        for trial, change in zip(self.trials, self._change.tolist(), strict=True):
-            trial.changes[batch_id] = change
-        self._change[:] = 0.0
+    def finish(self, statistics):
+        return self._change.tolist()
 
 
 def _members(totals, pair):
@@ -82,29 +99,21 @@ class CoarseningTrial(Trial):
     """
 
     kind = "merge"
-    observer_type = CoarseningObserver
-    alone = unites = True
+    policy = Policy.ALONE
+    unites = True
 
     def __init__(self, groups):
         self.groups = tuple(groups)
         self.removed = tuple(uid for members, _ in self.groups for uid in members)
         self.created = tuple(created for _, created in self.groups)
-        self.changes = {}
+        self.probe = CoarseningProbe(self.groups)
 
-    @property
-    def seen(self):
-        """Batches observed."""
-        return self.changes.keys()
-
-    def successors(self, totals, rest=None):
-        """Statistics of the unions over all batches; of batches not observed, the entropy's bound."""
-        change = sum(self.changes.values())
+    def outcome(self, totals, findings, rest=None):
+        """`Outcome`; of batches that were not observed, with the bound of the entropy."""
+        change = sum(findings.values())
         if rest is not None:
             change += least_change(rest, self.groups)
-        return union_rows(totals, self.groups, change)
-
-    def edit(self):
-        return GroupsEdit(self.groups, self.changes)
+        return Outcome(union_rows(totals, self.groups, change), GroupsEdit(self.groups, findings))
 
 
 class StateMerge(Proposal):
@@ -196,11 +205,11 @@ class StateMerge(Proposal):
         """What failed before may succeed on more: try again."""
         self.reset()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures, and what was only in the way of something better."""
         if accepted or len(trial.groups) > 1:
             return
-        if trial.gain > 0:
-            self._promising.append((trial.gain, trial.groups[0][0]))
+        if gain > 0:
+            self._promising.append((gain, trial.groups[0][0]))
         else:
             self._failures.note(trial.groups[0][0], mass)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..hdp.order import in_order_of_weights
 from .local import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
+from .sampling import RunSampling
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 40
@@ -48,11 +49,12 @@ class SequenceModel(NamedTuple):
 
     # Births are tried in every other round on a new batch; merges tidy up in between.
     stream_rounds = 6
-    # What a batch gave to a state has transitions to and from others: it cannot simply be told apart.
-    new_batches_stay_together = False
+    # How runs are drawn for proposals.
+    sampling = RunSampling
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
+    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+        """No trials: what a batch gave to a state has transitions to others, and cannot be told apart."""
+        return []
 
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
@@ -84,8 +86,13 @@ class SequenceModel(NamedTuple):
         log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
         return ChainParams(np.ascontiguousarray(coef), np.maximum(log_rows, LOG_FLOOR), states)
 
-    def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, n_nonzero=None,
-                   n_threads=1):  # fmt: skip
+    def carry(self, statistics, batch_id):
+        """Sequences start anew at each visit: there is nothing that a batch is remembered by."""
+        return None
+
+    def local_pass(
+        self, batch, params, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
+    ):
         """`StatBag` of a batch after its local step."""
         return sequence_pass(
             batch, self.likelihood, params, uids, observers,
@@ -131,11 +138,10 @@ class SequenceModel(NamedTuple):
         sticks = self.allocation.start(mass)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
 
-    def without(self, totals, gone, n_threads=1):
+    def without(self, totals, gone):
         """`StepWithout` the state ``gone``."""
         params = self.adopting(totals, {gone: ()}).coefficients(totals)
-        uids = totals.uids[params.states]
-        return StepWithout(self.likelihood, params, uids, self.low_memory, n_threads)
+        return StepWithout(self.likelihood, params, totals.uids[params.states], self.low_memory)
 
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.
@@ -180,14 +186,12 @@ class StepWithout(NamedTuple):
     params: object
     uids: np.ndarray
     low_memory: bool
-    n_threads: int
 
-    def __call__(self, rows):
+    def __call__(self, rows, n_threads=1):
         """`StatBag` of `PreparedRows`."""
         blocks = chain_blocks(
-            rows, self.likelihood, self.params,
-            low_memory=self.low_memory, n_threads=self.n_threads,
-        )  # fmt: skip
+            rows, self.likelihood, self.params, low_memory=self.low_memory, n_threads=n_threads
+        )
         return summary(blocks, self.likelihood, self.uids, self.params.coef)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.task import Purpose
 from ..estimator import base
 from ..estimator.observations import observation_of
 from ..estimator.validation import check_responsibilities, check_units, checked
@@ -14,7 +15,6 @@ from .delete import StateDelete
 from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
-from .sampling import RunCollector
 from .seeding import seeded_states
 from .sequences import modelled, n_dimensions
 from .weights import DirichletChains, HDPChains
@@ -97,7 +97,7 @@ def in_units(likelihood, batch):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of sequences with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, PROPOSALS, "hmm", RunCollector)
+    return base.make_learner(estimator, model, rng, PROPOSALS, "hmm")
 
 
 # ---------------------------------------------------------------------- where fits start
@@ -127,7 +127,7 @@ def starting_statistics(estimator, learner, batch):
             "modelled; start from fewer components."
         )
     spread = estimator.init_params == "k-means++"
-    s = seeded_states(likelihood, batch, n_components, learner.rng, spread=spread)
+    s = seeded_states(likelihood, batch, n_components, learner.rng(Purpose.START), spread=spread)
     return base.as_many_as_wanted(learner, s, n_components)
 
 
@@ -139,7 +139,7 @@ def publish(estimator, learner):
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    totals = base.totals_without_seeds(learner)
+    totals = learner.state.counted
     # a state that gives way to others for a lap still has the rows of batches not yet visited
     model = learner.model._replace(retired=None)
     order = base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))

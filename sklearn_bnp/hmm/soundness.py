@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..engine.extra import NoExtra
 from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
@@ -22,7 +20,8 @@ from ..estimator.soundness.laps import (
     check_mean_weight,
     check_params,
     check_prepared_rows,
-    check_watcher,
+    check_sampling,
+    check_trial,
 )
 from ..estimator.soundness.statistics import (
     check_change,
@@ -31,12 +30,12 @@ from ..estimator.soundness.statistics import (
     check_rows,
     check_values,
 )
-from .delete import DeleteTrial
+from .delete import StateDeleteTrial
 from .local import ChainParams
-from .merge import CoarseningObserver, CoarseningTrial
+from .merge import CoarseningTrial
 from .model import SequenceModel
-from .sampling import RunCollector
-from .steps import StepPool
+from .sampling import RunSampling
+from .steps import Steps
 from .transitions import Transitions, TransitionUnions
 from .unions import GroupsEdit
 
@@ -90,64 +89,68 @@ def _(params: ChainParams, likelihood, n_components):
     expect_positions("states of the local step", params.states, (K,), n_components)
 
 
-@check_watcher.register
-def _(trial: CoarseningTrial, lap):
+@check_trial.register
+def _(trial: CoarseningTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
     members = tuple(uid for group, _ in trial.groups for uid in group)
     expect(members == trial.removed, "other states go than are in the groups")
-    check_values("changes of the entropy", trial.changes)
+    expect(trial.probe.groups == trial.groups, "a merge observes something else")
+    check_values("changes of the entropy", findings)
 
 
-@check_watcher.register
-def _(observer: CoarseningObserver, lap):
-    expect_numbers("changes of entropies", observer._change, (len(observer.trials),), finite=False)
-
-
-@check_watcher.register
-def _(trial: DeleteTrial, lap):
-    step = trial._local_step
+@check_trial.register
+def _(trial: StateDeleteTrial, findings, lap):
+    step = trial.probe.step
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.removed == (trial.target, *trial.created), "other states go than are shared out")
     expect(step.likelihood is lap.model.likelihood, "a delete is of another likelihood")
     expect_uids("states that stay", step.uids, lap.names.below)
+    expect(tuple(step.uids.tolist()) == trial.created, "a delete observes other states")
     check_params(step.params, step.likelihood, lap.n_components)
     expect(len(step.uids) == len(step.params.states), "a delete has parameters of other states")
-    check_rows(trial.rows, trial.created, lap.names)
+    check_rows(findings, trial.created, lap.names)
 
 
-@check_watcher.register
-def _(collector: RunCollector, lap):
-    expect(collector._budget.keys() == collector._threshold.keys(), "budgets are of other states")
-    for uids, budget in collector._budget.items():
-        expect_uids("states to be collected", uids, lap.names.below)
+@check_sampling.register
+def _(sampling: RunSampling, lap, uids):
+    probe = sampling.probe
+    expect(probe.budget.keys() == probe.threshold.keys(), "budgets are of other states")
+    for wanted, budget in probe.budget.items():
+        expect_uids("states to be sampled", wanted, lap.names.below)
+        expect(set(wanted) <= set(uids.tolist()), "states are sampled that are not there")
         expect_number("the budget of runs", budget, least=0.0)
-        expect_number("the key of runs", collector._threshold[uids], least=0.0, finite=False)
-    check_mean_weight(collector)
-    expect(not collector._parts and not collector._owners, "runs are of a batch that is over")
-    for parts in collector._batches.values():
-        for uids, (z, lengths, weight, key) in parts.items():
-            expect(uids in collector._budget, "runs are of states that nobody wants")
-            check_prepared_rows(z, lap)
-            expect_positions("lengths of runs", lengths, (None,), z.shape[0] + 1)
-            expect(lengths.sum() == z.shape[0], "runs do not add up to their rows")
-            if weight is not None:
-                expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
-            if key is not None:
-                check_keys("keys of runs", key, lengths.shape)
-    if collector._pool is not None:
-        _check_steps(collector._pool, lap)
+    check_mean_weight(probe.mean_weight)
+    expect_number("the number of steps", probe.n_steps, least=0, most=MOST_ROWS)
+    expect_number("the priority of steps", probe.step_threshold, least=0.0)
+    for threshold in (probe.threshold, *(d.threshold for d in sampling._batches.values())):
+        expect(threshold.keys() == probe.budget.keys(), "keys are of other states")
+        for key in threshold.values():
+            expect_number("the key of runs", key, least=0.0, finite=False)
+    for draw in sampling._batches.values():
+        expect(draw.runs.keys() <= probe.budget.keys(), "runs are of states that nobody wants")
+        for runs in (runs for some in draw.runs.values() for runs in some):
+            _check_runs(*runs, lap)
+        _check_steps(draw.steps, lap)
 
 
-def _check_steps(pool, lap):
-    """Raise unless steps that were drawn from sequences are sound."""
-    expect_type("the pool of steps", pool, StepPool)
-    expect_number("the number of steps", pool.n_steps, least=0, most=MOST_ROWS)
-    expect_number("the priority of steps", pool._threshold, least=0.0)
-    expect_type("the pool's random generator", pool._rng, np.random.RandomState)
-    expect(not pool._drawn, "steps are of a batch that is over")
-    expect_uids("states of steps", pool._uids, lap.names.below)
-    K = len(pool._uids)
-    for part in (part for parts in pool._batches.values() for part in parts):
+def _check_runs(z, lengths, weight, key, lap):
+    """Raise unless `Runs` are sound."""
+    check_prepared_rows(z, lap)
+    expect_positions("lengths of runs", lengths, (None,), z.shape[0] + 1)
+    expect(lengths.sum() == z.shape[0], "runs do not add up to their rows")
+    if weight is not None:
+        expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
+    if key is not None:
+        check_keys("keys of runs", key, lengths.shape)
+
+
+def _check_steps(steps, lap):
+    """Raise unless `Steps` that were drawn from sequences are sound."""
+    expect_type("steps", steps, Steps)
+    expect_number("the priority of steps", steps.threshold, least=0.0)
+    expect_uids("states of steps", steps.uids, lap.names.below)
+    K = len(steps.uids)
+    for part in steps.parts:
         m = len(part.priority)
         expect_numbers("filtered probabilities of steps", part.alpha, (m, K), size=4, least=0.0)
         expect_numbers("responsibilities of steps", part.resp, (m, 2, K), size=4, least=0.0)

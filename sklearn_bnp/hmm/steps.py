@@ -57,34 +57,31 @@ class _Drawn(NamedTuple):
     priority: np.ndarray
     trans: np.ndarray
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
-
     def those(self, kept):
         """The steps ``kept`` (m,)."""
         return self if kept.all() else type(self)(*(x[kept] for x in self[:-1]), self.trans)
 
 
-class StepPool:
+class StepObserver:
     """Draws steps while blocks pass by.
-
-    Numbers for the draws are its own: how sure rows are has no say in what else is drawn.
 
     Parameters
     ----------
     n_steps : int
         The most that are kept in the end.
+    threshold : float
+        Steps of lower priority are not wanted.
+    rng : numpy.random.RandomState
+        For these draws alone: how sure rows are has no say in what else is drawn.
     """
 
-    def __init__(self, n_steps):
-        self.n_steps = n_steps
-        self._rng = np.random.RandomState(0)
-        self._threshold = 0.0
-        self._drawn, self._batches, self._uids = [], {}, np.empty(0, dtype=np.int64)
+    def __init__(self, n_steps, threshold, rng):
+        self.n_steps, self._rng = n_steps, rng
+        self._steps = Steps(np.empty(0, dtype=np.int64), (), threshold)
 
     def observe(self, block):
         """Draw from a `ChainBlock` with alpha."""
-        self._uids = block.uids
+        self._steps = self._steps._replace(uids=block.uids)
         if len(block.resp) == 0:
             return
         unsure = 1.0 - block.resp.max(axis=1)
@@ -99,36 +96,20 @@ class StepPool:
             weight = np.repeat(block.weight, np.diff(block.indptr))[steps]
         size = weight * (_most(unsure[steps]) + _most(unsure_next[steps]))
         priority = size / (1.0 - self._rng.random_sample(len(steps)))
-        self._thin_out(_SPARE * self.n_steps, [self._drawn], priority)
-        kept = priority > self._threshold
+        own = self._steps.within(self.n_steps, priority)
+        kept = priority > own.threshold
         steps = steps[kept]
         if len(steps):
-            self._drawn.append(_Drawn(
+            drawn = _Drawn(
                 block.alpha[steps].astype(np.float32), _rows(block, steps, ends[steps]),
                 begins[steps], weight[kept], size[kept], priority[kept], block.trans,
-            ))  # fmt: skip
+            )  # fmt: skip
+            own = own._replace(parts=(*own.parts, drawn))
+        self._steps = own
 
-    def close(self, batch_id):
-        """Keep the steps of a batch; if it is seen again, these are replaced."""
-        self._batches[batch_id], self._drawn = self._drawn, []
-        self._thin_out(_SPARE * self.n_steps, self._batches.values())
-
-    def _thin_out(self, most, lists, new=()):
-        """If lists hold more than ``most``, with those of ``new`` priorities, leave room for `n_steps`."""
-        everything = [*self._batches.values(), self._drawn]
-        priority = np.concatenate([new, *(p.priority for parts in lists for p in parts)])
-        if np.count_nonzero(priority > self._threshold) <= most:
-            return
-        self._threshold = max(self._threshold, _first_out(priority, self.n_steps))
-        for parts in everything:
-            parts[:] = _above(parts, self._threshold)
-
-    def steps(self):
-        """`Steps`; the pool is empty afterwards."""
-        self._thin_out(self.n_steps, self._batches.values())
-        parts = tuple(part for parts in self._batches.values() for part in parts)
-        self._batches.clear()
-        return Steps(self._uids, parts, self._threshold)
+    def finding(self, statistics):
+        """`Steps` of the part."""
+        return self._steps.within(self.n_steps)
 
 
 class Steps(NamedTuple):
@@ -159,11 +140,29 @@ class Steps(NamedTuple):
         """The steps themselves, whose states have names: the order of components is nothing to them."""
         return self
 
+    def above(self, threshold):
+        """The steps of greater priority than a threshold that is no lower."""
+        if threshold == self.threshold:
+            return self
+        return self._replace(parts=tuple(_above(self.parts, threshold)), threshold=threshold)
+
+    def joined(self, other):
+        """These steps and others, of the same states."""
+        least = max(self.threshold, other.threshold)
+        parts = (*self.above(least).parts, *other.above(least).parts)
+        return Steps(other.uids if len(other.uids) else self.uids, parts, least)
+
+    def within(self, n_steps, new=()):
+        """The steps, thinned out to ``n_steps`` if there are far more, with those of ``new`` priorities."""
+        priority = np.concatenate([new, *(part.priority for part in self.parts)])
+        if np.count_nonzero(priority > self.threshold) <= _SPARE * n_steps:
+            return self
+        return self.above(max(self.threshold, _first_out(priority, n_steps)))
+
     def thinned(self, n_steps):
         """No more than ``n_steps`` of these."""
         priority = np.concatenate([[], *(part.priority for part in self.parts)])
-        threshold = max(self.threshold, _first_out(priority, n_steps))
-        return self._replace(parts=tuple(_above(self.parts, threshold)), threshold=threshold)
+        return self.above(max(self.threshold, _first_out(priority, n_steps)))
 
     def most(self, groups, n_threads=1):
         """Estimated upper bounds (P,) of the entropy's rise if each of the groups of states becomes one."""

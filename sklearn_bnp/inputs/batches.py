@@ -44,6 +44,15 @@ class Batch(NamedTuple):
     resp: np.ndarray | None = None
 
     @property
+    def parts(self):
+        """The batch itself is its only part."""
+        return (self,)
+
+    def load(self):
+        """The batch, which is here."""
+        return self
+
+    @property
     def n_entries(self):
         """Rows."""
         return self.x.shape[0]

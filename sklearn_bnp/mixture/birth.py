@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..engine.failures import Failures
-from ..engine.proposal import AdoptTrial, Proposal, SplitTrial
+from ..engine.proposal import Proposal
+from ..engine.trials import AdoptTrial, SplitTrial
 from .creation import create, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
@@ -120,8 +121,7 @@ class Birth(Proposal):
                 continue
             room -= len(creation.coef) - 1
             created = context.new_uids(len(creation.coef))
-            likelihood = context.model.likelihood
-            trials.append(SplitTrial(self.kind, [uid], created, creation.coef, likelihood))
+            trials.append(SplitTrial(self.kind, [uid], created, creation.coef))
         return trials
 
     def _adoption(self, context):
@@ -171,7 +171,7 @@ class Birth(Proposal):
         """New rows may hold what old ones did not: try again."""
         self.reset()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.target, mass)

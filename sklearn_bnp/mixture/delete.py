@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal, SplitTrial
+from ..engine.proposal import Proposal
+from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
 
 # Estimated loss a row of the target beyond which a trial is not worth its cost.
@@ -92,14 +93,10 @@ class Delete(Proposal):
                 other = everyone.adapt(self.n_steps)
                 coef, gain = other if other[1] > gain else (coef, gain)
             removed = [uid, *totals.uids[absorbers].tolist()]
-            trials.append(
-                SplitTrial(
-                    self.kind, removed, context.new_uids(len(absorbers)), coef, model.likelihood
-                )
-            )
+            trials.append(SplitTrial(self.kind, removed, context.new_uids(len(absorbers)), coef))
         return trials
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.target, mass)

@@ -365,6 +365,6 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
     def _present_learner(self, batch):
         """A copy of the learner, and the batch in a precision that suits its units."""
         validation.check_same_observation(self, "partial_fit")
-        learner = self._learner_.copy()
+        learner = base.present_learner(self)
         batch = base.ready_for(learner, batch, validation.check_units)
-        return base.with_settings(learner, self), batch
+        return learner, batch

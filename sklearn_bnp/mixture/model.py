@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .local import local_pass
+from .own_components import own_components
+from .sampling import RowSampling
 
 
 class Model(NamedTuple):
@@ -26,11 +28,12 @@ class Model(NamedTuple):
 
     # Rounds of proposals on a new batch of a stream: each may split what the one before has found.
     stream_rounds = 3
-    # What such a batch gives to a component may stay together as one of its own.
-    new_batches_stay_together = True
+    # How samples of rows are drawn for proposals.
+    sampling = RowSampling
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
+    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+        """Trials by which a new batch of a stream takes what it gave to components along to new ones."""
+        return own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight)
 
     def elbo_terms(self, totals):
         """The exact objective in three terms, in nats (Hughes 2016, (3.18)).
@@ -57,9 +60,17 @@ class Model(NamedTuple):
         coef[:, -1] += self.allocation.expected_log_weights(totals.n)
         return coef
 
-    def local_pass(self, batch, coef, uids, observers=(), *, old=None, lap=0, **settings):
-        """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
-        return local_pass(batch, self.likelihood, coef, uids, observers, **settings)
+    def carry(self, statistics, batch_id):
+        """Rows start anew at each visit: there is nothing that a batch is remembered by."""
+        return None
+
+    def local_pass(
+        self, batch, coef, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
+    ):
+        """`StatBag` of a batch after its local step."""
+        return local_pass(
+            batch, self.likelihood, coef, uids, observers, n_nonzero=n_nonzero, n_threads=n_threads
+        )
 
     def in_order(self, totals):
         """Totals with the components in the order that suits the model, and the model for them."""

@@ -1,23 +1,27 @@
-"""Rows collected during a lap, for proposals to look at when it ends."""
+"""Rows drawn during a lap, for proposals to look at when it ends."""
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..engine import keys
+from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import Sample, UniformSample
+from ..engine.task import Purpose
 from ..inputs.rows import RowBuffer, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1
-# Of rows drawn uniformly, for entropies of unions.
-_UNIFORM_ROWS = 2000
+# Rows drawn from all, for entropies of unions.
+_UNIFORM_BUDGET = np.array([2000])
 
 
-class _Rows(NamedTuple):
-    """Rows kept of one block.
+class RowsOfBlock(NamedTuple):
+    """Rows drawn from one block, for several samples.
 
     Attributes
     ----------
@@ -37,63 +41,133 @@ class _Rows(NamedTuple):
     column: np.ndarray
     key: np.ndarray
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
-
     def taken(self, keep):
-        return _Rows(*(None if field is None else field[keep] for field in self))
+        """The rows for which ``keep`` (n,) holds."""
+        return RowsOfBlock(*(None if field is None else field[keep] for field in self))
 
 
-class _Reservoir:
-    """Rows of all batches in several samples, each of about its budget at the most.
+class Draw(NamedTuple):
+    """Rows in several samples: all that were seen whose key is below the threshold of their sample.
 
-    Parameters
+    Attributes
     ----------
-    budget : ndarray, shape (m,)
-        Rows.
+    rows : tuple of RowsOfBlock
     threshold : ndarray, shape (m,)
-        A row is wanted if its key is less. It is lowered when a sample outgrows its budget.
     """
 
-    def __init__(self, budget, threshold):
-        self._budget, self.threshold = budget, threshold
-        self._open, self._batches = [], {}
+    rows: tuple
+    threshold: np.ndarray
 
-    def put(self, rows):
-        """Take in rows of the batch in hand.
+    def with_rows(self, rows, budget):
+        """The draw with `RowsOfBlock` more; samples that have outgrown the budget (m,) are cut to it."""
+        draw = self._replace(rows=(*self.rows, rows))
+        return draw.below(_cut(draw, budget, keys.OUTGROWN))
 
-        It alone must not outgrow the samples: rows that it had earlier in the lap are still held.
-        """
-        self._open.append(rows)
-        self._cut([self._open])
+    def joined(self, other, budget):
+        """Both draws as one; samples that have outgrown the budget (m,) are cut to it."""
+        least = np.minimum(self.threshold, other.threshold)
+        both = Draw((*self.below(least).rows, *other.below(least).rows), least)
+        return both.below(_cut(both, budget, keys.OUTGROWN))
 
-    def close(self, batch_id):
-        """Keep the rows of a batch; those it had when it was seen earlier in the lap go."""
-        self._batches[batch_id], self._open = self._open, []
-        self._cut(self._batches.values())
-
-    def release(self):
-        """All rows, in a list that nobody else holds."""
-        everything = [rows for batch in self._batches.values() for rows in batch]
-        self._batches.clear()
-        return everything
-
-    def _cut(self, lists):
-        """Cut samples that have outgrown their budgets, in some lists of rows, to these."""
-        held = np.zeros(len(self._budget), dtype=np.intp)
-        for r in (r for rows in lists for r in rows):
-            held += np.bincount(r.column, minlength=len(held))
-        outgrown = np.flatnonzero(held > keys.OUTGROWN * self._budget)
-        for k in outgrown:
-            key = np.concatenate([r.key[r.column == k] for rows in lists for r in rows])
-            self.threshold[k] = np.partition(key, self._budget[k])[self._budget[k]]
-        if len(outgrown):
-            for rows in (*self._batches.values(), self._open):
-                rows[:] = [r.taken(r.key < self.threshold[r.column]) for r in rows]
+    def below(self, threshold):
+        """The rows whose keys are below a threshold (m,) that is no higher."""
+        if np.array_equal(threshold, self.threshold):
+            return self
+        return Draw(tuple(r.taken(r.key < threshold[r.column]) for r in self.rows), threshold)
 
 
-class Collector:
-    """Sample of the rows of chosen components, over all batches, in one pass.
+def _cut(draw, budget, times):
+    """Thresholds (m,) that cut samples to their budgets where they hold more than so many times these."""
+    held = np.zeros(len(budget), dtype=np.intp)
+    for r in draw.rows:
+        held += np.bincount(r.column, minlength=len(held))
+    outgrown = np.flatnonzero(held > times * budget)
+    if len(outgrown) == 0:
+        return draw.threshold
+    threshold = draw.threshold.copy()
+    for k in outgrown:
+        key = np.concatenate([r.key[r.column == k] for r in draw.rows])
+        threshold[k] = np.partition(key, budget[k])[budget[k]]
+    return threshold
+
+
+@dataclass(frozen=True, eq=False)
+class RowProbe(Probe):
+    """Rows of chosen components, and rows of all, to be drawn by their keys.
+
+    Its finding is a pair of `Draw`: of the components, and of all rows.
+
+    Attributes
+    ----------
+    uids : tuple of int
+        Components whose rows are wanted.
+    budget : ndarray, shape (m,)
+        Rows of each.
+    threshold, uniform_threshold : ndarray, shapes (m,) and (1,)
+        Rows with greater keys are not wanted.
+    mean_weight : float or None
+        Of rows, about; None if they have no weights.
+    """
+
+    uids: tuple
+    budget: np.ndarray
+    threshold: np.ndarray
+    uniform_threshold: np.ndarray
+    mean_weight: float | None
+
+    @classmethod
+    def observer(cls, probes, task):
+        return Each(_RowObserver(probe, task) for probe in probes)
+
+    def added(self, first, second):
+        """`Draw` objects of two parts as one each."""
+        pairs = zip(first, second, (self.budget, _UNIFORM_BUDGET), strict=True)
+        return tuple(one.joined(other, budget) for one, other, budget in pairs)
+
+
+class _RowObserver(Observer):
+    """Draws rows while blocks pass by."""
+
+    def __init__(self, probe, task):
+        self._probe, self._rng = probe, task.rng(Purpose.SAMPLE)
+        where = {uid: k for k, uid in enumerate(task.uids.tolist())}
+        self._columns = np.array([where[uid] for uid in probe.uids], dtype=np.intp)
+        self._samples = Draw((), probe.threshold)
+        self._uniform = Draw((), probe.uniform_threshold)
+
+    def observe(self, block):
+        n = block.z.shape[0]
+        weight = keys.weights(block.weight, n, self._probe.mean_weight)
+        everyone = np.arange(n), np.zeros(n, dtype=np.intp)
+        self._uniform = self._with_drawn(
+            self._uniform, _UNIFORM_BUDGET, block, weight, *everyone, block.resp
+        )
+        if not self._probe.uids:
+            return
+        share = block.resp[:, self._columns]
+        rows, column = np.nonzero(share > _LEAST_SHARE)
+        self._samples = self._with_drawn(
+            self._samples, self._probe.budget, block, weight, rows, column, share
+        )
+
+    def _with_drawn(self, draw, budget, block, weight, rows, column, share):
+        """The draw with those of candidates ``rows`` for samples ``column`` that are wanted."""
+        of_rows = None if weight is None else weight[rows]
+        key = keys.keys(len(rows), of_rows, self._probe.mean_weight, self._rng)
+        kept = np.flatnonzero(key < draw.threshold[column])
+        kept = kept[np.argsort(column[kept], kind="stable")]
+        rows, column, key = rows[kept], column[kept], key[kept]
+        weight = None if weight is None else weight[rows]
+        share = share[rows] if share is block.resp else share[rows, column]
+        own = RowsOfBlock(block.z[rows], share, weight, column, key)
+        return draw.with_rows(own, budget)
+
+    def finding(self, statistics):
+        return self._samples, self._uniform
+
+
+class RowSampling:
+    """Samples of the rows of chosen components, over all batches, in one pass.
 
     Each row of component k is kept with a probability that makes about as many rows as k's budget, so
     that no batch is favoured.
@@ -104,22 +178,40 @@ class Collector:
         Uid -> number of rows to keep.
     totals : StatBag
         Without weights, counts from which the probabilities are found.
-    rng : numpy.random.RandomState
     mean_weight : float or None
         Of rows, about; None if they have no weights.
     """
 
-    def __init__(self, wanted, totals, rng, mean_weight=None):
+    def __init__(self, wanted, totals, mean_weight=None):
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
-        self.uids = [uid for uid in wanted if uid in where]
-        self._columns = np.array([where[uid] for uid in self.uids], dtype=np.intp)
-        self._rng, self._mean_weight = rng, mean_weight
-        budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
-        n = totals.n[self._columns] if len(self.uids) else np.empty(0)
-        self._samples = _Reservoir(budget, keys.first_threshold(budget, n, mean_weight))
-        budget = np.array([_UNIFORM_ROWS])
-        threshold = keys.first_threshold(budget, totals.n.sum(), mean_weight)
-        self._uniform = _Reservoir(budget, threshold)
+        self.uids = tuple(uid for uid in wanted if uid in where)
+        self._mean_weight = mean_weight
+        self._budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
+        n = totals.n[[where[uid] for uid in self.uids]] if self.uids else np.empty(0)
+        threshold = keys.first_threshold(self._budget, n, mean_weight)
+        self._samples = _Held(self._budget, threshold)
+        threshold = keys.first_threshold(_UNIFORM_BUDGET, totals.n.sum(), mean_weight)
+        self._uniform = _Held(_UNIFORM_BUDGET, threshold)
+
+    def copy(self):
+        """Samples that do not follow these."""
+        other = copy(self)
+        other._samples, other._uniform = self._samples.copy(), self._uniform.copy()
+        return other
+
+    @property
+    def probe(self):
+        """The `RowProbe` of the next batch."""
+        return RowProbe(
+            self.uids, self._budget, self._samples.threshold, self._uniform.threshold,
+            self._mean_weight,
+        )  # fmt: skip
+
+    def take(self, number, finding):
+        """Keep what was drawn from a batch; if it was seen earlier in the lap, that is replaced."""
+        samples, uniform = finding
+        self._samples.put(number, samples)
+        self._uniform.put(number, uniform)
 
     @staticmethod
     def wanted(proposals, totals, room, mean_weight=None):
@@ -144,35 +236,6 @@ class Collector:
             return wanted
         share = min(1.0, room / max(1, sum(wanted.values())))
         return {uid: max(1, int(share * rows)) for uid, rows in wanted.items()}
-
-    def observe(self, block):
-        n = block.z.shape[0]
-        weight = keys.weights(block.weight, n, self._mean_weight)
-        rows, column, key = self._drawn_from(
-            self._uniform, np.arange(n), np.zeros(n, np.intp), weight
-        )
-        of_rows = None if weight is None else weight[rows]
-        self._uniform.put(_Rows(block.z[rows], block.resp[rows], of_rows, column, key))
-        if not self.uids:
-            return
-        share = block.resp[:, self._columns]
-        rows, column = np.nonzero(share > _LEAST_SHARE)
-        rows, column, key = self._drawn_from(self._samples, rows, column, weight)
-        of_rows = None if weight is None else weight[rows]
-        self._samples.put(_Rows(block.z[rows], share[rows, column], of_rows, column, key))
-
-    def _drawn_from(self, reservoir, rows, column, weight):
-        """Those of candidates for samples ``column`` that are wanted, and their keys, by samples."""
-        of_rows = None if weight is None else weight[rows]
-        key = keys.keys(len(rows), of_rows, self._mean_weight, self._rng)
-        kept = np.flatnonzero(key < reservoir.threshold[column])
-        kept = kept[np.argsort(column[kept], kind="stable")]
-        return rows[kept], column[kept], key[kept]
-
-    def close(self, batch_id, bag):
-        """Keep the rows of a batch."""
-        self._samples.close(batch_id)
-        self._uniform.close(batch_id)
 
     def samples(self):
         """Uid -> `Sample`; what was collected is given up on the way, so that little is held twice."""
@@ -216,22 +279,22 @@ class Collector:
         return UniformSample(stacked([part.z for part in parts]), resp, weight)
 
     @staticmethod
-    def samples_after(trial, samples):
+    def samples_after(change, model, samples):
         """The samples once an accepted trial has replaced components; children inherit rows."""
-        parents = [samples.pop(uid) for uid in trial.removed if uid in samples]
-        coef = getattr(trial, "coef", None)
-        heirs = [[] for _ in trial.created]
+        parents = [samples.pop(uid) for uid in change.trial.removed if uid in samples]
+        heirs = [[] for _ in change.created]
         for parent in parents:
-            if coef is None:
-                heirs[0].append(parent)
+            share = change.trial.share(model, parent.z)
+            if share is None:
                 continue
-            share = trial.likelihood.local_step(coef, parent.z, None, None, None, None)
             for j, heir in enumerate(heirs):
                 mass = parent.mass * share[:, j]
-                rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
+                rows = slice(None)
+                if len(heirs) > 1:
+                    rows = np.flatnonzero(mass > 0.5 * _LEAST_SHARE)
                 weight = None if parent.weight is None else parent.weight[rows]
                 heir.append(Sample(parent.z[rows], mass[rows], weight))
-        for uid, parts in zip(trial.created, heirs, strict=True):
+        for uid, parts in zip(change.created, heirs, strict=True):
             if sum(len(part.mass) for part in parts):
                 samples[uid] = Sample(
                     stacked([part.z for part in parts]),
@@ -240,15 +303,47 @@ class Collector:
                 )
 
     @staticmethod
-    def uniform_after(trial, uniform, uids, uids_after):
+    def uniform_after(change, model, uniform, uids, uids_after):
         """Responsibilities of the uniform rows, as ``uids_after``, once a trial was accepted."""
         z, resp, _ = uniform
-        removed = np.isin(uids, trial.removed)
+        removed = np.isin(uids, change.trial.removed)
+        share = change.trial.share(model, z)
+        if share is None:  # nobody knows whose the rows are
+            return UniformSample.empty(len(uids_after))
         mass = resp[:, removed].sum(axis=1, keepdims=True)
-        coef = getattr(trial, "coef", None)
-        if coef is not None:
-            mass = mass * trial.likelihood.local_step(coef, z, None, None, None, None)
+        if share.shape[1] > 1:
+            mass = mass * share
         everything = np.concatenate([resp[:, ~removed], mass], axis=1)
-        names = np.concatenate([uids[~removed], trial.created]).tolist()
+        names = np.concatenate([uids[~removed], change.created]).tolist()
         order = [names.index(uid) for uid in uids_after.tolist()]
         return uniform._replace(resp=np.ascontiguousarray(everything[:, order]))
+
+
+class _Held:
+    """What was drawn from all batches for several samples, which are cut when they outgrow budgets."""
+
+    def __init__(self, budget, threshold):
+        self._budget, self.threshold = budget, threshold
+        self._batches = {}
+
+    def copy(self):
+        other = copy(self)
+        other._batches = dict(self._batches)
+        return other
+
+    def put(self, number, draw):
+        """Keep the draw of a batch in place of an earlier one."""
+        self._batches[number] = draw
+        self._lower(np.minimum(self.threshold, draw.threshold))
+        rows = tuple(rows for one in self._batches.values() for rows in one.rows)
+        self._lower(_cut(Draw(rows, self.threshold), self._budget, keys.OUTGROWN))
+
+    def _lower(self, threshold):
+        self.threshold = threshold
+        self._batches = {number: draw.below(threshold) for number, draw in self._batches.items()}
+
+    def release(self):
+        """All rows, in a list that nobody else holds."""
+        everything = [rows for draw in self._batches.values() for rows in draw.rows]
+        self._batches = {}
+        return everything

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.merge import Merge
+from ..engine.task import Purpose
 from ..estimator import base
 from ..estimator.observations import observation_of
 from ..estimator.validation import (
@@ -18,7 +19,6 @@ from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
 from .model import Model
-from .sampling import Collector
 from .weights import ALLOCATIONS
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
@@ -40,7 +40,7 @@ def allocation_of(estimator):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of rows with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, PROPOSALS, "mixture", Collector)
+    return base.make_learner(estimator, model, rng, PROPOSALS, "mixture")
 
 
 def starting_responsibilities(estimator, x, rng):
@@ -68,13 +68,14 @@ def starting_statistics(estimator, learner, source):
         means = check_means(means, n_components, source.x.shape[1])
         check_reach(likelihood, means)
     spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
-    s = seeded_statistics(likelihood, source, n_components, learner.rng, means=means, spread=spread)
+    rng = learner.rng(Purpose.START)
+    s = seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
     return base.as_many_as_wanted(learner, s, n_components)
 
 
 def _settled(estimator, learner):
     """Totals in the order in which they are published, and the coefficients of the local step."""
-    totals, coef = base.totals_without_seeds(learner), learner.coef
+    totals, coef = learner.state.counted, learner.coef
     if totals is not learner.totals:
         coef = learner.model.coefficients(totals)
     order = base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))

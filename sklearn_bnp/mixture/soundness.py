@@ -17,10 +17,10 @@ from ..estimator.soundness.laps import (
     check_mean_weight,
     check_params,
     check_prepared_rows,
-    check_watcher,
+    check_sampling,
 )
 from .model import Model
-from .sampling import Collector
+from .sampling import RowSampling
 
 MIXTURE = Kind(Model, (NoExtra,))
 
@@ -32,24 +32,27 @@ def check_mixture(estimator):
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
 
 
-@check_watcher.register
-def _(collector: Collector, lap):
-    n = len(collector.uids)
-    expect_uids("components to be collected", collector.uids, lap.names.below)
-    expect_positions("columns to be collected", collector._columns, (n,), lap.n_components)
-    check_mean_weight(collector)
-    for samples, n_samples, of_all in (
-        (collector._samples, n, False),
-        (collector._uniform, 1, True),
-    ):
-        expect_positions("budgets of samples", samples._budget, (n_samples,), MOST_ROWS)
-        check_keys("keys of samples", samples.threshold, (n_samples,))
-        expect(not samples._open, "rows are of a batch that is over")
-        for rows in (rows for batch in samples._batches.values() for rows in batch):
-            shape = rows.key.shape if not of_all else (len(rows.key), lap.n_components)
-            check_prepared_rows(rows.z, lap)
-            expect_numbers("shares of rows", rows.share, shape, size=None, least=0.0)
-            if rows.weight is not None:
-                expect_numbers("weights of rows", rows.weight, rows.key.shape, least=0.0)
-            check_keys("keys of rows", rows.key, (rows.z.shape[0],))
-            expect_positions("whose rows were collected", rows.column, rows.key.shape, n_samples)
+@check_sampling.register
+def _(sampling: RowSampling, lap, uids):
+    n = len(sampling.uids)
+    expect_uids("components to be sampled", sampling.uids, lap.names.below)
+    expect(set(sampling.uids) <= set(uids.tolist()), "components are sampled that are not there")
+    check_mean_weight(sampling._mean_weight)
+    for held, n_samples, of_all in ((sampling._samples, n, False), (sampling._uniform, 1, True)):
+        expect_positions("budgets of samples", held._budget, (n_samples,), MOST_ROWS)
+        check_keys("keys of samples", held.threshold, (n_samples,))
+        for draw in held._batches.values():
+            check_keys("keys of samples", draw.threshold, (n_samples,))
+            for rows in draw.rows:
+                _check_rows(rows, n_samples, of_all, lap)
+
+
+def _check_rows(rows, n_samples, of_all, lap):
+    """Raise unless `RowsOfBlock` are sound."""
+    shape = rows.key.shape if not of_all else (len(rows.key), lap.n_components)
+    check_prepared_rows(rows.z, lap)
+    expect_numbers("shares of rows", rows.share, shape, size=None, least=0.0)
+    if rows.weight is not None:
+        expect_numbers("weights of rows", rows.weight, rows.key.shape, least=0.0)
+    check_keys("keys of rows", rows.key, (rows.z.shape[0],))
+    expect_positions("whose rows were drawn", rows.column, rows.key.shape, n_samples)

@@ -82,6 +82,15 @@ class DocumentBatch(NamedTuple):
     weight: np.ndarray | None = None
 
     @property
+    def parts(self):
+        """The batch itself is its only part."""
+        return (self,)
+
+    def load(self):
+        """The batch, which is here."""
+        return self
+
+    @property
     def n_entries(self):
         return int(self.indptr[-1])
 
@@ -169,7 +178,7 @@ class DocumentBatch(NamedTuple):
         return group_cuts(self.indptr, n_entries)
 
 
-def document_pass(batch, likelihood, params, uids, observers, old, settings):
+def document_pass(batch, likelihood, params, uids, observers, carry, settings):
     """`StatBag` of a batch of documents after its local step.
 
     Parameters
@@ -177,15 +186,15 @@ def document_pass(batch, likelihood, params, uids, observers, old, settings):
     batch : DocumentBatch
     params : TopicParams
     observers : list of objects with ``observe(block)``
-    old : StatBag or None
-        What the batch left behind when it was last visited; its counts warm-start the documents.
+    carry : BatchCounts or None
+        Counts of the documents at their last visit, from which they start.
     settings : DocumentSettings
     """
     total = StatBag.zeros(uids, likelihood.n_statistics)
     names, parts, lengths = uids.tolist(), [], []
     start = None
-    if old is not None and settings.warm:
-        before = old.extra.parts[batch.batch_id].dense(names)
+    if carry is not None:
+        before = carry.dense(names)
         if len(before) == len(batch.indptr) - 1:  # a name may come back with other documents
             start = params.starting_counts(before)
     observed = len(observers) > 0

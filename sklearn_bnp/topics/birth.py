@@ -7,7 +7,8 @@ from numbers import Integral, Real
 from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
-from ..engine.proposal import AdoptTrial, Proposal, UndoTrial
+from ..engine.proposal import Proposal
+from ..engine.trials import AdoptTrial, Policy, UndoTrial
 from .creation import create_topics
 from .documents import EVERYTHING
 
@@ -158,9 +159,9 @@ class TopicBirth(Proposal):
         """Remembered failures mean little under another prior."""
         self._forget()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures: births that were undone, or that all were taken back."""
-        if isinstance(trial, UndoTrial):
+        if trial.policy is Policy.UNDO:
             if accepted:
                 self._failures.note(trial.created[0], mass)
         elif not accepted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -10,8 +11,10 @@ from sklearn.utils._param_validation import Interval
 from ..engine.affinity import reassignment_loss
 from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal, Trial
+from ..engine.probe import Each, Observer, Probe
+from ..engine.proposal import Proposal
 from ..engine.statistics import StatBag, added_up
+from ..engine.trials import Outcome, Trial
 from .counts import BatchCounts, DocumentCounts
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
@@ -21,30 +24,50 @@ from .local import document_parameters, document_step, document_summary
 _OPTIMISM, _NATS_A_DOCUMENT = 0.1, 2.0
 
 
-class DeleteTrial(Trial):
-    """A topic and some absorbers give way to the absorbers, in documents that use the topic.
+@dataclass(frozen=True, eq=False)
+class AbsorbProbe(Probe):
+    """Documents that use a topic share out what they have of it among others.
 
-    Other documents keep what they have, so that only these need a local step.
+    Other documents keep what they have, so that only these need a local step. The finding is the `StatBag`
+    of the absorbers afterwards.
+
+    Attributes
+    ----------
+    target : int
+        Uid of the topic that goes.
+    absorbers : tuple of int
+        Uids of the others.
+    theta : ndarray
+        From `document_parameters`, of the absorbers.
+    doc_prior : ndarray, shape (J,)
+        Parameters of the Dirichlet prior of a document's weights of the absorbers.
     """
 
-    kind = "delete"
+    target: int
+    absorbers: tuple
+    theta: np.ndarray
+    doc_prior: np.ndarray
 
-    def __init__(self, target, absorbers, model, theta, doc_prior, n_threads=1):
-        self.target, self.removed = target, (target, *absorbers)
-        self.created = self._absorbers = tuple(absorbers)  # memories of them stay
-        self._model, self._theta, self._prior = model, theta, doc_prior
-        self._settings = DocumentSettings(n_threads=n_threads)
-        self.rows = {}
-        self._start()
+    @classmethod
+    def observer(cls, probes, task):
+        return Each(_AbsorbObserver(probe, task) for probe in probes)
 
-    def _start(self):
+    def added(self, first, second):
+        return first.add(second)
+
+
+class _AbsorbObserver(Observer):
+    """Makes the local steps of documents that use the target of one probe."""
+
+    def __init__(self, probe, task):
+        self._probe, self._likelihood = probe, task.model.likelihood
+        self._settings, self._name = DocumentSettings(n_threads=task.n_threads), task.part.batch_id
         self._s, self._entropy, self._counts, self._docs = 0.0, 0.0, [], []
 
     def observe(self, block):
-        """One block's documents: a local step restricted to the absorbers."""
         where = {uid: k for k, uid in enumerate(block.uids.tolist())}
-        columns = [where[uid] for uid in self._absorbers]
-        both = [where[self.target], *columns]
+        columns = [where[uid] for uid in self._probe.absorbers]
+        both = [where[self._probe.target], *columns]
         counts = block.doc_counts[:, columns].copy()
         self._counts.append(counts)
         self._docs.append((block.docs.lengths, block.docs.weight))
@@ -53,45 +76,57 @@ class DeleteTrial(Trial):
             return
         docs, entries = block.docs.chosen(using)
         theta = None if block.theta is None else block.theta[both]
-        before = document_summary(self._model.likelihood, docs, block.resp[entries][:, both], theta)
+        before = document_summary(self._likelihood, docs, block.resp[entries][:, both], theta)
         mass = block.resp[entries][:, both].sum(axis=1, dtype=np.float64)
         places = None if block.places is None else block.places.of(both, entries)
         after = document_step(
-            self._model.likelihood, self._theta, docs, self._prior, self._settings,
+            self._likelihood, self._probe.theta, docs, self._probe.doc_prior, self._settings,
             mass=np.minimum(mass, 1.0), start=np.ascontiguousarray(counts[using]), places=places,
         )  # fmt: skip
         self._s += after.s - before.s[1:]
         self._entropy += after.entropy - before.entropy[1:]
         counts[using] = after.counts
 
-    def close(self, batch_id, bag):
-        """End of a batch with statistics ``bag``."""
-        uids = np.asarray(self.created, dtype=np.int64)
-        old = bag.positions(self._absorbers)
+    def finding(self, statistics):
+        absorbers = self._probe.absorbers
+        old = statistics.positions(absorbers)
         lengths, weight = zip(*self._docs, strict=True)
         part = BatchCounts.of(
-            np.concatenate(self._counts), np.concatenate(lengths), self.created,
+            np.concatenate(self._counts), np.concatenate(lengths), absorbers,
             None if weight[0] is None else np.concatenate(weight),
         )  # fmt: skip
-        self.rows[batch_id] = StatBag(
-            uids, bag.s[old] + self._s, bag.entropy[old] + self._entropy,
-            DocumentCounts({batch_id: part}),
+        return StatBag(
+            np.asarray(absorbers, dtype=np.int64), statistics.s[old] + self._s,
+            statistics.entropy[old] + self._entropy, DocumentCounts({self._name: part}),
         )  # fmt: skip
-        self._start()
 
-    @property
-    def seen(self):
-        """Batches observed."""
-        return self.rows.keys()
 
-    def successors(self, totals, rest=None):
-        """Statistics of the absorbers afterwards; None if batches were not observed that use the topic."""
+class TopicDeleteTrial(Trial):
+    """Remove a topic, whose tokens go to absorbers in the documents that use it.
+
+    Parameters
+    ----------
+    target : int
+        Uid of the topic.
+    absorbers : list of int
+        Uids of the topics that take its tokens.
+    theta, doc_prior : ndarray
+        As in `AbsorbProbe`.
+    """
+
+    kind = "delete"
+
+    def __init__(self, target, absorbers, theta, doc_prior):
+        self.target, self.removed = target, (target, *absorbers)
+        self.created = tuple(absorbers)  # memories of them stay
+        self.probe = AbsorbProbe(target, self.created, theta, doc_prior)
+
+    def outcome(self, totals, findings, rest=None):
+        """`Outcome`; None if batches were not observed that use the topic."""
         if rest is not None and rest.n.sum() > 0:
             return None
-        return added_up(self.rows.values())
-
-    def edit(self):
-        return SplitEdit(self.removed, self.created, self.rows)
+        edit = SplitEdit(self.removed, self.created, findings)
+        return Outcome(added_up(findings.values()), edit)
 
 
 class TopicDelete(Proposal):
@@ -156,9 +191,7 @@ class TopicDelete(Proposal):
             near = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
             prior = doc_prior[near] * (1.0 + doc_prior[k] / doc_prior[near].sum())
             theta = document_parameters(model.likelihood, model.prior, totals.s[near])
-            trials.append(
-                DeleteTrial(uid, totals.uids[near].tolist(), model, theta, prior, context.n_threads)
-            )
+            trials.append(TopicDeleteTrial(uid, totals.uids[near].tolist(), theta, prior))
         return trials
 
     @staticmethod
@@ -199,7 +232,7 @@ class TopicDelete(Proposal):
         """Nothing is left to try: documents have moved on since deletes failed."""
         self.reset()
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         if not accepted:
             self._failures.note(trial.target, mass)

@@ -371,13 +371,13 @@ class HDPTopicVB(base.ObservationParameters, TopicPredictor):
     def _present_learner(self, X, corpus):
         """A copy of the learner, and the batch in a precision that suits its units."""
         validation.check_same_observation(self, "partial_fit")
-        learner, batch = self._learner_.copy(), corpus.documents
+        learner, batch = base.present_learner(self), corpus.documents
         check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
         setup.check_same_prior(self, learner.model)
         if corpus.rows is not None:
             batch = base.ready_for(learner, batch, validation.check_units)
         learner.model = learner.model._replace(local=setup.schedule(self))
-        return base.with_settings(learner, self), batch
+        return learner, batch
 
     def _stochastic_step(self, learner, batch):
         """A step on one batch, if there is anything in it."""

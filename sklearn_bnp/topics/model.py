@@ -17,6 +17,7 @@ from .batch import document_pass
 from .document_terms import CountColumns
 from .documents import COUNT_TOL, MAX_ITER, DocumentSettings
 from .local import document_parameters
+from .sampling import DocumentSampling
 
 # L-BFGS iterations of a global step, and of the judgement of a candidate.
 _STEPS, _CANDIDATE_STEPS = 100, 30
@@ -77,11 +78,12 @@ class TopicModel(NamedTuple):
 
     # Births are tried in every other round on a new batch; merges tidy up in between.
     stream_rounds = 4
-    # They let documents think again over all topics, and find what is new in a batch.
-    new_batches_stay_together = False
+    # How pseudo-documents are drawn for proposals.
+    sampling = DocumentSampling
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
+    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+        """No trials: births let documents think again over all topics, and find what is new in a batch."""
+        return []
 
     def elbo_terms(self, totals):
         """The objective in three terms, in nats: (5.29) at the optimum of q(phi) and q(pi_d)."""
@@ -109,11 +111,18 @@ class TopicModel(NamedTuple):
             heirs.append((column, totals.positions(created)))
         return TopicParams(theta, prior, heirs)
 
-    def local_pass(self, batch, params, uids, observers=(), *, old=None, lap=0, **settings):
-        """`StatBag` of a batch after its local step; ``old`` is what it left behind before."""
+    def carry(self, statistics, batch_id):
+        """Counts (n_docs, K) that the documents of a batch start from; None if it is new."""
+        part = None if statistics is None else statistics.extra.parts.get(batch_id)
+        return part if self.local.warm else None
+
+    def local_pass(
+        self, batch, params, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
+    ):
+        """`StatBag` of a batch after its local step; ``carry`` has the counts that documents start from."""
         how = self.local.settings(self.retired is not None or lap % self.local.every == 0)
-        how = how._replace(**settings)
-        return document_pass(batch, self.likelihood, params, uids, observers, old, how)
+        how = how._replace(n_nonzero=n_nonzero, n_threads=n_threads)
+        return document_pass(batch, self.likelihood, params, uids, observers, carry, how)
 
     def _sticks(self, totals):
         """Sticks in the order of ``totals``; a guess from the masses if they are for others."""

@@ -21,7 +21,6 @@ from .corpus import bind_likelihood, takes_words
 from .delete import TopicDelete
 from .local import document_parameters
 from .model import LocalSchedule, TopicModel
-from .sampling import DocumentCollector
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
 
@@ -122,7 +121,7 @@ def bind_model(estimator, corpus, *, streaming=False):
 
 def make_learner(estimator, model, rng):
     """A `Learner` of documents with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, PROPOSALS, "topics", DocumentCollector)
+    return base.make_learner(estimator, model, rng, PROPOSALS, "topics")
 
 
 # ---------------------------------------------------------------------- where fits start
@@ -227,7 +226,7 @@ def publish(estimator, learner):
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    model, totals = learner.model, base.totals_without_seeds(learner)
+    model, totals = learner.model, learner.state.counted
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
     order = base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))

@@ -22,20 +22,20 @@ from ..estimator.soundness.laps import (
     check_params,
     check_prepared_rows,
     check_proposal,
-    check_watcher,
+    check_sampling,
+    check_trial,
 )
 from ..estimator.soundness.statistics import (
     check_change,
     check_extra,
     check_extra_of_batch,
     check_rows,
-    check_values,
 )
 from .birth import TopicBirth
 from .counts import DocumentCounts
-from .delete import DeleteTrial
+from .delete import TopicDeleteTrial
 from .model import TopicModel, TopicParams
-from .sampling import DocumentCollector
+from .sampling import DocumentSampling
 
 TOPICS = Kind(TopicModel, (NoExtra, DocumentCounts))
 
@@ -102,16 +102,16 @@ def _check_theta(theta, likelihood, n_components):
         check_params.dispatch(object)(theta, likelihood, n_components)
 
 
-@check_watcher.register
-def _(trial: DeleteTrial, lap):
+@check_trial.register
+def _(trial: TopicDeleteTrial, findings, lap):
+    probe, J = trial.probe, len(trial.created)
     check_change(trial.removed, trial.created, lap.names)
-    expect(trial.created == trial._absorbers, "a topic is shared out among others")
+    expect(trial.created == probe.absorbers, "a topic is shared out among others")
     expect(trial.removed == (trial.target, *trial.created), "other topics go than are shared out")
-    expect(trial._model.likelihood is lap.model.likelihood, "a delete is of another likelihood")
-    _check_theta(trial._theta, lap.model.likelihood, len(trial.created))
-    expect_numbers("the prior of a delete", trial._prior, (len(trial.created),), least=0.0)
-    expect(not trial._counts and not trial._docs, "a delete has documents of a batch that is over")
-    check_rows(trial.rows, trial.created, lap.names)
+    expect(probe.target == trial.target, "a delete observes another topic")
+    _check_theta(probe.theta, lap.model.likelihood, J)
+    expect_numbers("the prior of a delete", probe.doc_prior, (J,), least=0.0)
+    check_rows(findings, trial.created, lap.names)
 
 
 @check_proposal.register
@@ -121,18 +121,18 @@ def _(proposal: TopicBirth):
         expect_number("the size of a corpus", proposal._size, least=0.0)
 
 
-@check_watcher.register
-def _(collector: DocumentCollector, lap):
-    expect_uids("topics to be collected", collector._columns, lap.names.below)
-    columns = np.array(list(collector._columns.values()), dtype=np.intp)
-    expect_positions("columns to be collected", columns, columns.shape, lap.n_components)
-    expect_number("the key of documents", collector._threshold, least=0.0, finite=False)
-    expect_number("the number of tokens", collector._n_tokens, least=0.0)
-    check_mean_weight(collector)
-    expect(not collector._parts, "documents are of a batch that is over")
-    check_values("tokens", collector._tokens)
-    for parts in collector._batches.values():
-        for (docs, mass), key in (part for some in parts.values() for part in some):
+@check_sampling.register
+def _(sampling: DocumentSampling, lap, uids):
+    probe = sampling.probe
+    expect_uids("topics to be sampled", probe.uids, lap.names.below)
+    expect(set(probe.uids) <= set(uids.tolist()), "topics are sampled that are not there")
+    expect_number("the key of documents", probe.threshold, least=0.0, finite=False)
+    expect_number("the number of tokens", sampling._n_tokens, least=0.0)
+    check_mean_weight(probe.mean_weight)
+    for draw in sampling._batches.values():
+        expect_number("tokens", draw.n_tokens, least=0.0)
+        expect_number("the key of documents", draw.threshold, least=0.0, finite=False)
+        for (docs, mass), key in (part for some in draw.parts.values() for part in some):
             _check_documents(docs, lap)
             expect_numbers("shares of entries", mass, docs.counts.shape, least=0.0)
             if key is not None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import NamedTuple
 
-import numpy as np
-
-from ...engine.learner import Learner
 from ...engine.memo import Memo
-from ...engine.scheduler import Scheduler
-from ...engine.statistics import UidCounter
+from ...engine.state import LearnerState, ScheduleState
 from .expectations import (
     expect,
     expect_count,
     expect_number,
     expect_type,
 )
-from .laps import LapState, check_params, check_proposal, check_watcher
+from .laps import LapState, check_params, check_proposal, check_sampling, check_trial
 from .likelihoods import check_likelihood
 from .statistics import Names, check_bag, check_memo
 
@@ -40,34 +36,37 @@ class Kind(NamedTuple):
     trial_extras: tuple = ()
 
 
-def check_learner(learner, kind, n_columns):
-    """Raise unless a `Learner` of this `Kind`, on data of ``n_columns``, is sound."""
-    expect_type("the learner", learner, Learner)
-    expect_type("the counter of names", learner.new_uids, UidCounter)
-    expect_count("the next name", learner.new_uids._next)
-    expect_type("the random generator", learner.rng, np.random.RandomState)
-    below, likelihood = learner.new_uids._next, learner.model.likelihood
-    check_model(learner.model, kind.model, below, n_columns)
+def check_learner(state, kind, n_columns):
+    """Raise unless a `LearnerState` of this `Kind`, on data of ``n_columns``, is sound."""
+    expect_type("the state of the fit", state, LearnerState)
+    expect_count("the next name", state.next_uid)
+    expect_count("the seed", state.seed)
+    below, likelihood = state.next_uid, state.model.likelihood
+    check_model(state.model, kind.model, below, n_columns)
     names = Names(likelihood.n_statistics, below, kind.extras, kind.trial_extras)
-    check_bag("totals", learner.totals, names)
-    check_params(learner.coef, likelihood, len(learner.totals.uids))
-    expect_type("the memory of batches", learner.memo, Memo)
-    check_memo(learner.memo, names)
-    for seeds in learner.seeds:
-        check_bag("adopted components", seeds, names)
-        learner.totals.positions(seeds.uids)
-    expect_number("the mass seen", learner.mass_seen, least=0.0)
-    expect_count("the number of steps", learner.n_steps)
-    expect_type("batches seen in this lap", learner._seen, set)
-    expect_number("seconds", learner._seconds)
-    check_history(learner.history)
-    if learner._before is not None:
-        totals, memo, model, lower_bound = learner._before
+    check_bag("totals", state.totals, names)
+    check_params(state.coef, likelihood, len(state.totals.uids))
+    expect_type("the memory of batches", state.memo, Memo)
+    check_memo(state.memo, names)
+    expect_type("initial statistics", state.initial, tuple)
+    for rows in state.initial:
+        check_bag("components on trial", rows, names)
+        state.totals.positions(rows.uids)
+    expect_number("the mass seen", state.mass_seen, least=0.0)
+    for name in ("n_steps", "n_batches", "n_passes"):
+        expect_count(name, getattr(state, name))
+    expect_type("batches seen in this lap", state.seen, frozenset)
+    expect_number("seconds", state.seconds)
+    expect_type("the laps", state.history, tuple)
+    check_history(list(state.history))
+    if state.before is not None:
+        totals, memo, model, lower_bound = state.before
         check_bag("totals before the lap", totals, names)
         check_memo(memo, names)
         check_model(model, kind.model, below, n_columns)
         expect_number("the objective before the lap", lower_bound)
-    _check_scheduler(learner, LapState(learner.model, len(learner.totals.uids), names))
+    lap = LapState(state.model, len(state.totals.uids), names)
+    _check_schedule(state.schedule, lap, state.totals.uids)
 
 
 def check_model(model, model_type, below, n_columns):
@@ -94,20 +93,20 @@ def check_history(history):
                 expect_number(f"{name} of a lap", value)
 
 
-def _check_scheduler(learner, lap):
-    scheduler = learner.scheduler
-    expect_type("the scheduler", scheduler, Scheduler)
-    expect(scheduler.new_uids is learner.new_uids, "the scheduler has another counter of names")
-    expect(scheduler.rng is learner.rng, "the scheduler has another random generator")
-    expect_number("max_components", scheduler.max_components, least=1, finite=False)
-    expect_type("proposals", scheduler.proposals, list)
-    for proposal in scheduler.proposals:
+def _check_schedule(schedule, lap, uids):
+    expect_type("the schedule", schedule, ScheduleState)
+    for what in ("proposals", "trials", "findings"):
+        expect_type(what, getattr(schedule, what), tuple)
+    for proposal in schedule.proposals:
         check_proposal(proposal)
-    for trial in scheduler.trials:
-        check_watcher(trial, lap)
-    if scheduler.collector is not None:
-        expect(scheduler.collector._rng is learner.rng, "samples are drawn with another generator")
-        check_watcher(scheduler.collector, lap)
-    if learner.lap_under_way:
-        for observer in learner._observers:
-            check_watcher(observer, lap)
+    expect(len(schedule.trials) == len(schedule.findings), "there are other findings than trials")
+    for trial, findings in zip(schedule.trials, schedule.findings, strict=True):
+        expect_type("what a trial has found", findings, dict)
+        check_trial(trial, findings, lap)
+    expect_count("numbers of samples", schedule.sample_values)
+    expect_count("numbers of a row", schedule.values_per_row, least=1)
+    if schedule.mean_weight is not None:
+        expect_number("the mean weight", schedule.mean_weight, least=0.0)
+    if schedule.sampling is not None:
+        expect(type(schedule.sampling) is lap.model.sampling, "samples are those of another model")
+        check_sampling(schedule.sampling, lap, uids)

@@ -24,7 +24,7 @@ def check_fitted(estimator, kind):
     n_columns = estimator.n_features_in_
     expect_count("n_features_in_", n_columns, least=1)
     check_learner(estimator._learner_, kind, n_columns)
-    model, below = estimator._model, estimator._learner_.new_uids._next
+    model, below = estimator._model, estimator._learner_.next_uid
     if model is not estimator._learner_.model:
         check_model(model, kind.model, below, n_columns)
     expect_count("n_iter_", estimator.n_iter_)

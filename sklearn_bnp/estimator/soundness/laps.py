@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...engine.failures import Failures
-from ...engine.proposal import AdoptTrial, SplitTrial, UnionObserver, UnionTrial
+from ...engine.trials import AdoptTrial, SplitTrial, UnionTrial
 from .expectations import (
     expect,
     expect_count,
@@ -43,8 +43,13 @@ class LapState(NamedTuple):
 
 
 @singledispatch
-def check_watcher(watcher, lap):
-    """Raise unless a trial, or what observes blocks, is sound; nothing is known of those of a user."""
+def check_trial(trial, findings, lap):
+    """Raise unless a trial, and its findings, are sound; nothing is known of a user's own."""
+
+
+@singledispatch
+def check_sampling(sampling, lap, uids):
+    """Raise unless samples that are being drawn are sound. Each slice registers its own."""
 
 
 # ---------------------------------------------------------------------- parameters of local steps
@@ -57,43 +62,33 @@ def check_params(params, likelihood, n_components):
     expect_numbers("coefficients", params, (n_components, likelihood.n_statistics), size=size)
 
 
-# ---------------------------------------------------------------------- trials and observers
+# ---------------------------------------------------------------------- trials
 
 
-@check_watcher.register
-def _(trial: SplitTrial, lap):
-    J, P = len(trial.created), lap.names.n_statistics
+@check_trial.register
+def _(trial: SplitTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.target in trial.removed, "the target of a split does not go")
-    expect(trial.likelihood is lap.model.likelihood, "a split is of another likelihood")
-    expect_numbers("coefficients of a split", trial.coef, (J, P))
-    expect_numbers("sums of a split", trial._s, (J, P))
-    expect_numbers("entropies of a split", trial._entropy, (J,))
-    expect_number("the rest of a split", trial._rest)
-    check_rows(trial.rows, trial.created, lap.names)
+    expect_numbers(
+        "coefficients of a split", trial.coef, (len(trial.created), lap.names.n_statistics)
+    )
+    same = (trial.removed, trial.created) == (trial.probe.removed, trial.probe.created)
+    expect(same and trial.probe.coef is trial.coef, "a split observes something else")
+    check_rows(findings, trial.created, lap.names)
 
 
-@check_watcher.register
-def _(trial: UnionTrial, lap):
+@check_trial.register
+def _(trial: UnionTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
-    check_values("entropies of a union", trial.entropies)
+    expect(trial.probe.removed == trial.removed, "a union observes something else")
+    check_values("entropies of a union", findings)
 
 
-@check_watcher.register
-def _(trial: AdoptTrial, lap):
+@check_trial.register
+def _(trial: AdoptTrial, findings, lap):
     check_change(trial.targets, trial.created, lap.names)
-    check_bag("adopted components", trial.seeds, lap.names)
-    expect(tuple(trial.seeds.uids.tolist()) == trial.created, "other components were adopted")
-
-
-@check_watcher.register
-def _(observer: UnionObserver, lap):
-    expect_numbers("entropies of unions", observer._entropy, (len(observer.trials),))
-    if observer._members is None:
-        return
-    expect_positions("members of unions", observer._members, (None,), lap.n_components)
-    expect_edges("the list of unions", observer._indptr, len(observer._members))
-    expect(len(observer._indptr) == len(observer.trials) + 1, "there are more unions than trials")
+    check_bag("components on trial", trial.initial, lap.names)
+    expect(tuple(trial.initial.uids.tolist()) == trial.created, "other components are on trial")
 
 
 @singledispatch
@@ -117,10 +112,10 @@ def check_keys(what, value, shape):
     expect(np.all((value <= 2.0) | np.isinf(value)), f"{what} are no keys")
 
 
-def check_mean_weight(collector):
-    """Raise unless the mean weight that a collector knows of is one."""
-    if collector._mean_weight is not None:
-        expect_number("the mean weight", collector._mean_weight, least=0.0)
+def check_mean_weight(mean_weight):
+    """Raise unless the mean weight that samples know of is one."""
+    if mean_weight is not None:
+        expect_number("the mean weight", mean_weight, least=0.0)
 
 
 def check_prepared_rows(z, lap):

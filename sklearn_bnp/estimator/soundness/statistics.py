@@ -6,7 +6,7 @@ from functools import singledispatch
 from typing import NamedTuple
 
 from ...engine.edits import SplitEdit, UnionEdit
-from ...engine.learner import _PAST
+from ...engine.learner import PAST
 from ...engine.statistics import StatBag
 from .expectations import (
     expect,
@@ -72,7 +72,7 @@ def check_memo(memo, names):
         expect(version <= last, f"the version of a batch is {version}, beyond {last}")
     for batch_id, bag in memo._bags.items():
         check_bag("a batch", bag, names)
-        if batch_id != _PAST:
+        if batch_id != PAST:
             check_extra_of_batch(bag.extra, batch_id)
     for edit in memo._edits:
         check_edit(edit, names)

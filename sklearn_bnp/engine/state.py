@@ -1,0 +1,166 @@
+"""The state of a fit between two calls: a value that nothing changes.
+
+Design note
+-----------
+(a) A `Learner` makes laps; it starts from a `LearnerState` and gives one back. In between it changes what
+    is its own: the memory of batches and the findings of a lap are dicts of values, which it copies,
+    and proposals keep memories of failures, which it copies too. All else is replaced, never changed.
+(b) So a call that fails, or is interrupted, leaves the state from which it started bit for bit as it
+    was. Nothing has to be put back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .memo import Memo
+from .statistics import StatBag
+
+
+class Lap(NamedTuple):
+    """What one lap did: an entry of ``history_``."""
+
+    lap: int
+    n_components: int
+    lower_bound: float
+    seconds: float
+    proposal_seconds: float
+    tried: dict
+    accepted: dict
+
+
+class Settings(NamedTuple):
+    """Settings that may change from call to call.
+
+    Attributes
+    ----------
+    max_components : float
+        Births do not lead beyond.
+    n_nonzero : int or None
+        L of L-sparse responsibilities; dense if None.
+    n_threads : int
+        For the kernels.
+    """
+
+    max_components: float = float("inf")
+    n_nonzero: int | None = None
+    n_threads: int = 1
+
+
+class Snapshot(NamedTuple):
+    """State to go back to unless a lap with components on trial raises the objective above ``least``."""
+
+    totals: StatBag
+    memo: Memo
+    model: Any
+    least: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleState:
+    """What proposals remember and have under way.
+
+    Attributes
+    ----------
+    proposals : tuple of Proposal
+        With their memories.
+    trials : tuple of Trial
+        Under way in the present lap, or planned for the next.
+    findings : tuple of dict
+        For each trial: batch id -> what its probe found in this lap.
+    sampling : object or None
+        Samples that are being drawn in this lap.
+    sample_values, values_per_row : int
+        Numbers that all samples hold together, and how many a row has.
+    mean_weight : float or None
+        Of rows, documents or sequences; None if none has had a weight.
+    """
+
+    proposals: tuple = ()
+    trials: tuple = ()
+    findings: tuple = ()
+    sampling: Any = None
+    sample_values: int = 0
+    values_per_row: int = 1
+    mean_weight: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerState:
+    """Everything that the next lap, or the next batch of a stream, depends on.
+
+    Attributes
+    ----------
+    model : Model
+    seed : int
+        Of all random draws of the fit.
+    schedule : ScheduleState
+    totals : StatBag or None
+        Statistics of the whole data; None before the start.
+    coef : object
+        Parameters of the local step.
+    memo : Memo
+        What each batch left behind.
+    history : tuple of Lap
+    converged : bool
+    next_uid : int
+        The name of the next new component.
+    n_batches : int
+        Batches that a stream has brought so far.
+    n_steps : int
+        Steps of the stochastic method.
+    mass_seen : float
+        Mass of the batches of these steps.
+    seen : frozenset
+        Batches visited in the lap under way; empty if there is none.
+    n_passes : int
+        Passes over the data that the lap under way has begun.
+    seconds : float
+        Time that its visits took.
+    before : Snapshot or None
+        What to go back to if components on trial do not help.
+    initial : tuple of StatBag
+        Initial statistics of components on trial, which count rows twice.
+    """
+
+    model: Any
+    seed: int
+    schedule: ScheduleState = ScheduleState()
+    totals: StatBag | None = None
+    coef: Any = None
+    memo: Memo = field(default_factory=Memo)
+    history: tuple = ()
+    converged: bool = False
+    next_uid: int = 0
+    n_batches: int = 0
+    n_steps: int = 0
+    mass_seen: float = 0.0
+    seen: frozenset = frozenset()
+    n_passes: int = 0
+    seconds: float = 0.0
+    before: Snapshot | None = None
+    initial: tuple = ()
+
+    @property
+    def lower_bound(self):
+        """The objective as things stand, in nats."""
+        return self.model.elbo(self.totals)
+
+    @property
+    def n_laps(self):
+        """Laps made, of which a stream may have forgotten the first."""
+        return self.history[-1].lap if self.history else 0
+
+    @property
+    def lap_under_way(self):
+        """Whether a lap has begun and not ended."""
+        return bool(self.seen)
+
+    @property
+    def counted(self):
+        """Totals in which each row counts once: without initial statistics of components on trial."""
+        totals = self.totals
+        for rows in self.initial:
+            totals = totals.less(rows)
+        return totals

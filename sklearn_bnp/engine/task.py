@@ -1,0 +1,143 @@
+"""The local step of one part of a batch, as a pure function of values that can be pickled.
+
+Design note
+-----------
+(a) A `LocalTask` holds all that a local pass depends on. `run` gives the same bits for it in any process
+    of the same build, on any number of threads, whatever ran before. So a batch may be worked on
+    where its rows are, and a task that was lost may be run again.
+(b) A batch has *parts*. All parts of one visit are worked on under the same parameters; their results
+    are added up over a tree that depends on the numbers of the parts alone. What is remembered of
+    the batch is the sum. One part a batch is memoized inference (Hughes 2016, Alg. 3.3); one batch of
+    all parts is full-data inference (Alg. 3.1), whose parts may run at the same time.
+(c) Random draws of a task come from its seed and from what they are for. No two draws share a
+    generator, so that none depends on the order in which things are done.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .statistics import StatBag
+
+
+class Purpose(IntEnum):
+    """What random numbers are drawn for; part of their seed."""
+
+    ORDER = 0
+    PLAN = 1
+    SAMPLE = 2
+    STEPS = 3
+    START = 4
+    SHUFFLE = 5
+
+
+def generator(seed, purpose, *more):
+    """A `numpy.random.RandomState` for one purpose; ``seed`` is a tuple of integers."""
+    entropy = np.random.SeedSequence([*seed, int(purpose), *more])
+    return np.random.RandomState(np.random.MT19937(entropy))
+
+
+class LocalTask(NamedTuple):
+    """Everything that the local pass over one part of a batch depends on.
+
+    Attributes
+    ----------
+    model : Model
+    params : object
+        Parameters of the local step, from ``model.coefficients``.
+    uids : ndarray of int, shape (K,)
+        Components that the parameters are of.
+    part : Batch, or a reference to one
+        Its ``load()`` gives the rows where the task runs.
+    probes : tuple of Probe
+        What to observe on the way.
+    carry : object
+        What the model wants to know of the part's last visit, from ``model.carry``; None if nothing.
+    lap : int
+        Laps that were made before.
+    seed : tuple of int
+        Seed of the fit, lap, pass of the lap, number of the batch, number of the part.
+    n_nonzero : int or None
+        L of L-sparse responsibilities; dense if None.
+    n_threads : int
+        No bit of the result depends on it.
+    """
+
+    model: Any
+    params: Any
+    uids: np.ndarray
+    part: Any
+    probes: tuple = ()
+    carry: Any = None
+    lap: int = 0
+    seed: tuple = (0,)
+    n_nonzero: int | None = None
+    n_threads: int = 1
+
+    def rng(self, purpose):
+        """The generator of this task for one purpose."""
+        return generator(self.seed, purpose)
+
+
+class LocalResult(NamedTuple):
+    """What a `LocalTask` comes to.
+
+    Attributes
+    ----------
+    statistics : StatBag
+        Of the part's rows, and what they leave behind beside sums: the carry of the next visit is in it.
+    findings : tuple
+        One for each probe.
+    """
+
+    statistics: StatBag
+    findings: tuple
+
+
+def run(task):
+    """`LocalResult` of a `LocalTask`."""
+    observers = _observers(task)
+    statistics = task.model.local_pass(
+        task.part.load(), task.params, task.uids, [observer for _, observer in observers],
+        carry=task.carry, lap=task.lap, n_nonzero=task.n_nonzero, n_threads=task.n_threads,
+    )  # fmt: skip
+    findings = [None] * len(task.probes)
+    for places, observer in observers:
+        for i, finding in zip(places, observer.finish(statistics), strict=True):
+            findings[i] = finding
+    return LocalResult(statistics, tuple(findings))
+
+
+def _observers(task):
+    """Pairs (indices of probes, their observer): probes of one type are observed in one sweep."""
+    places = {}
+    for i, probe in enumerate(task.probes):
+        places.setdefault(type(probe), []).append(i)
+    return [
+        (rows, kind.observer([task.probes[i] for i in rows], task)) for kind, rows in places.items()
+    ]
+
+
+def added_over_tree(add, items):
+    """Sum of one item or more over a tree that depends on their number alone."""
+    items = list(items)
+    while len(items) > 1:
+        pairs = [items[i : i + 2] for i in range(0, len(items), 2)]
+        items = [add(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return items[0]
+
+
+def combined(probes, results):
+    """`LocalResult` of a batch from those of its parts, in the order of their numbers."""
+    results = list(results)
+    if len(results) == 1:
+        return results[0]
+    statistics = added_over_tree(StatBag.add, [result.statistics for result in results])
+    findings = tuple(
+        added_over_tree(probe.added, [result.findings[i] for result in results])
+        for i, probe in enumerate(probes)
+    )
+    return LocalResult(statistics, findings)

@@ -75,7 +75,7 @@ for case in CASES:
 """
 
 THREADS_WHERE_NONE_WERE_LOST = """
-from sklearn_bnp.estimator.base import threads
+from sklearn_bnp.estimator.threads import threads
 
 def first_use():
     assert threads(2) == 2

@@ -90,9 +90,7 @@ def violation(importer, imported):
 
 
 # Still to be mended: (importer, imported module or name).
-KNOWN = {
-    ("sklearn_bnp.inputs.frames", "sklearn_bnp.estimator.observations.resolve_observation"),
-}
+KNOWN = set()
 
 
 def violations(source, importer, package):

@@ -238,7 +238,7 @@ def test_totals_are_the_sum_of_the_memory(make):
     learner = getattr(stream.estimator, "_learner_", None)
     if learner is None or len(learner.memo) == 0:
         pytest.skip("keeps no memory of batches")
-    totals = sklearn_bnp.estimator.base.totals_without_seeds(learner)
+    totals = sklearn_bnp.estimator.publishing.settled_totals(learner)
     expected = learner.memo.total(totals.uids, totals.s.shape[1])
     size = np.abs(expected.s).max()
     np.testing.assert_allclose(totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)

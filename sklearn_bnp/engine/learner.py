@@ -10,7 +10,7 @@ import numpy as np
 from .memo import Memo
 from .proposal import Context
 from .scheduler import Scheduler, resolution
-from .state import Lap, LearnerState, Settings, Snapshot
+from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
 from .task import LocalTask, Purpose, combined, generator, run
 
@@ -33,13 +33,13 @@ class Learner:
     Parameters
     ----------
     state : LearnerState
-    settings : Settings
+    settings : LearnerSettings
     run_tasks : callable, default=map
         ``run_tasks(run, tasks)`` gives the results of the tasks of a batch's parts, in their order: `map`,
         or that of an executor, whose processes may work on the parts at the same time.
     """
 
-    def __init__(self, state, settings=Settings(), run_tasks=map):  # noqa: B008 (an immutable value)
+    def __init__(self, state, settings=LearnerSettings(), run_tasks=map):  # noqa: B008 (an immutable value)
         self.settings, self._run_tasks = settings, run_tasks
         self.model, self.seed, self.totals, self.coef = (
             state.model, state.seed, state.totals, state.coef

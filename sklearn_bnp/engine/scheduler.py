@@ -82,7 +82,7 @@ class Scheduler:
     state : ScheduleState
         From which to go on; it is not changed.
     new_uids : UidCounter
-    settings : Settings
+    settings : LearnerSettings
     sampling_type : type
         What draws the samples for proposals: the ``sampling`` of the model.
     """

@@ -30,8 +30,8 @@ class Lap(NamedTuple):
     accepted: dict
 
 
-class Settings(NamedTuple):
-    """Settings that may change from call to call.
+class LearnerSettings(NamedTuple):
+    """LearnerSettings that may change from call to call.
 
     Attributes
     ----------

@@ -1,135 +1,161 @@
-"""The way from the estimators to the engine and back.
+"""What the estimators with a learner have in common: `fit` and `partial_fit` once their data are checked.
 
 Design note
 -----------
-(a) A call that fails, or is interrupted, changes nothing: `leaves_model_on_error` puts the attributes
-    back, `partial_fit` works on a copy of the learner, and an engine is published only when it
-    has come to the end.
-(b) What is published lists components by decreasing weight, or in the order in which the user gave
-    them, if their number is fixed: they are named 0, 1, ... when a fit begins, and keep these names.
-    The engine keeps its own order while a lap of `partial_fit` is under way: observers of the lap
-    know components by their column.
+(a) A slice brings its data checks, its model and the statistics that a fit starts from
+    (`LearnerEstimator._start`), and the attributes that it publishes (`LearnerEstimator._to_publish`).
+    The flow between them is here, and so are all calls of the engine's `Learner`.
+(b) A call that fails, or is interrupted, changes nothing: `partial_fit` works on a copy of the learner, a
+    learner is published only when it has come to the end, and `leaves_model_on_error` puts the
+    attributes back that were set on the way.
+(c) ``fit`` and ``partial_fit`` take ``X, y=None``, and all else by keyword in this order: ``lengths``,
+    ``groups``, ``sample_weight``, ``batch_id``, as far as the estimator has them. The one exception is
+    ``sample_weight`` of `DPMixtureVB.fit`, which may be given by position, as in scikit-learn's `KMeans`.
 """
 
 from __future__ import annotations
 
-import os
-import warnings
-from functools import wraps
+from collections.abc import Callable
+from typing import NamedTuple
 
-import joblib
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from ..engine.learner import Learner
 from ..engine.progress import Progress
-from ..engine.state import LearnerState, ScheduleState, Settings
-from ..engine.stochastic import fit_stochastic
+from ..engine.state import LearnerSettings, LearnerState, ScheduleState
+from ..engine.stochastic import fit_stochastic, stochastic_step
+from ..engine.streaming import stream_batch
 from ..inputs.batches import column_moments
+from ..inputs.blas import blas_on_one_thread
 from ..inputs.observed_moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
-from .finite import require_finite
-from .validation import (
-    check_most_components,
-    check_units,
-    resolve_observation,
-    resolve_proposals,
-)
-
-# By default data are cut into this many batches, of at least this many rows.
-_DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
+from .observations import ObservationParameters, check_same_observation, resolve_observation
+from .publishing import publish, warn_if_not_converged
+from .settings import settings_of
+from .threads import threads
+from .validation import check_batch_id, check_units, resolve_proposals
 
 
-def leaves_model_on_error(method):
-    """Decorator of `fit` and the like: attributes are as they were if the call fails.
+class ModelKind(NamedTuple):
+    """What the engine is told of a slice's models.
 
-    So is a generator given as ``random_state``: to try again gives what the first call would have given.
+    Attributes
+    ----------
+    name : str
+        Proposals say which of these names they suit.
+    proposals : dict
+        Name -> what makes the `Proposal`.
     """
 
-    @wraps(method)
-    def guarded(self, *args, **kwargs):
-        before, rng = vars(self).copy(), getattr(self, "random_state", None)
-        state = rng.get_state() if isinstance(rng, np.random.RandomState) else None
-        try:
-            return method(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            if state is not None:
-                rng.set_state(state)
-            raise
-
-    return guarded
+    name: str
+    proposals: dict
 
 
-class ObservationParameters:
-    """Mixin for estimators with an ``observation`` parameter: `set_params` reaches its nested parameters."""
+class Start(NamedTuple):
+    """What a fit, or a stream of batches, begins with.
 
-    def set_params(self, **params):
-        """Set parameters, nested ones of ``observation`` even if that is a name.
-
-        Parameters
-        ----------
-        **params : dict
-            Estimator parameters.
-
-        Returns
-        -------
-        self : estimator
-            The estimator.
-        """
-        nested = any(name.startswith("observation__") for name in params)
-        observation = params.get("observation", self.observation)
-        if nested and isinstance(observation, str):
-            params["observation"] = resolve_observation(observation)
-        return super().set_params(**params)
-
-
-def number_of_batches(estimator, n_units, rows_a_unit=1.0):
-    """Batches that rows, documents or sequences are cut into, from what the user set.
-
-    There may be fewer units than that.
+    Attributes
+    ----------
+    model : Model
+        In the units of the data.
+    source : ArraySource or GroupSource
+        The data, with responsibilities if the user gave them.
+    statistics : callable
+        ``statistics(rng)`` are the statistics (K, P) of the first components, drawn anew for each of
+        several fits.
+    keeps_order : bool or None
+        Of a warm start, whether the user once gave the components, and knows each by its position; None
+        if it is no warm start.
     """
-    size, number = estimator.batch_size, estimator.n_batches
-    if size is not None and number is not None:
-        raise ValueError(f"batch_size={size} and n_batches={number} are both set; set one of them.")
-    if estimator.learning_method == "full":
-        return 1
-    if number is not None:
-        return int(number)
-    if size is None:
-        size = max(np.ceil(_LEAST_BATCH / rows_a_unit), -(-n_units // _DEFAULT_BATCHES))
-    return -(-n_units // int(size))
+
+    model: object
+    source: object
+    statistics: Callable
+    keeps_order: bool | None = None
 
 
-class _Team:
-    """Whether kernels have had several threads in this process, and whether a fork has lost them."""
+class LearnerEstimator(ObservationParameters):
+    """Mixin of the estimators that learn in laps through batches.
 
-    begun = lost = False
+    A slice defines ``_kind``, a `ModelKind`, and these methods:
 
-    @classmethod
-    def lose(cls):
-        cls.lost = cls.begun
+    ``_start(X, data, rng, settings, streaming)``
+        A `Start`. ``data`` are the checked data, ``X`` is what the user gave.
+    ``_present_batch(learner, batch)``
+        The batch in a precision that suits the learner's units; the learner's model takes over
+        parameters that may change between calls.
+    ``_population(batch)``
+        Total weight of the population of ``total_samples`` units.
+    ``_to_publish(learner)``
+        The slice's own attributes, as `Published`.
 
-
-if hasattr(os, "register_at_fork"):  # where it is not, there are no forks
-    os.register_at_fork(after_in_child=_Team.lose)
-
-
-def threads(n_jobs):
-    """Threads for the kernels: ``n_jobs`` as joblib reads it, but one where others would be waited for.
-
-    The threads of GCC's OpenMP do not survive a fork, though the child believes that it has them: its
-    first loop on several would never end. No result depends on the number of threads.
+    Checked data have an attribute ``batch``.
     """
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 has no meaning; use None for one thread, or -1 for all cores.")
-    if _Team.lost:
-        return 1
-    n_threads = joblib.effective_n_jobs(n_jobs)
-    _Team.begun |= n_threads > 1
-    return n_threads
+
+    @property
+    def _is_begun(self):
+        """Whether there is a learner to go on with."""
+        return hasattr(self, "_learner_")
+
+    def _check_same_observation(self, call):
+        """Raise if ``call`` would go on with another observation model than the fit was begun with."""
+        check_same_observation(self.observation, self._observation, call)
+
+    def _fit(self, X, data):
+        """Learn from all the data, and publish the best of ``n_init`` fits."""
+        settings, rng = settings_of(self), check_random_state(self.random_state)
+        best = None
+        with blas_on_one_thread():
+            start = self._start(X, data, rng, settings, streaming=False)
+            for _ in range(settings.n_init):
+                learner = self._begun_learner(start, rng, settings)
+                fit_learner(learner, start.source, settings, type(self).__name__)
+                learner.forget_batches()
+                if best is None or learner.lower_bound > best.lower_bound:
+                    best = learner
+        best.mass_seen = start.source.total_weight
+        self._publish(best)
+        warn_if_not_converged(self)
+        return self
+
+    def _partial_fit(self, X, data, batch_id):
+        """Learn from one batch, and publish."""
+        check_batch_id(batch_id)
+        settings, name = settings_of(self), type(self).__name__
+        with blas_on_one_thread():
+            if batch_id is None:
+                batch_id = data.batch.content_hash()
+            if self._is_begun:
+                n_laps, learner = self.n_iter_, Learner(self._learner_, learner_settings(settings))
+                batch = self._present_batch(learner, data.batch)
+            else:
+                n_laps, rng = 0, check_random_state(self.random_state)
+                start = self._start(X, data, rng, settings, streaming=True)
+                learner, batch = self._begun_learner(start, rng, settings), start.source.everything
+            batch = batch._replace(batch_id=batch_id)
+            if not settings.stochastic:
+                stream_batch(learner, batch, memoize=settings.memoize)
+            elif batch.total_weight > 0:
+                total = None if settings.total_samples is None else self._population(batch)
+                stochastic_step(
+                    learner, batch, total, settings.learning_decay, settings.learning_offset
+                )
+        self._publish(learner)
+        show_laps(learner, n_laps, settings.verbose, name)
+        return self
+
+    def _begun_learner(self, start, rng, settings):
+        """A `Learner` with first components."""
+        learner = make_learner(start.model, rng, settings, self._kind)
+        self._keeps_order = begin(learner, start.statistics(rng), settings, start.keeps_order)
+        return learner
+
+    def _publish(self, learner):
+        publish(self, learner, resolve_observation(self.observation), self._to_publish(learner))
+
+
+# ---------------------------------------------------------------------- units of the data
 
 
 def bind_likelihood(observation, source, *, streaming=False):
@@ -147,78 +173,71 @@ def bind_likelihood(observation, source, *, streaming=False):
     return likelihood
 
 
-def make_learner(estimator, model, rng, registry, kind):
-    """A `Learner` with the estimator's settings, and proposals of a registry for this kind of model."""
-    by_name = isinstance(estimator.init_params, str)
-    if by_name or vars(estimator).get("means_init") is not None:  # otherwise it is not what counts
-        check_most_components(estimator, estimator.n_components, "n_components={}")
-    stochastic = estimator.learning_method == "stochastic"
-    proposals = [] if stochastic else resolve_proposals(estimator.proposals, registry, kind)
-    for proposal in proposals:
-        proposal.reset()
-    seed = int(rng.randint(np.iinfo(np.int32).max))
-    state = LearnerState(model, seed, ScheduleState(tuple(proposals)))
-    return Learner(state, settings_of(estimator))
-
-
-def present_learner(estimator):
-    """A `Learner` that goes on from where the estimator is, with the settings that it has now."""
-    return Learner(estimator._learner_, settings_of(estimator))
-
-
-def settings_of(estimator):
-    """Those settings that may change between calls to `partial_fit`."""
-    most = estimator.max_components
-    return Settings(
-        np.inf if most is None else most,
-        vars(estimator).get("n_nonzero_resp"),  # states of sequences are all in use
-        threads(estimator.n_jobs),
-    )
-
-
-def begin(estimator, learner, s, *, named=None):
-    """Start from statistics (K, P) of first components.
-
-    ``named`` says whether those of a warm start were given by the user once, who knows them by number;
-    None if it is no warm start.
-    """
-    whence = "init_params holds" if named is None else "warm_start=True goes on from"
-    check_most_components(estimator, len(s), f"{whence} {{}} components, which")
-    if named is None:
-        by_means = vars(estimator).get("means_init") is not None  # which not all models have
-        named = by_means or not isinstance(estimator.init_params, str)
-    estimator._keeps_order = named and not learner.scheduler.proposals
-    learner.start(s)
-
-
-def as_many_as_wanted(learner, s, n_components):
-    """Statistics of first components, empty ones added where few were found: a fixed number stays."""
-    if learner.scheduler.proposals:
-        return s
-    return np.concatenate([s, np.zeros((n_components - len(s), s.shape[1]))])
-
-
-def fit_learner(estimator, learner, source):
-    """Laps as the estimator's settings have them, shown if the user wants to see them."""
-    with Progress(estimator.verbose, type(estimator).__name__) as progress:
-        if estimator.learning_method == "stochastic" and estimator.max_iter > 0:
-            fit_stochastic(
-                learner, source, estimator.max_iter, estimator.learning_decay,
-                estimator.learning_offset, progress.show,
-            )  # fmt: skip
-        else:
-            learner.fit(source, estimator.max_iter, estimator.tol, progress.show)
-
-
 def likelihood_for(likelihood, x):
-    """The likelihood, or that of rows with holes if rows ``x`` have the first."""
+    """The likelihood, or its variant for rows with missing entries if rows ``x`` have the first."""
     return (
         likelihood.with_missing() if not likelihood.has_missing and has_missing(x) else likelihood
     )
 
 
+# ---------------------------------------------------------------------- the learner
+
+
+def make_learner(model, rng, settings, kind):
+    """A `Learner` with proposals for this `ModelKind`."""
+    if settings.starts_by_name or settings.means_init is not None:
+        settings.check_most(settings.n_components, "n_components={}")
+    names = None if settings.stochastic else settings.proposals
+    proposals = resolve_proposals(names, kind.proposals, kind.name)
+    for proposal in proposals:
+        proposal.reset()
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    state = LearnerState(model, seed, ScheduleState(tuple(proposals)))
+    return Learner(state, learner_settings(settings))
+
+
+def learner_settings(settings):
+    """`LearnerSettings`: those that may change between calls of `partial_fit`."""
+    most = np.inf if settings.max_components is None else settings.max_components
+    return LearnerSettings(most, settings.n_nonzero_resp, threads(settings.n_jobs))
+
+
+def begin(learner, s, settings, keeps_order=None):
+    """Start a learner from statistics (K, P), and return whether components keep their order.
+
+    ``keeps_order`` is that of a `Start`.
+    """
+    whence = "init_params holds" if keeps_order is None else "warm_start=True goes on from"
+    settings.check_most(len(s), f"{whence} {{}} components, which")
+    named = settings.starts_from_given if keeps_order is None else keeps_order
+    learner.start(s)
+    return named and not learner.scheduler.proposals
+
+
+def as_many_as_wanted(s, settings):
+    """Statistics (K, P) of first components; if their number is fixed, with empty ones for those lacking."""
+    if not settings.number_is_fixed:
+        return s
+    return np.concatenate([s, np.zeros((settings.n_components - len(s), s.shape[1]))])
+
+
+def fit_learner(learner, source, settings, name):
+    """Laps through the data, which are shown under the estimator's name if it is verbose."""
+    with Progress(settings.verbose, name) as progress:
+        if settings.stochastic and settings.max_iter > 0:
+            fit_stochastic(
+                learner, source, settings.max_iter, settings.learning_decay,
+                settings.learning_offset, progress.show,
+            )  # fmt: skip
+        else:
+            learner.fit(source, settings.max_iter, settings.tol, progress.show)
+
+
 def ready_for(learner, batch, check):
-    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some."""
+    """The batch as ``check(likelihood, batch)`` returns it.
+
+    If it is the first with missing entries, the learner goes on with a likelihood for such rows.
+    """
     before = learner.model.likelihood
     likelihood = likelihood_for(before, batch.x)
     batch = check(likelihood, batch)
@@ -227,54 +246,9 @@ def ready_for(learner, batch, check):
     return batch
 
 
-def show_laps(estimator, learner, n_before):
+def show_laps(learner, n_before, verbose, name):
     """Print a line for each lap after the first ``n_before``, if the estimator is verbose."""
-    with Progress(estimator.verbose, type(estimator).__name__, live=False) as progress:
+    with Progress(verbose, name, live=False) as progress:
         for lap in learner.history:
             if lap.lap > n_before:
                 progress.show(lap)
-
-
-def published_order(estimator, totals, by_weight):
-    """Rows of the totals in the order in which components are published; see note (b)."""
-    return np.argsort(totals.uids) if estimator._keeps_order else by_weight
-
-
-def publish_with(estimator, learner, totals, own, derived=None):
-    """Set all fitted attributes at once: those of every estimator, its ``own``, and what is ``derived``.
-
-    Raises FloatingPointError, and sets none, if one of the objective's terms or of its own is not
-    finite. What is derived from the objective may overflow.
-    """
-    terms = learner.model.elbo_terms(totals)
-    require_finite(estimator, terms, own, but=learner.model.likelihood.may_be_nan)
-    attributes = {
-        "_learner_": learner.state,
-        "_model": learner.model,
-        "_observation": clone(resolve_observation(estimator.observation)),
-        "n_components_": len(totals.uids),
-        "lower_bound_": sum(terms.values()),
-        "elbo_terms_": terms,
-        "lower_bounds_": [lap.lower_bound for lap in learner.history],
-        "history_": list(learner.history),
-        "n_iter_": learner.history[-1].lap if learner.history else 0,
-        "converged_": learner.converged,
-        **own,
-        **(derived or {}),
-    }
-    # another likelihood has other attributes
-    for name in set(getattr(estimator, "_published", ())).difference(attributes):
-        delattr(estimator, name)
-    vars(estimator).update(attributes, _published=tuple(attributes))
-
-
-def warn_if_not_converged(estimator):
-    """As scikit-learn's mixtures do; the stochastic method has no such notion."""
-    if estimator.converged_ or estimator.max_iter == 0 or estimator.learning_method == "stochastic":
-        return
-    warnings.warn(
-        f"{type(estimator).__name__} did not converge in max_iter={estimator.max_iter} laps. "
-        "Increase max_iter or tol.",
-        ConvergenceWarning,
-        stacklevel=5,  # of the call of fit, through its two decorators
-    )

@@ -1,12 +1,45 @@
-"""The observation model that a user means."""
+"""The parameter ``observation``: a name or an `ObservationModel`."""
 
 from __future__ import annotations
+
+from pickle import PicklingError
+
+import joblib
+from sklearn.base import clone
 
 from ..likelihood import OBSERVATIONS, ObservationModel
 
 
-def resolve_observation(observation):
-    """An `ObservationModel` from a name or a model."""
+class ObservationParameters:
+    """Mixin for estimators with an ``observation`` parameter: `set_params` reaches its nested parameters."""
+
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` even if that is a name.
+
+        Parameters
+        ----------
+        **params : dict
+            Estimator parameters.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        nested = any(name.startswith("observation__") for name in params)
+        observation = params.get("observation", self.observation)
+        if nested and isinstance(observation, str):
+            params["observation"] = resolve_observation(observation)
+        return super().set_params(**params)
+
+
+def resolve_observation(observation, reading=None):
+    """The `ObservationModel` that a parameter means.
+
+    A frame's columns may be chosen by name. In the model of its `Reading` they are numbers.
+    """
+    if reading is not None:
+        return reading.observation
     if isinstance(observation, ObservationModel):
         return observation
     if isinstance(observation, str) and observation in OBSERVATIONS:
@@ -18,19 +51,44 @@ def resolve_observation(observation):
 
 
 def takes_missing(observation):
-    """Whether rows may have NaN for an observation model or its name, for what was not observed."""
+    """Whether rows may hold NaN, for entries that were not observed."""
     known = isinstance(observation, ObservationModel) or observation in list(OBSERVATIONS)
     return known and resolve_observation(observation).takes_missing
 
 
 def takes_sparse(observation):
-    """Whether an observation model, or its name, takes sparse rows."""
+    """Whether rows may be sparse."""
     if isinstance(observation, str):
         observation = OBSERVATIONS.get(observation)
     return getattr(observation, "takes_sparse", False) is True
 
 
-def observation_of(estimator):
-    """The `ObservationModel` of an estimator, with columns by number if its data came with names."""
-    reading = vars(estimator).get("_reading")
-    return resolve_observation(estimator.observation) if reading is None else reading.observation
+def check_explains_rows(observation):
+    """Raise if a likelihood explains rows by those before them, where rows have no order."""
+    if observation.lags:
+        raise ValueError(
+            f"observation={observation!r} explains each row by those before it and is for sequences, "
+            "but here rows of X have no order; use HDPHMMVB, or observation='gaussian' for rows."
+        )
+
+
+def check_same_observation(observation, before, call):
+    """Raise if the parameter ``observation`` is not what the fit that ``call`` goes on with was begun with.
+
+    ``before`` is the `ObservationModel` of that fit.
+    """
+    observation = resolve_observation(observation)
+    if type(observation) is not type(before) or _identity(observation) != _identity(before):
+        raise ValueError(
+            f"observation={observation!r} differs from that of the fit which {call} continues, "
+            f"{before!r}; set it back, or begin anew with fit."
+        )
+
+
+def _identity(observation):
+    """A value that is the same for two observation models if their parameters are the same."""
+    params = clone(observation).get_params()  # a model in two blocks is like two equal ones
+    try:
+        return joblib.hash(params)
+    except (AttributeError, PicklingError):  # a function without a name, to choose columns
+        return repr(params)

@@ -7,9 +7,7 @@ engine is touched; the engine trusts. Every message names the parameter, its val
 from __future__ import annotations
 
 from numbers import Real
-from pickle import PicklingError
 
-import joblib
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
@@ -17,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from ..engine.proposal import Proposal
-from ..inputs.frames import read_frame
+from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.rows import canonical, part
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
@@ -54,15 +52,6 @@ def require_sparse_family(x, observation):
         )
 
 
-def check_explains_rows(observation):
-    """Raise if a likelihood explains rows by those before them, where rows have no order."""
-    if observation.lags:
-        raise ValueError(
-            f"observation={observation!r} explains each row by those before it and is for sequences, "
-            "but here rows of X have no order; use HDPHMMVB, or observation='gaussian' for rows."
-        )
-
-
 def resolve_proposals(proposals, registry, kind):
     """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
 
@@ -94,26 +83,36 @@ def resolve_proposals(proposals, registry, kind):
     return out
 
 
-def check_most_components(estimator, n_components, what):
-    """Raise if there are more components from the first than ``max_components``; ``what`` they are."""
-    most = estimator.max_components
-    if most is not None and n_components > most:
-        raise ValueError(
-            f"{what.format(n_components)} is more than max_components={most}; start from fewer, or raise "
-            "max_components."
-        )
-
-
 # ---------------------------------------------------------------------- data
 
 
+def read_frames(estimator, parts, *, reset):
+    """Parts of the data, with codes for the categories of frames, and the `Reading` of the frames or None.
+
+    If ``reset``, how frames are read is found anew, and kept by the estimator for `predict`, together
+    with ``categories_``.
+    """
+    if reset:
+        for name in ("_reading", "categories_"):
+            vars(estimator).pop(name, None)
+        if parts and all(is_frame(part) for part in parts):
+            reading = reading_of(resolve_observation(estimator.observation), parts)
+            if reading is not None:
+                estimator._reading = reading
+                if reading.categories:
+                    names, found = reading.names, reading.categories
+                    estimator.categories_ = {names[d]: values for d, values in found.items()}
+    reading = getattr(estimator, "_reading", None)
+    return [as_numbers(reading, part) for part in parts], reading
+
+
 def check_rows(estimator, x, *, reset, min_rows=1):
-    """Rows as an array that was not copied unless it had to be.
+    """Rows as an array that was not copied unless it had to be, and the `Reading` of a frame or None.
 
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
     memory); blocks of them are converted when they are used. Sparse rows stay sparse.
     """
-    x = read_frame(estimator, x, reset=reset)
+    [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
     with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
         x = validate_data(
@@ -121,7 +120,7 @@ def check_rows(estimator, x, *, reset, min_rows=1):
             dtype="numeric", order=None, ensure_min_samples=min_rows,
             ensure_all_finite="allow-nan",
         )  # fmt: skip
-    return real_numbers(x, estimator.observation, check_small=reset)
+    return real_numbers(x, estimator.observation, check_small=reset), reading
 
 
 def real_numbers(x, observation, *, check_small):
@@ -341,22 +340,3 @@ def numbers(value, name):
         )
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold finite numbers: {error}") from error
-
-
-def _identity(observation):
-    """What two observation models have in common if their parameters are the same."""
-    params = clone(observation).get_params()  # a model in two blocks is like two equal ones
-    try:
-        return joblib.hash(params)
-    except (AttributeError, PicklingError):  # a function without a name, to choose columns
-        return repr(params)
-
-
-def check_same_observation(estimator, call):
-    """Raise if ``observation`` is not what the fit that goes on was begun with."""
-    observation, before = resolve_observation(estimator.observation), estimator._observation
-    if type(observation) is not type(before) or _identity(observation) != _identity(before):
-        raise ValueError(
-            f"observation={observation!r} differs from that of the fit which {call} continues, "
-            f"{before!r}; set it back, or begin anew with fit."
-        )

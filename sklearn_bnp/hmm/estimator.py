@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from ..engine.stochastic import stochastic_step
-from ..engine.streaming import stream_batch
-from ..estimator import base, validation
-from ..inputs.blas import blas_on_one_thread
+from ..estimator import base
+from ..estimator.observations import resolve_observation
+from ..estimator.transactions import leaves_model_on_error
+from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
@@ -21,7 +21,7 @@ from .sequences import check_sequences
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class HDPHMMVB(base.ObservationParameters, SequencePredictor):
+class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
     Memoized variational inference for the sticky hierarchical Dirichlet process hidden Markov model,
@@ -165,6 +165,7 @@ class HDPHMMVB(base.ObservationParameters, SequencePredictor):
     [(160,), (160,), (160,)]
     """
 
+    _kind = setup.SEQUENCES
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
@@ -243,7 +244,7 @@ class HDPHMMVB(base.ObservationParameters, SequencePredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def fit(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
         """Learn states and their number.
 
@@ -270,33 +271,13 @@ class HDPHMMVB(base.ObservationParameters, SequencePredictor):
         self : HDPHMMVB
             The fitted estimator.
         """
-        observation = validation.checked(validation.resolve_observation(self.observation))
-        sequences = check_sequences(
-            self, X, lengths, groups, observation,
-            reset=True, min_rows=2, sample_weight=sample_weight, y=y,
-        )  # fmt: skip
-        rng = check_random_state(self.random_state)
-        with blas_on_one_thread():
-            batch = setup.starting_batch(self, sequences, X, rng)
-            learner = self._new_learner(sequences, batch, rng)
-            rows_each = sequences.n_rows / sequences.n_sequences
-            n_batches = base.number_of_batches(self, sequences.n_sequences, rows_each)
-            source = GroupSource(batch, n_batches)
-            base.fit_learner(self, learner, source)
-        learner.forget_batches()
-        learner.mass_seen = source.total_weight
-        setup.publish(self, learner)
-        base.warn_if_not_converged(self)
-        return self
-
-    def _new_learner(self, sequences, batch, rng, *, streaming=False):
-        model = setup.bind_model(self, sequences, streaming=streaming)
-        learner = setup.make_learner(self, model, rng)
-        base.begin(self, learner, setup.starting_statistics(self, learner, batch))
-        return learner
+        sequences = self._training_sequences(
+            X, lengths, groups, sample_weight, y, reset=True, min_rows=2
+        )
+        return self._fit(X, sequences)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def partial_fit(
         self, X, y=None, *, lengths=None, groups=None, sample_weight=None, batch_id=None
     ):
@@ -333,42 +314,48 @@ class HDPHMMVB(base.ObservationParameters, SequencePredictor):
         self : HDPHMMVB
             The fitted estimator.
         """
-        first = not hasattr(self, "_learner_")
-        observation = validation.checked(validation.resolve_observation(self.observation))
-        if not first:
-            validation.check_same_observation(self, "partial_fit")
-        sequences = check_sequences(
+        if self._is_begun:
+            self._check_same_observation("partial_fit")
+        first = not self._is_begun
+        sequences = self._training_sequences(
+            X, lengths, groups, sample_weight, y, reset=first, min_rows=2 if first else 1
+        )
+        return self._partial_fit(X, sequences, batch_id)
+
+    def _training_sequences(self, X, lengths, groups, sample_weight, y, *, reset, min_rows):
+        observation = checked(resolve_observation(self.observation))
+        return check_sequences(
             self, X, lengths, groups, observation,
-            reset=first, min_rows=2 if first else 1, sample_weight=sample_weight, y=y,
+            reset=reset, min_rows=min_rows, sample_weight=sample_weight, y=y,
         )  # fmt: skip
-        validation.check_batch_id(batch_id)
-        with blas_on_one_thread():
-            learner, batch = (self._first_learner if first else self._present_learner)(X, sequences)
-            name = batch.content_hash() if batch_id is None else batch_id
-            batch = batch._replace(batch_id=name)
-            if self.learning_method == "stochastic":
-                self._stochastic_step(learner, batch)
-            else:
-                stream_batch(learner, batch, memoize=self.memoize)
-        n_laps = 0 if first else self.n_iter_
-        setup.publish(self, learner)
-        base.show_laps(self, learner, n_laps)
-        return self
 
-    def _first_learner(self, X, sequences):
-        """A learner in the units of the first batch, and the batch with given responsibilities."""
-        rng = check_random_state(self.random_state)
-        batch = setup.starting_batch(self, sequences, X, rng)
-        return self._new_learner(sequences, batch, rng, streaming=True), batch
+    def _allocation(self):
+        return setup.allocation_of(
+            self.allocation, self.weight_concentration_prior, self.transition_concentration,
+            self.start_concentration, self.stickiness,
+        )  # fmt: skip
 
-    def _present_learner(self, X, sequences):
-        """A copy of the learner, and the batch in a precision that suits its units."""
-        learner = base.present_learner(self)
-        batch = base.ready_for(learner, sequences.batch, setup.in_units)
-        learner.model = setup.present_model(self, learner.model)
-        return learner, batch
+    def _start(self, X, sequences, rng, settings, *, streaming):
+        batch = setup.starting_batch(settings, sequences, X, rng)
+        model = setup.bind_model(
+            resolve_observation(self.observation, sequences.reading), self._allocation(),
+            sequences.batch, low_memory=self.low_memory, streaming=streaming,
+        )  # fmt: skip
+        n, n_rows = sequences.n_sequences, sequences.n_rows
+        n_batches = 1 if streaming else settings.number_of_batches(n, n_rows / n)
+        source = GroupSource(batch, n_batches)
+        seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
+        return base.Start(model, source, seeds)
 
-    def _stochastic_step(self, learner, batch):
-        total = self.total_samples
-        total = None if total is None else batch.total_weight * total / batch.n_sequences
-        stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)
+    def _present_batch(self, learner, batch):
+        batch = base.ready_for(learner, batch, setup.in_units)
+        learner.model = setup.with_present_parameters(
+            learner.model, self._allocation(), self.low_memory
+        )
+        return batch
+
+    def _population(self, batch):
+        return batch.total_weight * self.total_samples / batch.n_sequences
+
+    def _to_publish(self, learner):
+        return setup.published(learner, self._keeps_order)

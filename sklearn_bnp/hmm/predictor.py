@@ -19,10 +19,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
-from ..estimator.base import threads
 from ..estimator.observations import takes_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
+from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import group_cuts
@@ -202,7 +202,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = at_hand(X)
-        X = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
+        X, _ = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
         lags, params, fitted = self._observation.lags, self._params, self._suited(X)
         message = Message(None, X[:0]) if message is None else self._checked(message)
         rows = stacked([message.rows, X])

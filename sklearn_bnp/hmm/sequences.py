@@ -21,11 +21,11 @@ from ..estimator.validation import (
     check_rows,
     check_weights,
     numbers,
+    read_frames,
     real_numbers,
     require_sparse_family,
     weight_of_each,
 )
-from ..inputs.frames import read_frames
 from ..inputs.rows import at_hand, stacked
 from ..likelihood.lags import lagged
 from .batch import SequenceBatch
@@ -43,12 +43,15 @@ class Sequences(NamedTuple):
         Whether X is a list of sequences.
     n_given : int or None
         Rows of X, if some are left out: those of sequences of weight 0.
+    reading : Reading or None
+        How frames are read.
     """
 
     batch: SequenceBatch
     rows: np.ndarray | None = None
     listed: bool = False
     n_given: int | None = None
+    reading: object = None
 
     @property
     def n_sequences(self):
@@ -86,13 +89,14 @@ def check_sequences(
     if _is_list(x):
         found = _of_list(estimator, x, lengths, groups, reset)
     else:
-        rows = check_rows(estimator, x, reset=reset)
+        rows, reading = check_rows(estimator, x, reset=reset)
         if groups is not None:
             found = _of_groups(rows, groups)
         else:
             n_rows = rows.shape[0]
             n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
             found = Sequences(SequenceBatch("all", rows, _edges(n)))
+        found = found._replace(reading=reading)
     if lengths is None and groups is None:
         _check_unused(y, found)
     _check_number(found.n_rows, min_rows)
@@ -213,7 +217,7 @@ def _of_list(estimator, x, lengths, groups, reset):
         raise ValueError(
             "X is an empty list; give a sequence at least, of shape (n_timesteps, n_features)."
         )
-    parts = read_frames(estimator, list(x), reset=reset)
+    parts, reading = read_frames(estimator, list(x), reset=reset)
     parts = [_check_sequence(estimator, item, i) for i, item in enumerate(parts)]
     width = parts[0].shape[1]
     for i, part in enumerate(parts):
@@ -227,7 +231,7 @@ def _of_list(estimator, x, lengths, groups, reset):
         validate_data(estimator, whole, reset=reset and i == 0, skip_check_array=True)
     rows = real_numbers(stacked(parts), estimator.observation, check_small=reset)
     indptr = _edges([part.shape[0] for part in parts])
-    return Sequences(SequenceBatch("all", rows, indptr), listed=True)
+    return Sequences(SequenceBatch("all", rows, indptr), listed=True, reading=reading)
 
 
 def _check_sequence(estimator, item, i):

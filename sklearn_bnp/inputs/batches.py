@@ -162,6 +162,11 @@ class ArraySource:
         """Mean weight of the rows; None if they have none."""
         return None if self.weight is None else mean_weight(self.weight)
 
+    @property
+    def everything(self):
+        """All rows as one batch."""
+        return Batch(None, self.x, self.weight, self.resp)
+
     def in_double(self):
         """The same with rows in double precision."""
         return ArraySource(self.x.astype(np.float64), self.weight, len(self), self.resp)

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..estimator.observations import resolve_observation
-
 
 class Reading(NamedTuple):
     """How frames are read.
@@ -70,53 +68,37 @@ class FrameColumns:
         return len(self.found[d])
 
 
-def read_frame(estimator, x, *, reset):
-    """X, in which codes stand for categories if it is a frame; see `read_frames`."""
-    return read_frames(estimator, [x], reset=reset)[0]
-
-
-def read_frames(estimator, parts, *, reset):
-    """Parts of the data, in which codes stand for categories where they are frames.
-
-    Sets ``categories_`` if ``reset``; what was known of other data is forgotten.
-    """
-    if reset:
-        vars(estimator).pop("_reading", None)
-        vars(estimator).pop("categories_", None)
-        if parts and all(is_frame(part) for part in parts):
-            _begin(estimator, parts)
-    reading = vars(estimator).get("_reading")
-    return [_as_numbers(reading, part) if is_frame(part) else part for part in parts]
-
-
 def is_frame(x):
     """Whether X is a pandas or polars frame, and not one that is computed later."""
     of_pandas = hasattr(x, "iloc") and hasattr(x, "columns")
     return hasattr(x, "shape") and (of_pandas or hasattr(x, "with_columns"))
 
 
-def _begin(estimator, frames):
-    """Find how these frames, of the same columns, are to be read."""
+def reading_of(observation, frames):
+    """`Reading` of frames of the same columns by an observation model; None if they need none."""
     names, D = list(frames[0].columns), frames[0].shape[1]
     known = all(list(frame.columns) == names for frame in frames)
     if not known or D == 0 or not any(len(frame) for frame in frames):
-        return  # what checks of data will say
+        return None  # the checks of data will say what is wrong
     frame = FrameColumns(frames)
-    given = resolve_observation(estimator.observation)
-    observation = given.for_frame(frame, np.arange(D))
-    if observation is given and not frame.found:
-        return
-    estimator._reading = Reading(names, observation, sorted(frame.unused), frame.found)
-    if frame.found:
-        estimator.categories_ = {names[d]: values for d, values in frame.found.items()}
+    by_number = observation.for_frame(frame, np.arange(D))
+    if by_number is observation and not frame.found:
+        return None
+    return Reading(names, by_number, sorted(frame.unused), frame.found)
 
 
-def _as_numbers(reading, frame):
-    """A frame of numbers; columns that are not used are zero, whatever they hold."""
+def as_numbers(reading, part):
+    """A part of the data, whose categories are codes if it is a frame.
+
+    Columns that are not used are zero, whatever they hold. ``reading`` is a `Reading` or None.
+    """
+    if not is_frame(part):
+        return part
+    frame = part
     unused, categories = [], {}
     if reading is not None:
         if list(frame.columns) != reading.names:
-            return frame  # what checks of data will say
+            return frame  # the checks of data will say what is wrong
         unused, categories = reading.unused, reading.categories
     new = {d: np.zeros(len(frame), dtype=np.float32) for d in unused}
     for d in range(frame.shape[1]):

@@ -12,8 +12,17 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from ..estimator import base, validation
-from ..estimator.finite import require_finite
+from ..estimator.base import bind_likelihood
+from ..estimator.observations import (
+    ObservationParameters,
+    check_explains_rows,
+    check_same_observation,
+    resolve_observation,
+)
+from ..estimator.publishing import require_finite, set_published
+from ..estimator.threads import threads
+from ..estimator.transactions import leaves_model_on_error
+from ..estimator.validation import check_units, checked
 from ..inputs.batches import ArraySource
 from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import MOST, POSITIVE
@@ -66,7 +75,7 @@ class EpochRecord(NamedTuple):
     seconds: float
 
 
-class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
+class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     """Topic model that learns from documents for ever in bounded memory.
 
     Documents (images, recordings, sites) are groups of rows, and mix topics. They come in epochs. In
@@ -217,7 +226,7 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def fit(self, X, y=None, *, groups=None):
         """Learn topics and their number, and forget what was learned before.
 
@@ -245,7 +254,7 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
         return self._publish()
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def partial_fit(self, X, y=None, *, groups=None):
         """Learn from an epoch of new documents.
 
@@ -270,24 +279,24 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
             self._begin(documents, streaming=True)
         else:
             self._validate_params()  # `_fit_context` leaves that to the first call
-            validation.check_same_observation(self, "partial_fit")
-            documents = validation.check_units(self._likelihood, documents)
+            check_same_observation(self.observation, self._observation, "partial_fit")
+            documents = check_units(self._likelihood, documents)
         self._epoch(documents)
         return self._publish()
 
     def _documents(self, X, groups, *, reset):
         """`DocumentBatch` of checked rows."""
-        observation = validation.checked(validation.resolve_observation(self.observation))
-        validation.check_explains_rows(observation)
+        observation = checked(resolve_observation(self.observation))
+        check_explains_rows(observation)
         x = check_whole_rows(self, X, reset=reset)
         groups = np.zeros(len(x), dtype=int) if groups is None else groups
         return corpus_of_rows(x, groups).documents
 
     def _begin(self, documents, *, streaming):
         """An empty model in the units of these documents."""
-        observation = clone(validation.resolve_observation(self.observation))
+        observation = clone(resolve_observation(self.observation))
         source = ArraySource(documents.x, None)
-        likelihood = base.bind_likelihood(observation, source, streaming=streaming)
+        likelihood = bind_likelihood(observation, source, streaming=streaming)
         if likelihood.words:
             likelihood = CountRows(likelihood.prior, likelihood.n_tokens)
         self._observation, self._likelihood = observation, likelihood
@@ -300,7 +309,7 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
         most = _NO_LIMIT if self.max_components is None else self.max_components
         settings = EpochSettings(
             self._likelihood, self.doc_topic_prior_shape, self.doc_topic_prior_rate, self.tol,
-            self.max_iter, most, base.threads(self.n_jobs),
+            self.max_iter, most, threads(self.n_jobs),
         )  # fmt: skip
         limits = Limits(
             self.memory_bound, self.target_points, self.target_documents, self.max_document_groups
@@ -363,7 +372,5 @@ class MemoryBoundedTopicVB(base.ObservationParameters, BoundedPredictor):
             "n_iter_": record.epoch,
         }
         require_finite(self, {"free_energy_": topics.bound}, attributes, but=likelihood.may_be_nan)
-        for name in set(getattr(self, "_published", ())).difference(attributes):
-            delattr(self, name)
-        vars(self).update(attributes, _published=tuple(attributes))
+        set_published(self, attributes)
         return self

@@ -17,9 +17,9 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator.base import threads
 from ..estimator.prediction import in_range
 from ..estimator.saved_state import SavedState
+from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.observed_moments import has_missing
@@ -45,7 +45,7 @@ def check_whole_rows(estimator, x, *, reset):
         raise TypeError(
             "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
         )
-    x = check_rows(estimator, x, reset=reset)
+    x, _ = check_rows(estimator, x, reset=reset)
     if has_missing(x):
         raise ValueError(
             "Input X contains NaN, but MemoryBoundedTopicVB takes no missing values: fill them in, or "

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
+from typing import NamedTuple
 
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..engine.stochastic import stochastic_step
-from ..engine.streaming import stream_batch
-from ..estimator import base, validation
+from ..estimator import base
+from ..estimator.observations import resolve_observation
+from ..estimator.transactions import leaves_model_on_error
+from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
-from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .predictor import MixturePredictor
@@ -21,7 +22,14 @@ from .weights import ALLOCATIONS
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 
-class DPMixtureVB(base.ObservationParameters, MixturePredictor):
+class _Rows(NamedTuple):
+    """Checked rows as one batch, and the `Reading` of a frame or None."""
+
+    batch: Batch
+    reading: object
+
+
+class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
     Memoized variational inference with birth, merge and delete proposals, each accepted only if the
@@ -157,6 +165,7 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
     3
     """
 
+    _kind = setup.MIXTURE
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
@@ -235,7 +244,7 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def fit(self, X, y=None, sample_weight=None):
         """Learn components and their number.
 
@@ -256,58 +265,11 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
-        X = validation.check_rows(self, X, reset=not self._is_warm, min_rows=2)
-        weight = validation.check_weight(sample_weight, X)
-        rng = check_random_state(self.random_state)
-        best = None
-        with blas_on_one_thread():
-            resp = setup.starting_responsibilities(self, X, rng)
-            source = ArraySource(X, weight, base.number_of_batches(self, X.shape[0]), resp)
-            if self._is_warm:
-                model, s, source = self._warm_start(source)
-            else:
-                model, s = setup.bind_model(self, source), None
-            for _ in range(self.n_init):
-                learner = self._fit_once(setup.make_learner(self, model, rng), source, s)
-                if best is None or learner.lower_bound > best.lower_bound:
-                    best = learner
-        best.mass_seen = source.total_weight
-        setup.publish(self, best)
-        base.warn_if_not_converged(self)
-        return self
-
-    def _fit_once(self, learner, source, s):
-        """A fit from statistics ``s`` of the last fit, or from one initialisation."""
-        named = self._keeps_order if s is not None else None
-        if s is None or source.resp is not None:
-            named, s = None, setup.starting_statistics(self, learner, source)
-        base.begin(self, learner, s, named=named)
-        base.fit_learner(self, learner, source)
-        learner.forget_batches()
-        return learner
-
-    @property
-    def _is_warm(self):
-        return self.warm_start and hasattr(self, "_learner_")
-
-    def _warm_start(self, source):
-        """Model and statistics of the previous fit, and the data in a precision that suits its units.
-
-        The prior is that of the end of the fit, as it was adapted.
-        """
-        validation.check_same_observation(self, "warm_start=True")
-        model, s = self._learner_.model, self._statistics
-        likelihood = base.likelihood_for(model.likelihood, source.x)
-        if likelihood is not model.likelihood:
-            s = likelihood.from_complete(s)
-        batches = (validation.check_units(likelihood, batch) for batch in source.batches())
-        if {batch.x.dtype for batch in batches} != {source.x.dtype}:
-            source = source.in_double()
-        model = model._replace(likelihood=likelihood, allocation=setup.allocation_of(self))
-        return model, s, source
+        rows, reading = check_rows(self, X, reset=not self._is_warm, min_rows=2)
+        return self._fit(rows, _Rows(Batch(None, rows, check_weight(sample_weight, rows)), reading))
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
+    @leaves_model_on_error
     def partial_fit(self, X, y=None, *, sample_weight=None, batch_id=None):
         """Update the model with one batch.
 
@@ -334,37 +296,54 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
-        first = not hasattr(self, "_learner_")
-        X = validation.check_rows(self, X, reset=first, min_rows=2 if first else 1)
-        validation.check_batch_id(batch_id)
-        batch = Batch(batch_id, X, validation.check_weight(sample_weight, X))
-        if batch_id is None:
-            batch = batch._replace(batch_id=batch.content_hash())
-        with blas_on_one_thread():
-            learner, batch = (self._first_learner if first else self._present_learner)(batch)
-            if self.learning_method == "stochastic":
-                stochastic_step(
-                    learner, batch, self.total_samples, self.learning_decay, self.learning_offset
-                )
-            else:
-                stream_batch(learner, batch, memoize=self.memoize)
-        n_laps = 0 if first else self.n_iter_
-        setup.publish(self, learner)
-        base.show_laps(self, learner, n_laps)
-        return self
+        if self._is_begun:
+            self._check_same_observation("partial_fit")
+        first = not self._is_begun
+        rows, reading = check_rows(self, X, reset=first, min_rows=2 if first else 1)
+        batch = Batch(None, rows, check_weight(sample_weight, rows))
+        return self._partial_fit(rows, _Rows(batch, reading), batch_id)
 
-    def _first_learner(self, batch):
-        """A learner in the units of the first batch, and the batch with given responsibilities."""
-        rng = check_random_state(self.random_state)
-        batch = batch._replace(resp=setup.starting_responsibilities(self, batch.x, rng))
-        source = ArraySource(batch.x, batch.weight, resp=batch.resp)
-        learner = setup.make_learner(self, setup.bind_model(self, source, streaming=True), rng)
-        base.begin(self, learner, setup.starting_statistics(self, learner, source))
-        return learner, batch
+    @property
+    def _is_warm(self):
+        return self.warm_start and self._is_begun
 
-    def _present_learner(self, batch):
-        """A copy of the learner, and the batch in a precision that suits its units."""
-        validation.check_same_observation(self, "partial_fit")
-        learner = base.present_learner(self)
-        batch = base.ready_for(learner, batch, validation.check_units)
-        return learner, batch
+    def _start(self, X, data, rng, settings, *, streaming):
+        """A `Start` from the data, or from the last fit."""
+        batch = data.batch
+        resp = setup.given_responsibilities(settings, X, rng)
+        n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
+        source = ArraySource(batch.x, batch.weight, n_batches, resp)
+        allocation = setup.allocation_of(self.allocation, self.weight_concentration_prior)
+        if self._is_warm:
+            return self._warm_start(source, allocation, settings)
+        observation = resolve_observation(self.observation, data.reading)
+        model = setup.bind_model(observation, allocation, source, streaming=streaming)
+        return base.Start(model, source, self._seeds(settings, source, model))
+
+    def _warm_start(self, source, allocation, settings):
+        """A `Start` from the last fit: its prior is that of the end of the fit, as it was adapted."""
+        self._check_same_observation("warm_start=True")
+        model, s = self._learner_.model, self._statistics
+        likelihood = base.likelihood_for(model.likelihood, source.x)
+        if likelihood is not model.likelihood:
+            s = likelihood.from_complete(s)
+        batches = (check_units(likelihood, batch) for batch in source.batches())
+        if {batch.x.dtype for batch in batches} != {source.x.dtype}:
+            source = source.in_double()
+        model = model._replace(likelihood=likelihood, allocation=allocation)
+        if source.resp is not None:
+            return base.Start(model, source, self._seeds(settings, source, model))
+        return base.Start(model, source, lambda rng: s, self._keeps_order)
+
+    @staticmethod
+    def _seeds(settings, source, model):
+        return partial(setup.starting_statistics, settings, source, model.likelihood)
+
+    def _present_batch(self, learner, batch):
+        return base.ready_for(learner, batch, check_units)
+
+    def _population(self, batch):
+        return self.total_samples
+
+    def _to_publish(self, learner):
+        return setup.published(learner, self._keeps_order)

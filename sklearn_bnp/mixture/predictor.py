@@ -15,10 +15,10 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator.base import threads
 from ..estimator.observations import takes_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
+from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
@@ -45,7 +45,7 @@ class MixturePredictor(
     def _blocks(self, X, n_rows):
         """Rows as they came and as the likelihood wants them, and what is `suited` to all of them."""
         check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X, _ = check_rows(self, X, reset=False)
         fitted = suited(self._model, self._statistics, self._coef, X)
         prepare = fitted.likelihood.prepare
         n, n_rows = X.shape[0], block_rows(X, n_rows)

@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.merge import Merge
-from ..engine.task import Purpose
-from ..estimator import base
-from ..estimator.observations import observation_of
-from ..estimator.validation import (
-    check_explains_rows,
-    check_means,
-    check_reach,
-    check_responsibilities,
-    checked,
-)
+from ..estimator import base, publishing
+from ..estimator.observations import check_explains_rows
+from ..estimator.validation import check_means, check_reach, check_responsibilities, checked
 from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
@@ -22,43 +15,37 @@ from .model import Model
 from .weights import ALLOCATIONS
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
+MIXTURE = base.ModelKind("mixture", PROPOSALS)
 
 
-def bind_model(estimator, source, *, streaming=False):
-    """`Model` whose units and priors are those of the data."""
-    observation = checked(observation_of(estimator))
-    check_explains_rows(observation)
+def bind_model(observation, allocation, source, *, streaming=False):
+    """`Model` with units and priors for the rows of an `ArraySource`."""
+    check_explains_rows(checked(observation))
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
-    return Model(likelihood, allocation_of(estimator), likelihood.prior)
+    return Model(likelihood, allocation, likelihood.prior)
 
 
-def allocation_of(estimator):
-    """The `MixtureAllocation` that the estimator's parameters name."""
-    family, concentration = ALLOCATIONS[estimator.allocation], estimator.weight_concentration_prior
+def allocation_of(name, concentration):
+    """The `MixtureAllocation` of this name; its own default stands where the concentration is None."""
+    family = ALLOCATIONS[name]
     return family() if concentration is None else family(float(concentration))
 
 
-def make_learner(estimator, model, rng):
-    """A `Learner` of rows with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, PROPOSALS, "mixture")
-
-
-def starting_responsibilities(estimator, x, rng):
-    """Responsibilities set by the user, or None."""
-    resp = estimator.init_params
-    if isinstance(resp, str) or estimator.means_init is not None:
+def given_responsibilities(settings, x, rng):
+    """Responsibilities (n, K) that ``init_params`` holds or computes; None if it names a method."""
+    resp = settings.init_params
+    if settings.starts_by_name or settings.means_init is not None:
         return None
     if callable(resp):
-        resp = resp(x, estimator.n_components, rng)
+        resp = resp(x, settings.n_components, rng)
     return check_responsibilities(resp, x.shape[0])
 
 
-def starting_statistics(estimator, learner, source):
+def starting_statistics(settings, source, likelihood, rng):
     """Statistics (K, P) from which the first parameters are found."""
-    likelihood = learner.model.likelihood
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
-    n_components, means = estimator.n_components, estimator.means_init
+    n_components, means = settings.n_components, settings.means_init
     if n_components > source.n_rows and means is None:
         raise ValueError(
             f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
@@ -67,33 +54,24 @@ def starting_statistics(estimator, learner, source):
     if means is not None:
         means = check_means(means, n_components, source.x.shape[1])
         check_reach(likelihood, means)
-    spread = isinstance(estimator.init_params, str) and estimator.init_params == "k-means++"
-    rng = learner.rng(Purpose.START)
+    spread = settings.starts_by_name and settings.init_params == "k-means++"
     s = seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
-    return base.as_many_as_wanted(learner, s, n_components)
+    return base.as_many_as_wanted(s, settings)
 
 
-def _settled(estimator, learner):
-    """Totals in the order in which they are published, and the coefficients of the local step."""
-    totals, coef = learner.state.counted, learner.coef
+def published(learner, keeps_order):
+    """`Published` attributes of a mixture."""
+    totals, coef, model = learner.state.counted, learner.coef, learner.model
     if totals is not learner.totals:
-        coef = learner.model.coefficients(totals)
-    order = base.published_order(estimator, totals, np.argsort(-totals.n, kind="stable"))
+        coef = model.coefficients(totals)
+    by_weight = np.argsort(-totals.n, kind="stable")
+    order = publishing.published_order(totals, by_weight, keeps_order)
     if np.any(np.diff(order) < 0):
         totals, coef = totals.take(order), coef[order]
-    return totals, coef
-
-
-def publish(estimator, learner):
-    """Set all fitted attributes of a mixture at once."""
-    model = learner.model
-    totals, coef = _settled(estimator, learner)
-    base.publish_with(
-        estimator, learner, totals,
-        {
-            "_statistics": totals.s,
-            "_coef": coef,
-            "weights_": model.allocation.weights(totals.n),
-            **model.likelihood.attributes(model.prior, totals.s),
-        },
-    )  # fmt: skip
+    own = {
+        "_statistics": totals.s,
+        "_coef": coef,
+        "weights_": model.allocation.weights(totals.n),
+        **model.likelihood.attributes(model.prior, totals.s),
+    }
+    return publishing.Published(totals, own)

@@ -15,9 +15,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from ..estimator.validation import check_groups, check_rows, check_weights, weight_of_each
+from ..estimator.validation import (
+    check_groups,
+    check_rows,
+    check_weights,
+    read_frames,
+    weight_of_each,
+)
 from ..inputs.batches import Batch, column_moments
-from ..inputs.frames import read_frame
 from ..inputs.rows import canonical
 from ..likelihood import Moments, MultinomialObservation
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
@@ -45,6 +50,8 @@ class Corpus(NamedTuple):
         Of X.
     kept : ndarray of bool, or None
         Which entries of X are here: not those of documents of weight 0; all if None.
+    reading : Reading or None
+        How a frame is read.
     """
 
     documents: DocumentBatch
@@ -53,6 +60,12 @@ class Corpus(NamedTuple):
     n_features: int
     dtype: np.dtype
     kept: np.ndarray | None = None
+    reading: object = None
+
+    @property
+    def batch(self):
+        """All documents as one batch."""
+        return self.documents
 
     @property
     def n_documents(self):
@@ -144,7 +157,7 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"observation={observation!r} takes rows of data as tokens of documents: give groups, "
             "one id a row. Without groups X holds counts of words, for observation='multinomial'."
         )
-    x = read_frame(estimator, x, reset=reset)
+    [x], reading = read_frames(estimator, [x], reset=reset)
     x = validate_data(
         estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric"
     )
@@ -173,7 +186,8 @@ def _corpus_of_words(estimator, x, observation, reset):
     documents = DocumentBatch(
         "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
     )
-    return Corpus(documents, None, np.arange(x.shape[0]), x.shape[1], dtype)
+    n, n_features = x.shape
+    return Corpus(documents, None, np.arange(n), n_features, dtype, reading=reading)
 
 
 def _canonical(x):
@@ -248,7 +262,8 @@ def _are_whole(x):
 
 
 def _corpus_of_rows(estimator, x, groups, reset):
-    return corpus_of_rows(check_rows(estimator, x, reset=reset), groups)
+    rows, reading = check_rows(estimator, x, reset=reset)
+    return corpus_of_rows(rows, groups)._replace(reading=reading)
 
 
 def corpus_of_rows(x, groups):

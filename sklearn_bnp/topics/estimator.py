@@ -5,24 +5,24 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..engine.stochastic import stochastic_step
-from ..engine.streaming import stream_batch
-from ..estimator import base, validation
-from ..inputs.blas import blas_on_one_thread
+from ..estimator import base
+from ..estimator.observations import resolve_observation
+from ..estimator.transactions import leaves_model_on_error
+from ..estimator.validation import check_units
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .corpus import check_corpus, check_mass, check_same_kind, require_tokens, warn_of_weighting
+from .model import LocalSchedule
 from .predictor import TopicPredictor
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
 
 
-class HDPTopicVB(base.ObservationParameters, TopicPredictor):
+class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
 
     Memoized variational inference for the hierarchical Dirichlet process, with birth, merge and
@@ -171,6 +171,7 @@ class HDPTopicVB(base.ObservationParameters, TopicPredictor):
     3
     """
 
+    _kind = setup.TOPICS
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
@@ -258,8 +259,8 @@ class HDPTopicVB(base.ObservationParameters, TopicPredictor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
-    def fit(self, X, y=None, groups=None, sample_weight=None):
+    @leaves_model_on_error
+    def fit(self, X, y=None, *, groups=None, sample_weight=None):
         """Learn topics and their number.
 
         Parameters
@@ -281,25 +282,11 @@ class HDPTopicVB(base.ObservationParameters, TopicPredictor):
             The fitted estimator.
         """
         corpus = self._training_corpus(X, groups, sample_weight, reset=True)
-        require_tokens(corpus)
-        rng = check_random_state(self.random_state)
-        with blas_on_one_thread():
-            model = setup.bind_model(self, corpus)
-            learner = setup.make_learner(self, model, rng)
-            start = setup.starting_point(self, model.likelihood, corpus, X, rng)
-            base.begin(self, learner, start.s)
-            n_batches = base.number_of_batches(self, corpus.n_documents)
-            source = GroupSource(start.documents, n_batches)
-            base.fit_learner(self, learner, source)
-        learner.forget_batches()
-        learner.mass_seen = source.total_weight
-        setup.publish(self, learner)
-        base.warn_if_not_converged(self)
-        return self
+        return self._fit(X, corpus)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @base.leaves_model_on_error
-    def partial_fit(self, X, y=None, *, batch_id=None, groups=None, sample_weight=None):
+    @leaves_model_on_error
+    def partial_fit(self, X, y=None, *, groups=None, sample_weight=None, batch_id=None):
         """Update the model with one batch of documents.
 
         A batch seen before replaces what it left behind; a new one adds to it. Looping over the
@@ -313,76 +300,79 @@ class HDPTopicVB(base.ObservationParameters, TopicPredictor):
             Documents, or rows of data; in the first call not all zero.
         y : None
             Ignored.
-        batch_id : hashable, default=None
-            Name of the batch; by default a hash of its content.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X. Ids mean nothing beyond the batch: a batch holds whole
             documents.
         sample_weight : array-like of shape (n_samples,), default=None
             A document of weight w counts as w equal documents. With ``groups``, the weight of each
             row's document.
+        batch_id : hashable, default=None
+            Name of the batch; by default a hash of its content.
 
         Returns
         -------
         self : HDPTopicVB
             The fitted estimator.
         """
-        first, stochastic = not hasattr(self, "_learner_"), self.learning_method == "stochastic"
-        if not self.memoize and not stochastic:
+        if not self.memoize and self.learning_method != "stochastic":
             raise ValueError(
                 "memoize=False needs learning_method='stochastic': the objective is a function of what "
                 "each document leaves behind, which memoized learning cannot do without."
             )
-        corpus = self._training_corpus(X, groups, sample_weight, reset=first)
-        validation.check_batch_id(batch_id)
-        with blas_on_one_thread():
-            learner, batch = (self._first_learner if first else self._present_learner)(X, corpus)
-            name = batch.content_hash() if batch_id is None else batch_id
-            batch = batch._replace(batch_id=name)
-            if stochastic:
-                self._stochastic_step(learner, batch)
-            else:
-                stream_batch(learner, batch)
-        n_laps = 0 if first else self.n_iter_
-        setup.publish(self, learner)
-        base.show_laps(self, learner, n_laps)
-        return self
+        if self._is_begun:
+            self._check_same_observation("partial_fit")
+        corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
+        if self._is_begun:
+            model = self._learner_.model
+            check_same_kind(model.likelihood, groups)
+            observation = self._with_word_prior(corpus.reading)
+            setup.check_same_prior(observation, self.topic_word_prior, model.prior)
+        return self._partial_fit(X, corpus, batch_id)
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
-        observation = setup.observation_of(self)
         corpus = check_corpus(
-            self, X, groups, observation, reset=reset, sample_weight=sample_weight
-        )  # fmt: skip
+            self, X, groups, self._with_word_prior(), reset=reset, sample_weight=sample_weight
+        )
         check_mass(corpus)
         if reset:
             warn_of_weighting(corpus)
+            require_tokens(corpus)
         return corpus
 
-    def _first_learner(self, X, corpus):
-        """A learner in the units of the first batch, and the batch with given responsibilities."""
-        require_tokens(corpus)
-        rng = check_random_state(self.random_state)
-        model = setup.bind_model(self, corpus, streaming=True)
-        learner = setup.make_learner(self, model, rng)
-        start = setup.starting_point(self, model.likelihood, corpus, X, rng)
-        base.begin(self, learner, start.s)
-        return learner, start.documents
+    def _with_word_prior(self, reading=None):
+        """The observation model, with ``topic_word_prior`` in it."""
+        observation = resolve_observation(self.observation, reading)
+        return setup.with_word_prior(observation, self.topic_word_prior)
 
-    def _present_learner(self, X, corpus):
-        """A copy of the learner, and the batch in a precision that suits its units."""
-        validation.check_same_observation(self, "partial_fit")
-        learner, batch = base.present_learner(self), corpus.documents
-        check_same_kind(learner.model.likelihood, None if corpus.rows is None else True)
-        setup.check_same_prior(self, learner.model)
-        if corpus.rows is not None:
-            batch = base.ready_for(learner, batch, validation.check_units)
-        learner.model = learner.model._replace(local=setup.schedule(self))
-        return learner, batch
+    def _schedule(self):
+        """How documents go about their local step in each lap."""
+        return LocalSchedule(
+            warm=self.warm_start_docs, n_restarts=self.doc_restarts,
+            max_iter=self.max_doc_update_iter, tol=self.doc_tol,
+        )  # fmt: skip
 
-    def _stochastic_step(self, learner, batch):
-        """A step on one batch, if there is anything in it."""
-        tokens = batch.total_weight
-        if tokens > 0:
-            total = self.total_samples
-            total = None if total is None else tokens * total / batch.n_documents
-            stochastic_step(learner, batch, total, self.learning_decay, self.learning_offset)
+    def _start(self, X, corpus, rng, settings, *, streaming):
+        setup.check_prior_length(self.topic_word_prior, corpus.n_features)
+        make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
+        allocation = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
+        model = setup.bind_model(
+            self._with_word_prior(corpus.reading), allocation, self._schedule(), corpus,
+            streaming=streaming,
+        )  # fmt: skip
+        first = setup.first_components(
+            self.init_params, self.n_components, model.likelihood, corpus, X, rng
+        )
+        n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
+        return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
+
+    def _present_batch(self, learner, batch):
+        if not learner.model.likelihood.words:
+            batch = base.ready_for(learner, batch, check_units)
+        learner.model = learner.model._replace(local=self._schedule())
+        return batch
+
+    def _population(self, batch):
+        return batch.total_weight * self.total_samples / batch.n_documents
+
+    def _to_publish(self, learner):
+        return setup.published(learner, self.observation, self._keeps_order)

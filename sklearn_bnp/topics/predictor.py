@@ -18,10 +18,10 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..estimator.base import threads
 from ..estimator.observations import takes_missing, takes_sparse
 from ..estimator.prediction import suited
 from ..estimator.saved_state import SavedState
+from ..estimator.threads import threads
 from ..inputs.blas import blas_on_one_thread
 from .completion import (
     hidden_entries,

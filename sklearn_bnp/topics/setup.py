@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.merge import Merge
-from ..estimator import base
-from ..estimator.observations import observation_of as chosen_observation
-from ..estimator.validation import check_explains_rows, check_responsibilities, checked, numbers
+from ..estimator import base, publishing
+from ..estimator.observations import check_explains_rows
+from ..estimator.validation import check_responsibilities, checked, numbers
 from ..inputs.batches import ArraySource
 from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
@@ -20,7 +20,7 @@ from .completion import perplexity_of
 from .corpus import bind_likelihood, takes_words
 from .delete import TopicDelete
 from .local import document_parameters
-from .model import LocalSchedule, TopicModel
+from .model import TopicModel
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
 
@@ -29,57 +29,49 @@ PROPOSALS = {
     "delete": TopicDelete,
     "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
 }
+TOPICS = base.ModelKind("topics", PROPOSALS)
 
 _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 
 
-def _hdp(estimator):
-    gamma, alpha = estimator.weight_concentration_prior, estimator.doc_topic_prior
+def _hdp(doc_topic_prior, concentration):
     return HDPDocuments(
-        _CONCENTRATION if gamma is None else float(gamma),
-        _DOC_TOPIC_PRIOR if alpha is None else float(alpha),
+        _CONCENTRATION if concentration is None else float(concentration),
+        _DOC_TOPIC_PRIOR if doc_topic_prior is None else float(doc_topic_prior),
     )
 
 
-def _dirichlet(estimator):
-    alpha = estimator.doc_topic_prior
-    return DirichletDocuments(None if alpha is None else float(alpha))
+def _dirichlet(doc_topic_prior, concentration):
+    return DirichletDocuments(None if doc_topic_prior is None else float(doc_topic_prior))
 
 
+# Name -> function of the parameters ``doc_topic_prior`` and ``weight_concentration_prior``.
 DOCUMENT_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
 
 
-def schedule(estimator):
-    """How documents go about their local step in each lap."""
-    return LocalSchedule(
-        warm=estimator.warm_start_docs, n_restarts=estimator.doc_restarts,
-        max_iter=estimator.max_doc_update_iter, tol=estimator.doc_tol,
-    )  # fmt: skip
-
-
-def observation_of(estimator):
-    """The observation model, with ``topic_word_prior`` in it."""
-    observation, prior = chosen_observation(estimator), estimator.topic_word_prior
-    if prior is None:
+def with_word_prior(observation, topic_word_prior):
+    """The observation model, with the parameter ``topic_word_prior`` as its prior unless that is None."""
+    if topic_word_prior is None:
         return observation
     if not takes_words(observation):
         raise ValueError(
-            f"topic_word_prior={prior!r} is for observation='multinomial'; set the prior of "
+            f"topic_word_prior={topic_word_prior!r} is for observation='multinomial'; set the prior of "
             f"{observation!r} instead, and leave topic_word_prior=None."
         )
+    prior = topic_word_prior
     if np.ndim(prior):
         prior = numbers(prior, "topic_word_prior")
         if prior.ndim > 1 or not are_within(prior):
             raise ValueError(
-                f"topic_word_prior={estimator.topic_word_prior!r} must be a number from {LEAST:g} to "
-                f"{MOST:g}, or an array of one for each word type."
+                f"topic_word_prior={topic_word_prior!r} must be a number from {LEAST:g} to {MOST:g}, or "
+                "an array of one for each word type."
             )
     return MultinomialObservation(prior=prior)
 
 
-def check_prior_length(estimator, n_features):
+def check_prior_length(topic_word_prior, n_features):
     """Raise unless there is a prior for each word type."""
-    prior = estimator.topic_word_prior
+    prior = topic_word_prior
     if prior is not None and np.ndim(prior) and len(prior) != n_features:
         raise ValueError(
             f"topic_word_prior holds {len(prior)} numbers, but X has {n_features} features; give one "
@@ -87,19 +79,20 @@ def check_prior_length(estimator, n_features):
         )
 
 
-def check_same_prior(estimator, model):
-    """Raise if the prior of topics is not that of the fit which partial_fit goes on with."""
-    observation = observation_of(estimator)
+def check_same_prior(observation, topic_word_prior, before):
+    """Raise if the prior of topics is not ``before``, the prior of the fit that partial_fit goes on with.
+
+    ``observation`` is one `with_word_prior`.
+    """
     if not takes_words(observation):
         return
-    before = model.prior.lam
-    check_prior_length(estimator, len(before))
-    now = np.broadcast_to(observation.prior, before.shape)
-    if not np.array_equal(now, before):
-        default = "None, which is " if estimator.topic_word_prior is None else ""
+    check_prior_length(topic_word_prior, len(before.lam))
+    now = np.broadcast_to(observation.prior, before.lam.shape)
+    if not np.array_equal(now, before.lam):
+        default = "None, which is " if topic_word_prior is None else ""
         raise ValueError(
             f"topic_word_prior={default}{_in_short(now)} differs from that of the fit which partial_fit "
-            f"continues, {_in_short(before)}; set it back, or begin anew with fit."
+            f"continues, {_in_short(before.lam)}; set it back, or begin anew with fit."
         )
 
 
@@ -109,49 +102,41 @@ def _in_short(prior):
     return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
 
 
-def bind_model(estimator, corpus, *, streaming=False):
-    """`TopicModel` in the units of the corpus."""
-    check_prior_length(estimator, corpus.n_features)
-    observation = checked(observation_of(estimator))
-    check_explains_rows(observation)
+def bind_model(observation, allocation, schedule, corpus, *, streaming=False):
+    """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`."""
+    check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
-    allocation = DOCUMENT_ALLOCATIONS[estimator.allocation](estimator)
-    return TopicModel(likelihood, allocation, likelihood.prior, schedule(estimator))
-
-
-def make_learner(estimator, model, rng):
-    """A `Learner` of documents with the estimator's settings."""
-    return base.make_learner(estimator, model, rng, PROPOSALS, "topics")
+    return TopicModel(likelihood, allocation, likelihood.prior, schedule)
 
 
 # ---------------------------------------------------------------------- where fits start
 
 
-class Start(NamedTuple):
+class FirstComponents(NamedTuple):
     """Statistics (K, P) of first components, and documents, which may have responsibilities."""
 
     s: np.ndarray
     documents: object
 
 
-def starting_point(estimator, likelihood, corpus, x, rng):
-    """`Start` as ``init_params`` has it; ``x`` is what the user gave, for a callable."""
-    how, n_components = estimator.init_params, estimator.n_components
+def first_components(init_params, n_components, likelihood, corpus, x, rng):
+    """`FirstComponents` as ``init_params`` has it; ``x`` is what the user gave, for a callable."""
+    how = init_params
     if isinstance(how, str):
         if likelihood.words:
             _check_seeds(corpus, n_components, how)
             s = seeded_topics(corpus.documents, corpus.n_features, n_components, rng, how)
         else:
             s = _seeded_rows(likelihood, corpus, n_components, rng, how)
-        return Start(s, corpus.documents)
+        return FirstComponents(s, corpus.documents)
     if callable(how):
         how = how(x, n_components, rng)
     value = numbers(how, "init_params")
     if likelihood.words and value.ndim == 2 and value.shape[1] == corpus.n_features:
-        return Start(_given_topics(value, corpus), corpus.documents)
+        return FirstComponents(_given_topics(value, corpus), corpus.documents)
     resp = _given_responsibilities(value, likelihood, corpus)
     s = np.zeros((resp.shape[1], likelihood.n_statistics))
-    return Start(s, corpus.documents._replace(resp=resp))
+    return FirstComponents(s, corpus.documents._replace(resp=resp))
 
 
 def _check_seeds(corpus, n_components, how):
@@ -221,15 +206,16 @@ def _given_responsibilities(resp, likelihood, corpus):
 # ---------------------------------------------------------------------- where fits end
 
 
-def publish(estimator, learner):
-    """Set all fitted attributes at once, with topics by decreasing weight, or as they were given.
+def published(learner, observation, keeps_order):
+    """`Published` attributes of a topic model.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
     model, totals = learner.model, learner.state.counted
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
-    order = base.published_order(estimator, totals, np.lexsort((-totals.n, -weights)))
+    by_weight = np.lexsort((-totals.n, -weights))
+    order = publishing.published_order(totals, by_weight, keeps_order)
     s = totals.s[order]
     n_tokens = totals.n.sum()
     lengths = [part.mean_length for part in totals.extra.parts.values()]
@@ -242,11 +228,11 @@ def publish(estimator, learner):
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
         **likelihood.attributes(model.prior, s),
     }
-    if takes_words(estimator.observation):
+    if takes_words(observation):
         prior = model.prior.lam
         own["topic_word_prior_"] = float(prior[0]) if np.all(prior == prior[0]) else prior.copy()
     bound = perplexity_of(model.elbo(totals) / max(n_tokens, 1e-300))
-    base.publish_with(estimator, learner, totals, own, {"bound_": bound})
+    return publishing.Published(totals, own, {"bound_": bound})
 
 
 def _doc_topic_prior(allocation, doc_prior):

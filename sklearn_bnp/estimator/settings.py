@@ -1,0 +1,94 @@
+"""The parameters of an estimator that say how its learner goes on, as one value."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# By default data are cut into this many batches, of at least this many rows.
+_DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
+
+
+class FitSettings(NamedTuple):
+    """Parameters that the estimators with a learner share, by their public names.
+
+    An estimator without a parameter has the default that is given here.
+    """
+
+    n_components: int
+    max_components: int | None
+    proposals: object
+    learning_method: str
+    batch_size: int | None
+    n_batches: int | None
+    max_iter: int
+    tol: float
+    init_params: object
+    memoize: bool
+    learning_decay: float
+    learning_offset: float
+    total_samples: int | None
+    n_jobs: int | None
+    verbose: int
+    n_nonzero_resp: int | None = None
+    n_init: int = 1
+    means_init: object = None
+
+    @property
+    def stochastic(self):
+        """Whether learning is by stochastic steps."""
+        return self.learning_method == "stochastic"
+
+    @property
+    def number_is_fixed(self):
+        """Whether the number of components stays as it is: nothing proposes another."""
+        given = self.proposals
+        none = given is None or (isinstance(given, (list, tuple)) and not given)
+        return self.stochastic or none
+
+    @property
+    def starts_by_name(self):
+        """Whether ``init_params`` names a method, which finds ``n_components`` components."""
+        return isinstance(self.init_params, str)
+
+    @property
+    def starts_from_given(self):
+        """Whether the user gave the first components, and so knows each by its position."""
+        return self.means_init is not None or not self.starts_by_name
+
+    def check_most(self, n_components, what):
+        """Raise if a fit would start from more components than ``max_components``.
+
+        ``what`` is the beginning of the message, in which ``{}`` stands for their number.
+        """
+        most = self.max_components
+        if most is not None and n_components > most:
+            raise ValueError(
+                f"{what.format(n_components)} is more than max_components={most}; start from fewer, or "
+                "raise max_components."
+            )
+
+    def number_of_batches(self, n_units, rows_per_unit=1.0):
+        """Number of batches that rows, documents or sequences are cut into.
+
+        It may be greater than the number of these units.
+        """
+        size, number = self.batch_size, self.n_batches
+        if size is not None and number is not None:
+            raise ValueError(
+                f"batch_size={size} and n_batches={number} are both set; set one of them."
+            )
+        if self.learning_method == "full":
+            return 1
+        if number is not None:
+            return int(number)
+        if size is None:
+            size = max(np.ceil(_LEAST_BATCH / rows_per_unit), -(-n_units // _DEFAULT_BATCHES))
+        return -(-n_units // int(size))
+
+
+def settings_of(estimator):
+    """`FitSettings` of an estimator."""
+    known = (name for name in FitSettings._fields if hasattr(estimator, name))
+    return FitSettings(**{name: getattr(estimator, name) for name in known})

@@ -201,14 +201,19 @@ def fit_learner(estimator, learner, source):
 
 
 def likelihood_for(likelihood, x):
-    """The likelihood, or that of rows with holes if rows ``x`` have the first."""
-    return (
-        likelihood.with_missing() if not likelihood.has_missing and has_missing(x) else likelihood
-    )
+    """The likelihood, or the one for rows with missing entries if rows ``x`` are the first with some."""
+    if likelihood.has_missing or not has_missing(x):
+        return likelihood
+    if not likelihood.allows_missing:
+        raise ValueError(
+            "X has missing values (NaN), but this model was fitted to complete data and cannot do "
+            "without any column. Fill them in, or leave these rows out."
+        )
+    return likelihood.with_missing()
 
 
 def ready_for(learner, batch, check):
-    """The batch as ``check(likelihood, batch)`` returns it; the learner knows holes if it has some."""
+    """The batch as ``check(likelihood, batch)`` returns it; the learner is told of missing entries."""
     before = learner.model.likelihood
     likelihood = likelihood_for(before, batch.x)
     batch = check(likelihood, batch)

@@ -299,7 +299,7 @@ def test_samples_follow_the_regressions():
     s = summed(likelihood, rows, random_resp(rng, len(rows), 2))
     found = likelihood.attributes(likelihood.prior, s)
     labels = np.repeat(np.tile([0, 1], 20), 500)
-    y = likelihood.sample_sequence(found, labels, np.random.RandomState(0))
+    y = likelihood.sample(found, labels, np.random.RandomState(0))
     assert y.shape == (20_000, 2)
     new = lagged(y, np.array([0, len(y)]), 2)[0]
     for k in (0, 1):
@@ -317,13 +317,13 @@ def test_samples_begin_at_rest():
     likelihood = bound(AutoregressiveObservation(2), rows)
     found = likelihood.attributes(likelihood.prior, summed(likelihood, rows))
     still = {**found, "covariances_": 1e-30 * found["covariances_"]}
-    y = likelihood.sample_sequence(still, np.zeros(50, dtype=int), np.random.RandomState(0))
+    y = likelihood.sample(still, np.zeros(50, dtype=int), np.random.RandomState(0))
     assert_allclose(y, np.tile(y[0], (50, 1)), rtol=1e-9)
     assert_allclose(y[0, 2], -7.3)
     grows = {**still, "coef_": 1.2 * np.eye(3, 6)[np.newaxis], "intercept_": np.ones((1, 3))}
-    y = likelihood.sample_sequence(grows, np.zeros(2, dtype=int), np.random.RandomState(0))
+    y = likelihood.sample(grows, np.zeros(2, dtype=int), np.random.RandomState(0))
     assert_allclose(y[0], 1.2 * rows[:, :3].mean(axis=0) + 1.0, rtol=1e-9)
-    assert likelihood.sample_sequence(found, np.zeros(0, dtype=int), rng).shape == (0, 3)
+    assert likelihood.sample(found, np.zeros(0, dtype=int), rng).shape == (0, 3)
 
 
 # ---------------------------------------------------------------------- refusals

@@ -41,11 +41,12 @@ def public_members(cls):
 
 
 def where_promised(cls, member):
-    """Full name of a member in the most basic of our classes that has it.
+    """Full name of a member in the most basic of our classes that has it, other than as data.
 
     What it takes and returns is said there; an override says only what is particular to it.
     """
-    basic = [base for base in cls.__mro__ if is_ours(base) and member in vars(base)][-1]
+    ours = [base for base in cls.__mro__ if is_ours(base)]
+    basic = [base for base in ours if hasattr(vars(base).get(member), "__get__")][-1]
     return f"{basic.__module__}.{basic.__qualname__}.{member}"
 
 

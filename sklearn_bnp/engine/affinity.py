@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 # Numbers in the statistics of pairs that are worked on at a time: more would only add memory.
@@ -20,8 +22,15 @@ def reassignment_loss(model, totals):
     return (np.diagonal(cross)[:, np.newaxis] - cross) / np.maximum(totals.n, 1e-12)[:, np.newaxis]
 
 
-def union_evidence(evidence, s, i, j):
-    """Data terms of the unions of ``i[m]`` and ``j[m]``, shape (M,), a limited number at a time."""
+def union_evidence(likelihood, prior, s, i, j):
+    """Evidence (M,) of the unions of components ``i[m]`` and ``j[m]`` of statistics ``s`` (K, P)."""
+    if likelihood.fast_unions:
+        return likelihood.union_evidence(prior, s, i, j)
+    return evidence_of_sums(partial(likelihood.evidence, prior), s, i, j)
+
+
+def evidence_of_sums(evidence, s, i, j):
+    """``evidence(s[i] + s[j])``, shape (M,), for a limited number of pairs at a time."""
     step = max(1, _NUMBERS // s.shape[1])
     parts = (slice(m, m + step) for m in range(0, max(1, len(i)), step))
     return np.concatenate([evidence(s[i[part]] + s[j[part]]) for part in parts])

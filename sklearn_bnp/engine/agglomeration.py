@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .affinity import union_evidence
+from .affinity import evidence_of_sums
 
 _LEAST_MASS = 1e-9
 
@@ -80,7 +80,7 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
 
     def score(i, j):
         unions = [members[a] + members[b] for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-        joined[i, j] = joined[j, i] = union_evidence(evidence, s, i, j) + union_entropy(unions)
+        joined[i, j] = joined[j, i] = evidence_of_sums(evidence, s, i, j) + union_entropy(unions)
 
     i, j = np.nonzero(np.triu(near))
     if len(i):

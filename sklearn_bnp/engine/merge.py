@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._entropies import union_entropies
-from .affinity import nearest, reassignment_loss
+from .affinity import nearest, reassignment_loss, union_evidence
 from .agglomeration import agglomerate
 from .failures import Failures
 from .proposal import Proposal
@@ -101,7 +101,7 @@ class Merge(Proposal):
     @staticmethod
     def _data_gain(model, totals, i, j):
         own = model.likelihood.evidence(model.prior, totals.s)
-        return model.likelihood.union_evidence(model.prior, totals.s, i, j) - own[i] - own[j]
+        return union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
 
     def _several(self, context, near):
         """Nodes of more than two members that a uniform sample does not clearly speak against."""

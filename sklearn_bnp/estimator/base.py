@@ -174,10 +174,15 @@ def bind_likelihood(observation, source, *, streaming=False):
 
 
 def likelihood_for(likelihood, x):
-    """The likelihood, or its variant for rows with missing entries if rows ``x`` have the first."""
-    return (
-        likelihood.with_missing() if not likelihood.has_missing and has_missing(x) else likelihood
-    )
+    """The likelihood, or the one for rows with missing entries if rows ``x`` are the first with some."""
+    if likelihood.has_missing or not has_missing(x):
+        return likelihood
+    if not likelihood.allows_missing:
+        raise ValueError(
+            "X has missing values (NaN), but this model was fitted to complete data and cannot do "
+            "without any column. Fill them in, or leave these rows out."
+        )
+    return likelihood.with_missing()
 
 
 # ---------------------------------------------------------------------- the learner

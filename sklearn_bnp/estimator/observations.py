@@ -50,17 +50,22 @@ def resolve_observation(observation, reading=None):
     )
 
 
-def takes_missing(observation):
-    """Whether rows may hold NaN, for entries that were not observed."""
-    known = isinstance(observation, ObservationModel) or observation in list(OBSERVATIONS)
-    return known and resolve_observation(observation).takes_missing
+def can(observation, ability):
+    """Whether an observation model, or its name, declares an ability such as ``"takes_sparse"``."""
+    try:
+        return bool(getattr(resolve_observation(observation), ability))
+    except ValueError:  # it is not known, which fit says
+        return False
+
+
+def allows_missing(observation):
+    """Whether entries of rows may be NaN, which stands for a missing value."""
+    return can(observation, "allows_missing")
 
 
 def takes_sparse(observation):
     """Whether rows may be sparse."""
-    if isinstance(observation, str):
-        observation = OBSERVATIONS.get(observation)
-    return getattr(observation, "takes_sparse", False) is True
+    return can(observation, "takes_sparse")
 
 
 def check_explains_rows(observation):

@@ -31,13 +31,13 @@ class Fitted(NamedTuple):
 
 
 def suited(model, s, coef, x):
-    """`Fitted`, in terms of rows with holes if rows ``x`` have some; they are None for words."""
+    """`Fitted`, for rows with missing entries if rows ``x`` have some; ``x`` is None for words."""
     complete, prior = model.likelihood, model.prior
-    holed = complete if x is None else likelihood_for(complete, x)
-    if holed is complete:
+    likelihood = complete if x is None else likelihood_for(complete, x)
+    if likelihood is complete:
         return Fitted(complete, s, coef)
     log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
-    s = holed.from_complete(s)
-    coef = holed.coefficients(prior, s)
+    s = likelihood.from_complete(s)
+    coef = likelihood.coefficients(prior, s)
     coef[:, -1] += log_weights
-    return Fitted(holed, s, coef)
+    return Fitted(likelihood, s, coef)

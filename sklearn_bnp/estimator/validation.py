@@ -19,7 +19,7 @@ from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.rows import canonical, part
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
-from .observations import resolve_observation, takes_missing, takes_sparse
+from .observations import allows_missing, resolve_observation, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -45,7 +45,7 @@ def checked(component):
 def require_sparse_family(x, observation):
     """Raise if rows are sparse, and the likelihood is not for such."""
     if issparse(x) and not takes_sparse(observation):
-        families = [name for name, family in OBSERVATIONS.items() if takes_sparse(family)]
+        families = [name for name in OBSERVATIONS if takes_sparse(name)]
         raise TypeError(
             f"X is sparse, but observation={observation!r} takes dense rows: give X.toarray(). Sparse "
             f"rows are for the families of counts, {sorted(families)}."
@@ -153,7 +153,7 @@ def _check_magnitude(x, observation, *, check_small):
                 f"Input X contains NaN in column {holes[0]} and is sparse; rows with missing values "
                 "have to be dense: give X.toarray(), or fill them in."
             )
-        if not takes_missing(observation):
+        if not allows_missing(observation):
             raise ValueError(
                 f"Input X contains NaN in column {holes[0]}, but observation={observation!r} takes no "
                 "missing values. Fill them in, leave these rows out, or use an observation that integrates "
@@ -186,8 +186,8 @@ def check_units(likelihood, batch):
     for rows in batch.slices():
         with np.errstate(over="ignore"):
             z = likelihood.prepare(part(batch.x, rows))
-        overall = max(overall, likelihood.farthest(z))
-        largest = max(largest, likelihood.farthest(z if counts is None else z[counts[rows]]))
+        overall = max(overall, _farthest(likelihood, z))
+        largest = max(largest, _farthest(likelihood, z if counts is None else z[counts[rows]]))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data that the model "
@@ -202,6 +202,14 @@ def check_units(likelihood, batch):
     if largest > _FARTHEST[z.dtype.type]:
         return batch._replace(x=batch.x.astype(np.float64))
     return batch
+
+
+def _farthest(likelihood, z):
+    """How many standard deviations prepared rows are away at most, in columns that are in such units."""
+    standardised = np.asarray(likelihood.standardised)
+    if standardised.all():
+        return largest_of(z)
+    return largest_of(z[:, standardised]) if standardised.any() else 0.0
 
 
 def check_weight(sample_weight, x):

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
+from ..engine.affinity import union_evidence
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
 from ..engine.proposal import Proposal
@@ -174,7 +175,7 @@ class StateMerge(Proposal):
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
         own = model.likelihood.evidence(model.prior, totals.s)
-        gain = model.likelihood.union_evidence(model.prior, totals.s, i, j) - own[i] - own[j]
+        gain = union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
         screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
         pairs = np.column_stack([i, j])[screened]
         gain = gain[screened] + model.union_gains(totals, pairs)

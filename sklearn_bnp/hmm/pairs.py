@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
 from .nested_chain import Chain, NestedChain, NestedModel
 
@@ -30,7 +31,7 @@ def likely_pairs(model, totals):
     """
     i, j = np.triu_indices(len(totals.n), 1)
     own = model.likelihood.evidence(model.prior, totals.s)
-    loss = own[i] + own[j] - model.likelihood.union_evidence(model.prior, totals.s, i, j)
+    loss = own[i] + own[j] - union_evidence(model.likelihood, model.prior, totals.s, i, j)
     loss /= np.maximum(np.minimum(totals.n[i], totals.n[j]), 1e-12)
     counts = totals.extra.listed(totals.uids.tolist())[1:]
     apart = counts[i, j] + counts[j, i] < _NEIGHBOURS

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
-from ..estimator.observations import takes_missing, takes_sparse
+from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
@@ -59,7 +59,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = takes_missing(self.observation)
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
@@ -374,7 +374,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         drawn = []
         for _ in range(n_sequences):
             states = self._path(n_samples, rng)
-            drawn.append((likelihood.sample_sequence(attributes, states, rng), states))
+            drawn.append((likelihood.sample(attributes, states, rng), states))
         if n_sequences == 1:
             return drawn[0]
         return [x for x, _ in drawn], [states for _, states in drawn]

@@ -1,5 +1,10 @@
-"""Likelihoods with conjugate priors: one file a family, one line here."""
+"""Likelihoods with conjugate priors: each family has a file, and a line in ``OBSERVATIONS``.
 
+A family of one's own derives from `ObservationModel` and `Likelihood`, and from one of the layouts of rows if
+rows are not dense arrays; see "Add a likelihood" in the documentation.
+"""
+
+from .._kernels._responsibilities import Quadratic
 from ..inputs.moments import Moments
 from .autoregressive import AutoregressiveObservation
 from .base import Likelihood, ObservationModel
@@ -10,6 +15,7 @@ from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
 from .poisson import PoissonObservation
+from .rows import DenseRows, SparseRows, TableRows
 
 OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,
@@ -27,6 +33,7 @@ __all__ = [
     "BernoulliObservation",
     "CategoricalObservation",
     "ColumnObservation",
+    "DenseRows",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "Likelihood",
@@ -34,4 +41,7 @@ __all__ = [
     "MultinomialObservation",
     "ObservationModel",
     "PoissonObservation",
+    "Quadratic",
+    "SparseRows",
+    "TableRows",
 ]

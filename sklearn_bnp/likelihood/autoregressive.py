@@ -1,29 +1,29 @@
 """Vector autoregression with matrix-normal-Wishart priors.
 
-``y = A x + b + e`` with ``e ~ N(0, inv(Lambda))``, where x are the p rows before y in its sequence.
+The model is ``y = A x + b + e`` with ``e ~ N(0, inv(Lambda))``, where x are the p rows before y.
 
 Design note
 -----------
-(a) The family sees lagged rows (`lags.lagged`): y, then the p rows before it. A prepared row is ``z = (x,
-    u)``: x holds the last row and the p - 1 steps that led to it, u the step ``y - y_{t-1}`` that
-    follows. Regressing u on x is regressing y on its lags in other coordinates; in these, slow
-    sequences of large values lose no digits, and A = I on lag 1, the default prior's mean, is 0.
-(b) It is a Gaussian of z, given x. With C the scatter of z about its posterior mean, prior included,
-    ``C_xx`` its part of the lags and ``B = C_uu - C_ux inv(C_xx) C_xu``, the posterior is ``nu + n``,
-    B, coefficients ``C_ux inv(C_xx)`` and their precision ``C_xx``, beside ``kappa + n`` of the
-    intercept. So the kernels of the Gaussian family do the work. x comes first in z because then one
-    Cholesky factor of C holds those of ``C_xx`` and B.
-(c) The ridge R blurs y alone, as in the Gaussian family's note (b): ``tr(E[Lambda] R) / 2`` comes off
-    the expected log likelihood and ``n R`` is added to B. This is ``E_e[log p(y + e | x)]``, at most
-    ``log p(y | x)`` for each row. The density of a sequence is the product of these given its first p
-    rows, and x in them stands for what was seen: so the bound is one of the unblurred sequence.
-    Blurring x as well would take off ``tr(A' E[Lambda] A R) / 2`` too. That is looser, and would draw
-    A to 0.
-(d) Directions in which no step differs from any other (constant or duplicate columns, and also ramps and
-    columns that are constant in each sequence) are left out of y and of every lag. Their steps have a
-    fixed narrow density about their mean.
-(e) No empirical Bayes: with steps of variance 1 as units one prior fits, and adapting it doubles K
-    without gain in heldout data.
+(a) The family is given lagged rows (`lags.lagged`): y, followed by the p rows before it. A prepared row is
+    ``z = (x, u)``: x holds the last row and the p - 1 steps that led to it, and u is the step
+    ``y - y_{t-1}`` that follows. Regressing u on x is regressing y on its lags in other coordinates. In
+    these, slow sequences of large values lose no digits, and the default prior's mean, A = I on lag 1,
+    is 0.
+(b) It is a Gaussian of z, given x. Let C be the scatter of z about its posterior mean, prior included,
+    ``C_xx`` its block of the lags and ``B = C_uu - C_ux inv(C_xx) C_xu``. The posterior has ``nu + n``
+    degrees of freedom, the scale B, coefficients ``C_ux inv(C_xx)`` with precision ``C_xx``, and
+    ``kappa + n`` for the intercept. So the kernels of the Gaussian family do the work. x comes first in z
+    because one Cholesky factor of C then holds the factors of ``C_xx`` and B.
+(c) The ridge R blurs only y, as in note (b) of `gaussian.py`: ``tr(E[Lambda] R) / 2`` is subtracted from
+    the expected log likelihood, and ``n R`` is added to B. This is ``E_e[log p(y + e | x)]``, which is at
+    most ``log p(y | x)`` for each row. The density of a sequence is the product of these given its first p
+    rows, with x as observed, so the bound is one of the unblurred sequence. Blurring x as well would
+    also subtract ``tr(A' E[Lambda] A R) / 2``. That is looser, and would draw A to 0.
+(d) Directions in which all steps are equal (constant or duplicate columns, and also ramps and columns that
+    are constant in each sequence) are left out of y and of every lag. Their steps have a fixed narrow
+    density about their mean.
+(e) There is no empirical Bayes. Where steps have variance 1, one prior fits all data, and adapting it
+    doubles K without a gain on held-out data.
 
 Symbols are those of ``doc/formulas_autoregressive.rst``. Source: Hughes (2016), Sec. 6.1.1.
 """
@@ -45,25 +45,25 @@ from .limits import LEAST, MOST, POSITIVE
 from .step_scaling import find_step_scaling
 
 _INTERCEPT_PRECISION = 1.0
-# With less, that of coefficients is lost in rounding beside the scatter of the rows.
+# A smaller precision of coefficients is lost in rounding beside the scatter of the rows.
 _LEAST_PRECISION = 1e-10
 
 
 class AutoregressivePrior(NamedTuple):
-    """Prior in internal units, of the regression of steps; made by `autoregressive_prior`.
+    """Prior of the regression of steps, in internal units; made by `autoregressive_prior`.
 
     Attributes
     ----------
     coef : ndarray, shape (D', p D')
         Mean of the coefficients.
     gram : ndarray, shape (p D', p D')
-        Their precision, in units of the noise's.
+        Precision of the coefficients, as a multiple of the noise's.
     kappa, nu : float
-        That of the intercept; degrees of freedom of the noise's precision.
+        Precision of the intercept, likewise; degrees of freedom of the noise's precision.
     b : ndarray, shape (D', D')
         Inverse scale of the noise's precision.
     joint : ndarray, shape ((p + 1) D', (p + 1) D')
-        What the rest adds to the scatter of z.
+        The matrix that the prior adds to the scatter of z.
     """
 
     coef: np.ndarray
@@ -75,7 +75,7 @@ class AutoregressivePrior(NamedTuple):
 
 
 def autoregressive_prior(coef, gram, kappa, nu, b):
-    """`AutoregressivePrior` of its parts."""
+    """`AutoregressivePrior` from its independent fields."""
     D, X = coef.shape
     joint = np.empty((X + D, X + D))
     joint[:X, :X] = gram
@@ -95,11 +95,11 @@ class Regressions(NamedTuple):
     precision : ndarray, shape (K, D', D')
         Expected precision of the noise.
     gram : ndarray, shape (K, p D', p D')
-        Inverse of ``C_xx``: covariance of the coefficients, in units of the noise's.
+        Inverse of ``C_xx``: covariance of the coefficients, as a multiple of the noise's.
     mean : ndarray, shape (K, (p + 1) D')
         Posterior mean of z.
     log_det, nu, kappa : ndarray, shape (K,)
-        Of B; degrees of freedom; precision of the intercept.
+        Log determinant of B; degrees of freedom; precision of the intercept.
     """
 
     coef: np.ndarray
@@ -112,34 +112,34 @@ class Regressions(NamedTuple):
 
 
 class AutoregressiveObservation(ObservationModel):
-    """Sequences in which each row is a linear function of those before it, and Gaussian noise.
+    """Sequences in which each row is a linear function of the rows before it, plus Gaussian noise.
 
     ``y_t = A_1 y_{t-1} + ... + A_p y_{t-p} + b + e_t`` with the coefficients, the intercept and the
-    covariance of the noise of the state at time t. The first p rows of a sequence are conditioned on.
+    covariance of the noise of the state at time t. The first p rows of a sequence are taken as given.
 
     Parameters
     ----------
     order : int, default=1
-        How many rows each row depends on, p.
+        How many earlier rows each row depends on, p.
     coef_prior : array-like of shape (n_features, order * n_features), default=None
-        Prior mean of the coefficients, lag 1 first, in the data's units. If None the identity on lag 1
-        and 0 elsewhere: rows stay where they were, but for the mean step of the data.
+        Prior mean of the coefficients, lag 1 first, in the data's units. If None, it is the identity on
+        lag 1 and 0 elsewhere, so that each row is expected to be the row before it plus the mean step.
     coef_precision_prior : float, default=None
-        Prior precision of each coefficient: how many observations one deviation of a step away from
-        the mean it is worth. 1 if None.
+        Prior precision of each coefficient. It is worth as many observations that lie one standard
+        deviation of a step away from the mean. 1 if None.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of the noise's precision matrix, above ``n_features - 1``;
         ``n_features + 2`` if None.
     covariance_prior : array-like of shape (n_features, n_features), default=None
-        Inverse scale matrix of the Wishart prior, in squared units of the data. If None it is diagonal,
+        Inverse scale matrix of the Wishart prior, in squared units of the data. If None, it is diagonal,
         and the noise is expected to have the variance of the steps from row to row.
     reg_covar : float, default=1e-6
         Variance, as a share of that of each column's steps, by which every observation is blurred.
 
     Notes
     -----
-    Rows with missing entries (NaN) are gaps: they and the ``order`` rows after them are given and not
-    explained, and the chain goes over them.
+    Rows with missing entries (NaN) are gaps. They and the ``order`` rows after them are not explained, and
+    the chain of states goes through them without an observation.
 
     References
     ----------
@@ -178,13 +178,12 @@ class AutoregressiveObservation(ObservationModel):
         self.covariance_prior = covariance_prior
         self.reg_covar = reg_covar
 
+    needs_covariance = allows_missing = True
+
     @property
     def lags(self):
-        """How many rows before it a row is explained by."""
+        """How many earlier rows the density of a row depends on."""
         return self.order
-
-    needs_covariance = True
-    takes_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
@@ -217,37 +216,33 @@ class AutoregressiveObservation(ObservationModel):
 
 
 class AutoregressiveLikelihood(Likelihood):
-    """Regression of steps on lags in standardised units; see the module's note.
+    """Regression of steps on lags, for scaled rows; see the module's note.
 
     Parameters
     ----------
     scaling : StepScaling
-        Those of the rows and of the steps between them.
+        Scaling of the rows and of the steps between them.
     prior : AutoregressivePrior
-        Of each component.
+        Prior of each component.
     """
 
     quadratic = Quadratic.FULL
+    allows_missing = True
 
     def __init__(self, scaling, prior):
         steps = scaling.steps
         self.scaling, self.lags = scaling, scaling.lags
-        self.may_be_far_out = (
-            scaling.lags > 1
-        )  # what is only ever an earlier lag has no part in them
+        self.may_be_far_out = scaling.lags > 1  # the scaling is found without the earliest lags
         self.prior = prior
         self.shape = FullShape(steps.n_features)
         self.n_lagged = scaling.lags * steps.n_features
         self.n_features = self.n_lagged + steps.n_features
         self.ridge = np.concatenate([np.zeros(self.n_lagged), steps.ridge])
-        self.row_constant = (
-            steps.log_density_constant
-            + steps.mean_log_null_density
-            - 0.5 * steps.n_features * np.log(2 * np.pi)
-        )
+        self.row_constant = steps.row_constant
         self._last_norm = LastPrior()
 
     def with_missing(self):
+        """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)
 
     def prepare(self, x):
@@ -261,17 +256,17 @@ class AutoregressiveLikelihood(Likelihood):
         return self._scatter(prior, s[np.newaxis])[1][0]
 
     def _scatter(self, prior, s):
-        """Scatter C (K, Dz, Dz) of z about its posterior mean (K, Dz); upper triangles alone."""
+        """Scatter C (K, Dz, Dz) of z about its posterior mean (K, Dz); only upper triangles are set."""
         K, D = len(s), self.n_features
         c, mean = np.empty((K, D, D)), np.empty((K, D))
         scale_matrices(s, prior.joint, self.ridge, np.zeros(D), prior.kappa, c, mean)
         return c, mean
 
     def _log_norm(self, prior, s):
-        """Log normaliser of the posterior, but for terms that depend on D' alone."""
+        """Log normaliser of the posterior, without terms that depend only on D'."""
         c, _ = self._scatter(prior, s)
         spd_logdet(c, np.empty(len(s)))
-        logs = 2.0 * np.log(np.diagonal(c, axis1=1, axis2=2))  # of the factor, as c now holds it
+        logs = 2.0 * np.log(np.diagonal(c, axis1=1, axis2=2))  # c now holds its Cholesky factor
         log_det_x = logs[:, : self.n_lagged].sum(axis=1)
         log_det_b = logs[:, self.n_lagged :].sum(axis=1)
         nu, kappa = prior.nu + s[:, -1], prior.kappa + s[:, -1]
@@ -291,7 +286,7 @@ class AutoregressiveLikelihood(Likelihood):
         """`Regressions` given statistics (K, P)."""
         c, mean = self._scatter(prior, s)
         X, unused = self.n_lagged, np.empty(len(s))
-        gram = c[:, :X, :X].copy()  # c itself goes on
+        gram = c[:, :X, :X].copy()  # c is still needed
         spd_inverse(gram, unused)
         spd_logdet(c, unused)
         root = np.triu(c)  # C = root' root
@@ -305,9 +300,10 @@ class AutoregressiveLikelihood(Likelihood):
         return Regressions(coef, precision, gram, mean, log_det, nu, prior.kappa + s[:, -1])
 
     def _quadratic(self, q, share):
-        """Matrices L (K, Dz, Dz) of the squared residual, in units of the noise, in z - mean.
+        """Matrices L (K, Dz, Dz) of a quadratic form in z - mean.
 
-        To it comes ``share`` times ``(x - mean)' inv(C_xx) (x - mean)``.
+        The form is the squared residual, relative to the noise, plus ``share`` times
+        ``(x - mean)' inv(C_xx) (x - mean)``.
         """
         X = self.n_lagged
         out = np.empty((len(q.nu), self.n_features, self.n_features))
@@ -326,17 +322,17 @@ class AutoregressiveLikelihood(Likelihood):
         return out
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """x in units of its spread beside residuals in units of the noise.
+        """x in units of its spread, and residuals in units of the noise.
 
-        Components differ in where x is as well as in what follows: this is the geometry of the joint
-        Gaussian of z, whose distances know of both.
+        Components differ in where x lies as well as in what follows. This is the geometry of the joint
+        Gaussian of z, whose distances take account of both.
         """
         q = self._regressions(prior, s[np.newaxis])
         precision = self._quadratic(q, q.nu[0])[0]  # nu inv(C)
         return self.shape.whiten(z - q.mean[0].astype(z.dtype), precision, whole=whiten)
 
     def log_predictive(self, prior, s, z):
-        """A Student density of the step for each row, given its lags."""
+        """Student densities of the step of each row, given its lags."""
         q, D, X = self._regressions(prior, s), self.shape.D, self.n_lagged
         out = np.empty((len(z), len(s)))
         for k in range(len(s)):
@@ -368,13 +364,10 @@ class AutoregressiveLikelihood(Likelihood):
         }
 
     def sample(self, attributes, labels, rng):
-        return self.sample_sequence(attributes, labels, rng)
+        """Rows of one sequence, in the data's units.
 
-    def sample_sequence(self, attributes, labels, rng):
-        """A sequence in the data's units.
-
-        Before it lies the fixed point of the first component, or the mean of the data if that has none
-        to which rows would return.
+        The rows before it are the fixed point of the first component, or the mean of the data if sequences
+        would not return to such a point.
         """
         coef, intercept = attributes["coef_"], attributes["intercept_"]
         D = self.scaling.n_columns

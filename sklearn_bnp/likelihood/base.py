@@ -1,15 +1,17 @@
-"""The seam between the learner and a likelihood.
+"""Observation models and likelihoods: what a family of distributions has to provide.
 
 Design note
 -----------
-(a) An `ObservationModel` holds what a user sets and is a scikit-learn estimator so that its parameters
-    can be searched over. Bound to the moments of the data it gives a `Likelihood`.
-(b) A `Likelihood` is a conjugate exponential family in the data's own units: rows are prepared once
-    (centred, scaled), and everything else happens on statistics. Its methods are pure
-    functions of (prior, statistics), so that a candidate model costs no more than its statistics.
-(c) ``E[log p(x | k)]`` must be linear in s(x), and s(x) one of the layouts of
-    `_kernels._responsibilities`: then both steps are matrix products whatever the family.
+(a) An `ObservationModel` holds what a user sets. It is a scikit-learn estimator, so that its parameters
+    can be searched over. Given the moments of the data, its `bind` returns a `Likelihood`.
+(b) A `Likelihood` is a conjugate exponential family. Rows are prepared once (centred and scaled, for
+    instance); everything after that happens on statistics. Its methods are pure functions of a prior
+    and of statistics, so that trying another model costs no more than computing its statistics.
+(c) ``E[log p(x | k)]`` must be linear in s(x). Then the steps over rows are the same for all families:
+    they are the row kernels of `rows.py`, which a family has by inheritance.
 (d) A prior is a value of its own, because empirical Bayes changes it while the family stays.
+(e) What only some families can do is declared as class data. Callers ask for the declaration, never for
+    the class of a family or for the presence of a method.
 """
 
 from __future__ import annotations
@@ -19,106 +21,100 @@ from abc import ABC, abstractmethod
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._kernels._responsibilities import (
-    Quadratic,
-    local_step,
-    n_statistics,
-    statistics,
-    summarise,
-)
-from .limits import largest_of
-
-# Numbers in the statistics of pairs that are worked on at a time.
-_PAIR_NUMBERS = 2**16
-# Rows of a table of likelihoods that are in single precision at a time, if rows are.
-_TABLE_ROWS = 2**16
+from .._kernels._responsibilities import n_statistics
+from .rows import DenseRows
 
 
 class ObservationModel(BaseEstimator, ABC):
-    """What a user says of a likelihood and its prior."""
+    """Parameters of a likelihood and of its prior, as a user sets them.
 
-    @property
-    def needs_covariance(self):
-        """Whether `bind` wants the covariances of the columns, or their variances alone."""
-        return False
+    A subclass stores the arguments of ``__init__`` unchanged, as all scikit-learn estimators do, and
+    defines `bind`. Its abilities are attributes of the class, or properties where they depend
+    on parameters.
 
-    @property
-    def takes_sparse(self):
-        """Whether rows may be sparse: prepared rows are then a `csr_array`, which no one densifies."""
-        return False
+    Attributes
+    ----------
+    takes_sparse : bool
+        Whether rows may be sparse. `Likelihood.prepare` is then given a `csr_array`, and returns one.
+    allows_missing : bool
+        Whether entries of rows may be NaN, which stands for a missing value. The likelihood then declares
+        ``has_missing`` or ``allows_missing``.
+    takes_words : bool
+        Whether `HDPTopicVB` may be given counts of words without ``groups``. The likelihood then declares
+        ``words``.
+    needs_covariance : bool
+        Whether `bind` needs the covariances of the columns, and not only their variances.
+    needs_step : bool
+        Whether `bind` needs the steps to which columns were recorded.
+    lags : int
+        How many earlier rows the density of a row depends on. A family with lags is for sequences alone.
+    """
 
-    @property
-    def needs_step(self):
-        """Whether `bind` wants the steps to which columns were recorded."""
-        return False
-
-    @property
-    def takes_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return False
-
-    @property
-    def lags(self):
-        """How many rows before it a row is explained by; beyond 0 the family is for sequences alone."""
-        return 0
+    takes_sparse = allows_missing = takes_words = False
+    needs_covariance = needs_step = False
+    lags = 0
 
     def for_sequences(self):
-        """The model with defaults that suit rows of sequences, which are like the rows before them.
+        """The model to use for sequences, in place of this one.
+
+        Rows of a sequence are like the rows before them, for which other defaults may be better.
 
         Returns
         -------
         observation : ObservationModel
-            This one, where nothing has to change.
+            This model, unless a subclass has other defaults for sequences.
         """
         return self
 
     def for_frame(self, frame, columns):
-        """The model for columns of a frame, of which it takes what it wants.
+        """The model to use for some columns of a pandas or polars frame.
 
         Parameters
         ----------
         frame : FrameColumns
-            Asked for ``numbers(columns)`` or ``categories(columns)``.
+            The frame. Its ``numbers(columns)`` says that the columns are used as numbers; its
+            ``categories(columns)`` returns how many categories each of them has.
         columns : ndarray of int
-            Those that are the model's.
+            The columns that this model is for.
 
         Returns
         -------
         observation : ObservationModel
-            This one, where nothing has to change.
+            This model, unless a subclass has to be told what the columns hold.
         """
         frame.numbers(columns)
         return self
 
     @abstractmethod
     def bind(self, moments, *, streaming=False):
-        """The `Likelihood` for data with these moments.
+        """The likelihood, with its prior, for data with these moments.
 
         Parameters
         ----------
         moments : Moments
-            Of all the data, or of a stream's first batch.
+            Moments of all the data, or of the first batch of a stream.
         streaming : bool
-            The moments are of a first batch, and later ones may differ: nothing may be taken for
-            constant because it was so in few rows.
+            Whether these are the moments of a first batch. Later batches may differ, so a column must
+            not be taken for constant because it is constant in a few rows.
 
         Returns
         -------
         likelihood : Likelihood
-            The family in the units of these data.
+            The family, scaled to these data.
 
         Raises
         ------
         ValueError
-            If a parameter does not fit the data; the message names it, its value and the remedy.
+            If a parameter does not fit the data. The message names the parameter, its value and the
+            remedy.
         """
 
 
 class LastPrior:
-    """Remembers what a function of the prior gave for the last prior that was asked about.
+    """A function of the prior that remembers its value for the last prior it was called with.
 
-    The prior changes once a lap and is needed for every candidate. What is remembered is no state:
-    pickles are without it.
+    The prior changes once a lap, and a function of it is needed for every candidate. The value is no part
+    of the state: it is left out of pickles.
     """
 
     def __init__(self):
@@ -135,230 +131,277 @@ class LastPrior:
         return {"_last": (None, None)}
 
 
-class Likelihood(ABC):
-    """A conjugate family in the data's units. It is a value: nothing changes it once it is made.
+class Likelihood(DenseRows, ABC):
+    """A conjugate exponential family, scaled to the data. Nothing changes it once it is made.
+
+    A family defines the abstract methods below, and sets ``prior`` and ``n_features``. Its statistics are
+    ``s(x) = [z, 1]`` of a prepared row z, unless it sets ``quadratic`` and ``linear``
+    (`DenseRows`). A family with another layout of rows derives from it first:
+    ``class MyFamily(SparseRows, Likelihood)``.
 
     Attributes
     ----------
-    words : bool
-        Whether entries of documents are types with counts, and not rows of data.
-    lags : int
-        How many rows before it a row is explained by. Rows of data, except those of `sample`, are then
-        lagged ones: each followed by these, the last one first.
-    quadratic, linear : Quadratic, bool
-        Layout of s(x), see `_kernels._responsibilities`.
-    holes : bool
-        Whether prepared rows may have NaN, for what was not observed.
-    imputes : bool
-        Whether statistics are of rows whose holes were filled in under given coefficients. Those of a
-        row then depend on who explains it.
+    prior : object
+        The prior before any empirical Bayes; an immutable value, such as a NamedTuple of arrays.
     n_features : int
         Columns of prepared rows.
-    may_be_far_out : bool
-        Whether the units are of other numbers than all of the rows', which may be far out in them.
-    may_be_nan : tuple of str
-        Names of attributes that may be NaN or infinite, as those that say again what others say, with NaN
-        where there is nothing to say. A fit fails if any other is not finite. What a dict holds under a
-        key has the name ``"attribute_.key"``.
-    prior : object
-        The prior before any empirical Bayes; an immutable value.
     adapts_prior : bool
         Whether `update_prior` may change anything.
+    standardised : bool or ndarray of bool, shape (n_features,)
+        Whether the columns of prepared rows are in standard deviations of the data. Rows that are more than
+        1e7 of them away are refused. False for columns without a scale, such as counts.
+    may_be_far_out : bool
+        Whether even rows of the data that the family was bound to may be so far away, because the scale
+        was found from other numbers than these rows. They are then checked as well.
+    may_be_nan : tuple of str
+        Names of attributes that may hold NaN or infinite values. A fit fails if any other attribute is
+        not finite. The name of an entry of a dict is ``"attribute_.key"``.
+    lags : int
+        How many earlier rows the density of a row depends on. All rows but those of `sample` are then
+        lagged rows: the row itself, followed by these, the last one first.
+    has_missing : bool
+        Whether rows may have missing entries. The family then has ``imputed(prior, s, z)``: prepared rows
+        whose missing entries are as expected under a component with statistics ``s`` (P,).
+    imputes : bool
+        Whether statistics are those of rows whose missing entries were imputed under given
+        coefficients. The statistics of a row then depend on the component that explains it.
+    allows_missing : bool
+        Whether the family has ``with_missing()``: the same family, with the same prior, for rows with missing
+        entries, whose ``from_complete(s)`` turns statistics (K, P) of this family into its own.
+    words : bool
+        Whether entries of documents are word types with counts, and not rows of data. The family
+        then has ``word_table(prior, s)``, the table (V, K) of ``exp E[log p(word | k)]``.
+    fast_unions : bool
+        Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
+        components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
     """
 
-    words = False
-    lags = 0
-    may_be_nan = ()
-    quadratic = Quadratic.NONE
-    linear = True
-    has_missing = imputes = may_be_far_out = False
-    n_features: int
     prior: object
     adapts_prior = False
+    standardised = True
+    may_be_far_out = False
+    may_be_nan = ()
+    lags = 0
+    has_missing = imputes = allows_missing = False
+    words = fast_unions = False
 
     def __deepcopy__(self, memo):
         return self  # never changed in place
 
     @property
     def n_statistics(self):
-        """Length P of s(x)."""
-        return n_statistics(self.n_kernel_columns, self.quadratic, self.linear)
-
-    @property
-    def n_kernel_columns(self):
-        """Columns of `kernel_rows`."""
-        return self.n_features
-
-    def kernel_rows(self, z):
-        """Prepared rows as the kernels take them, in the layout of the family."""
-        return z
-
-    def with_missing(self):
-        """The same family for rows in which entries are missing.
+        """Length P of s(x).
 
         Returns
         -------
-        likelihood : Likelihood
-            With the same prior; its ``from_complete(s)`` gives statistics (K, P) of this one as its own.
+        n_statistics : int
+            The last statistic is always 1, so that ``s[:, -1]`` are the counts of components.
+        """
+        return n_statistics(self.n_kernel_columns, self.quadratic, self.linear)
+
+    # ------------------------------------------------------------------ rows
+
+    @abstractmethod
+    def prepare(self, x):
+        """Rows as the family works with them.
+
+        Parameters
+        ----------
+        x : ndarray or csr_array, shape (n, D)
+            Rows of data, in any type of numbers.
+
+        Returns
+        -------
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows, float32 or float64 and C-contiguous.
 
         Raises
         ------
         ValueError
-            If there is none in these units.
+            If the family cannot explain a row.
         """
-        raise ValueError(
-            "X has missing values (NaN), but this model was fitted to complete data and cannot do "
-            "without any column. Fill them in, or leave these rows out."
-        )
-
-    @abstractmethod
-    def prepare(self, x):
-        """Rows (n, D) of data in internal units: C-contiguous float32 or float64."""
 
     def prepare_means(self, means):
-        """Means (K, D) in internal units, to compare prepared rows with."""
+        """Means of components that a user gave, to be compared with prepared rows.
+
+        Parameters
+        ----------
+        means : ndarray, shape (K, D)
+            Means in the data's units.
+
+        Returns
+        -------
+        z : ndarray, shape (K, n_features)
+            What `prepare` returns, unless means are no possible rows.
+        """
         return self.prepare(means)
 
-    def farthest(self, z):
-        """How far out prepared rows are at most, in standard deviations of the data.
+    def log_base(self, x):
+        """The part of each row's log density that no component explains.
 
-        Rows that are too far out are refused. It is 0.0 for families whose rows have no units, as counts.
+        Parameters
+        ----------
+        x : ndarray or csr_array, shape (n, D)
+            Rows of data, not prepared.
+
+        Returns
+        -------
+        log_base : ndarray, shape (n,)
+            It is added to the scores of rows. It changes no decision and is not in the objective.
         """
-        return largest_of(z)
+        return np.zeros(x.shape[0])
+
+    # ------------------------------------------------------------------ components
 
     @abstractmethod
     def evidence(self, prior, s):
-        """Log marginal likelihood of each component's data, the data term of the objective.
+        """Log marginal likelihood of the rows of each component: the data term of the objective.
 
-        ``c(tau + s, nu + n) - c(tau, nu) + n h`` for statistics ``s`` (..., P); shape (...); (2.95)
-        with the sign of the errata.
+        It is ``c(tau + s, nu + n) - c(tau, nu) + n h`` with the log normaliser c of the prior; Hughes (2016),
+        (2.95) with the sign of the errata.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (..., P)
+            Statistics of components.
+
+        Returns
+        -------
+        evidence : ndarray, shape (...)
+            In the data's units, with all constants; 0 for statistics that are 0.
         """
-
-    def union_evidence(self, prior, s, first, second):
-        """Evidence (n,) of the unions of pairs of components: rows ``first`` and ``second`` of ``s``."""
-        step = max(1, _PAIR_NUMBERS // s.shape[1])  # more at a time would only add memory
-        parts = (slice(m, m + step) for m in range(0, max(1, len(first)), step))
-        return np.concatenate([self.evidence(prior, s[first[p]] + s[second[p]]) for p in parts])
 
     @abstractmethod
     def coefficients(self, prior, s):
-        """``E_q[log p(x | k)] = coefficients[k] @ s(x)`` under the posterior given ``s`` (K, P)."""
+        """Coefficients of the expected log likelihood.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components.
+
+        Returns
+        -------
+        coef : ndarray, shape (K, P)
+            ``E_q[log p(x | k)] = coef[k] @ s(x)`` under the posterior q given ``s[k]``. It is the gradient of
+            `evidence`.
+        """
 
     @abstractmethod
     def log_predictive(self, prior, s, z):
-        """Log posterior predictive density (n, K) of prepared rows, in the data's units."""
+        """Log posterior predictive densities.
 
-    @abstractmethod
-    def seeding_points(self, prior, s, z, *, whiten=True):
-        """Points (n, m) whose squared distances stand for the family's divergence.
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components.
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
 
-        Seeds of new components are drawn and refined among these by k-means++ and Lloyd steps, for
-        the rows ``z`` of one component with statistics ``s`` (P,). With ``whiten`` false, columns are
-        compared one by one: another geometry, which finds other seeds.
+        Returns
+        -------
+        log_density : ndarray, shape (n, K)
+            Densities in the data's units, with the parameters of components integrated out.
         """
-
-    def imputed(self, prior, s, z):
-        """Prepared rows whose holes are as expected of a component with statistics ``s`` (P,)."""
-        return z
 
     @abstractmethod
     def attributes(self, prior, s):
-        """Fitted attributes in the data's units: a dict of arrays with K rows each."""
+        """Fitted attributes of an estimator.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components.
+
+        Returns
+        -------
+        attributes : dict of str -> ndarray
+            Arrays in the data's units, with K rows each, by names that end in an underscore.
+        """
 
     @abstractmethod
     def sample(self, attributes, labels, rng):
-        """Rows drawn from the components ``labels``, in the data's units.
-
-        ``attributes`` are all that `attributes` returns.
-        """
-
-    def sample_sequence(self, attributes, labels, rng):
-        """Rows of one sequence whose components are ``labels``, one after the other; as `sample`."""
-        return self.sample(attributes, labels, rng)
-
-    def features(self, z):
-        """Rows s(x) (n, P) of prepared rows, in their precision."""
-        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
-        statistics(self.kernel_rows(z), self.quadratic, self.linear, out)
-        return out
-
-    def log_table(self, coef, z):
-        """``coef @ s(x)`` of prepared rows, (n, K), C-contiguous and in the rows' precision."""
-        return self.features(z) @ coef.T.astype(z.dtype, copy=False)
-
-    def summarise(self, z, shares, s, *, coef=None, sparse=False):
-        """Fill ``s`` (J, P) with the statistics of rows under given shares (n, J).
+        """Draw rows from components.
 
         Parameters
         ----------
-        z : ndarray, shape (n, D')
-        shares : ndarray, shape (n, J)
-            Sample weights included.
-        coef : ndarray, shape (J, P), or None
-            What the shares were found with, for families that fill in what rows do not show; without
-            it they go by all the data.
-        sparse : bool
-            Most shares are 0.
-        """
-        shares = np.ascontiguousarray(shares, dtype=z.dtype)
-        summarise(self.kernel_rows(z), shares, self.quadratic, self.linear, s, sparse)
+        attributes : dict
+            What `attributes` returned.
+        labels : ndarray of int, shape (n,)
+            The component of each row. With ``lags``, rows are those of one sequence, in order.
+        rng : RandomState
+            Source of random numbers.
 
-    def local_step(
-        self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
-    ):
-        """Share rows among components; returns the shares (n, K) and fills ``s`` and ``entropy``.
+        Returns
+        -------
+        x : ndarray, shape (n, D)
+            Rows in the data's units.
+        """
+
+    @abstractmethod
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """Points whose squared distances stand for the divergence of the family.
+
+        New components are seeded by k-means++ and Lloyd steps among these points.
 
         Parameters
         ----------
-        coef : ndarray, shape (K, P)
-            Log posterior weights are ``coef[k] @ s(x)``.
-        z : ndarray, shape (n, D')
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (P,)
+            Statistics of the component that the rows are from.
+        z : ndarray or csr_array, shape (n, n_features)
             Prepared rows.
-        mass : ndarray, shape (n,), or None
-            What of each row is shared out: 1, or in a restricted step the responsibility of the
-            components that are replaced (4.12).
-        weight : ndarray, shape (n,), or None
-            Sample weights.
-        s, entropy : ndarray, shape (K, P) and (K,), or None
-            Written to.
-        n_nonzero : int or None
-            The L of L-sparse shares (Alg. 7.2); dense if None.
-        """
-        resp = np.empty((len(z), len(coef)), dtype=z.dtype)
-        local_step(
-            self.kernel_rows(z), np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic,
-            self.linear, mass, weight, resp, s, entropy, log_norm,
-            len(coef) if n_nonzero is None else n_nonzero, n_threads,
-        )  # fmt: skip
-        return resp
+        whiten : bool
+            Whether the component should be about round and of unit size. If false, columns are compared
+            one by one: another geometry, which finds other seeds.
 
-    def likelihood_table(self, coef, z, floor, n_threads=1):
-        """Likelihoods (n, K) of rows, each row over its sum, and the logarithms (n,) of the sums.
-
-        They are no less than ``floor`` times the largest of a row. Arguments as in `local_step`.
+        Returns
+        -------
+        points : ndarray, shape (n, m)
+            Points without NaN, in the precision of ``z``.
         """
-        table, log_norm = np.empty((len(z), len(coef))), np.empty(len(z))
-        coef = np.ascontiguousarray(coef, dtype=z.dtype)
-        for lo in range(0, len(z), _TABLE_ROWS):
-            rows = slice(lo, lo + _TABLE_ROWS)
-            own = table[rows]
-            if own.dtype != z.dtype:
-                own = np.empty(own.shape, dtype=z.dtype)
-            local_step(
-                self.kernel_rows(z[rows]), coef, self.quadratic, self.linear, None, None, own, None,
-                None, log_norm[rows], len(coef), n_threads, floor,
-            )  # fmt: skip
-            np.maximum(own, floor, out=table[rows])
-        return table, log_norm
+
+    # ------------------------------------------------------------------ empirical Bayes
 
     def update_prior(self, prior, s, n_iter):
-        """The prior after ``n_iter`` steps of empirical Bayes on statistics ``s`` (K, P)."""
+        """The prior after some steps of empirical Bayes.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components.
+        n_iter : int
+            Number of steps. No step may lower the sum of `evidence`.
+
+        Returns
+        -------
+        prior : object
+            The new prior; the same object if nothing changes.
+        """
         return prior
 
     def prior_distance(self, old, new):
-        """How far a prior has moved, on a log scale; remembered failures lapse beyond 0.7."""
-        return 0.0
+        """How far a prior has moved.
 
-    def log_base(self, x):
-        """Log density of each row's part that no component explains; shape (n,)."""
-        return np.zeros(x.shape[0])
+        Parameters
+        ----------
+        old, new : object
+            Priors of this family.
+
+        Returns
+        -------
+        distance : float
+            On a log scale. Proposals that failed are tried again once it is more than 0.7.
+        """
+        return 0.0

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels._counts import log_gamma_sums
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
     checked_bits,
     digammas,
+    log_rising_factorials,
     pair_of_priors,
     points_of_counts,
     statistics_as_rows,
 )
 from .missing import columns_of
 
-# Of a column in which all rows of a component are alike, but for a prior that may be negligible.
+# Variance of a column in which all rows of a component are equal, where the prior adds next to none.
 _LEAST_VARIANCE = 1e-12
 
 
@@ -30,9 +30,9 @@ class BetaPrior(NamedTuple):
 
 
 class BernoulliObservation(ObservationModel):
-    """Independent binary columns, each component with a probability for each.
+    """Independent binary columns; each component has a probability for each column.
 
-    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
+    Rows may be sparse (CSR). They stay sparse, and zeros cost nothing.
 
     Parameters
     ----------
@@ -58,8 +58,7 @@ class BernoulliObservation(ObservationModel):
     def __init__(self, prior=None):
         self.prior = prior
 
-    takes_sparse = True
-    takes_missing = True
+    takes_sparse = allows_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -92,21 +91,20 @@ class BernoulliLikelihood(ColumnsOfCounts):
         return a / (a + b)
 
     def _ones_zeros_all(self, s):
-        """Numbers of ones, of zeros and of rows that show a column, each (K, D)."""
+        """How many ones, zeros and observed entries there are in each column, each (K, D)."""
         rows = statistics_as_rows(s)
         ones = np.ascontiguousarray(self.columns.values(rows))
         both = np.array(np.broadcast_to(self.columns.counts(rows), ones.shape))
         return ones, both - ones, both
 
     def evidence(self, prior, s):
-        """Ratios of Beta functions, as rises of lnGamma by ones, by zeros and by all."""
-        parts, rises = self._ones_zeros_all(s), np.empty((3, s.size // s.shape[-1]))
-        for part, pseudo, rise in zip(parts, _pseudo_counts(prior), rises, strict=True):
-            log_gamma_sums(part, pseudo, rise, 1)
-        return (rises[0] + rises[1] - rises[2]).reshape(s.shape[:-1])
+        """Ratios of Beta functions, made of rising factorials of ones, of zeros and of all entries."""
+        parts = zip(self._ones_zeros_all(s), _pseudo_counts(prior), strict=True)
+        ones, zeros, both = (log_rising_factorials(counts, pseudo) for counts, pseudo in parts)
+        return (ones + zeros - both).reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        """``E[log p_kd] - E[log (1 - p_kd)]``, and ``E[log (1 - p_kd)]`` of each entry, seen or not, of 0."""
+        """``E[log p_kd] - E[log (1 - p_kd)]`` of values; ``E[log (1 - p_kd)]`` of each observed entry."""
         parts = zip(self._ones_zeros_all(s), _pseudo_counts(prior), strict=True)
         ones, zeros, both = (digammas(counts, pseudo) for counts, pseudo in parts)
         out = np.zeros(s.shape)
@@ -120,7 +118,7 @@ class BernoulliLikelihood(ColumnsOfCounts):
         return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """Columns in units of their standard deviations in the target."""
+        """Columns in units of their standard deviations in the component."""
         p = self.means(prior, s)
         deviation = np.sqrt(np.maximum(p * (1.0 - p), _LEAST_VARIANCE))
         z = self.columns.imputed(z, p)
@@ -132,5 +130,5 @@ class BernoulliLikelihood(ColumnsOfCounts):
 
 
 def _pseudo_counts(prior):
-    """Those of the same."""
+    """Pseudo-counts of ones, of zeros and of both, each (D,)."""
     return prior.a, prior.b, prior.a + prior.b

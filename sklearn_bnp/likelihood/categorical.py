@@ -2,10 +2,10 @@
 
 Design note
 -----------
-(a) A prepared row is the one-hot code of all its columns side by side, and ``s(x) = [one-hot, 1]``: both
-    steps are the matrix products of the other count families.
-(b) How many rows a column was seen in is the sum of its own block of counts, and not the last statistic.
-    An entry that is missing (NaN) is a block of zeros, and thus integrated out exactly.
+(a) A prepared row is the one-hot code of all its columns, side by side, and ``s(x) = [one-hot, 1]``. So the
+    local step and the summary step are matrix products, as for the families of counts.
+(b) How many rows show a column is the sum of its own block of counts, and not the last statistic. A missing
+    entry (NaN) is a block of zeros, and is thus integrated out exactly.
 """
 
 from __future__ import annotations
@@ -16,37 +16,36 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from .._kernels._counts import log_gamma_sums
 from .base import Likelihood, ObservationModel
-from .counts import statistics_as_rows
+from .counts import log_rising_factorials, statistics_as_rows
 from .limits import LEAST, MOST, are_within
 
-# Codes that are found in the data go up to here: beyond, the column hardly holds categories.
+# Largest code that is found in the data. A column with larger ones hardly holds categories.
 _LARGEST_CODE = 2**16
 
 
 class CategoryPrior(NamedTuple):
-    """Pseudo-counts ``lam`` of the categories of all columns, one column after another, (V,)."""
+    """Pseudo-counts ``lam`` (V,) of the categories of all columns, one column after another."""
 
     lam: np.ndarray
 
 
 class CategoricalObservation(ObservationModel):
-    """Independent columns of categories, each component with a distribution over those of each column.
+    """Independent columns of categories; each component has a distribution for each column.
 
-    An entry is the code of its category, a whole number from 0. Missing entries may be NaN. Columns
-    of a pandas or polars frame may hold categories of any kind, such as strings, which are given codes
-    in sorted order, or in that of their dtype; the estimator has them as ``categories_``. A mixture
-    of this is known as latent class analysis.
+    An entry is the code of its category, a whole number from 0. Missing entries are NaN. Columns of a
+    pandas or polars frame may hold categories of any kind, such as strings. They are given codes in the
+    order of their dtype, or else in sorted order, and the estimator has them as ``categories_``. A
+    mixture with this observation model is known as latent class analysis.
 
     Parameters
     ----------
     prior : float or list of array-likes, default=1.0
-        Pseudo-count > 0 of each category in the Dirichlet priors; or one for each column, or for
-        each column an array with one for each of its categories.
+        Pseudo-count > 0 of each category in the Dirichlet priors: one for all columns, or for each
+        column a number or an array with one for each of its categories.
     n_categories : int or list of (int or None), default=None
-        How many categories each column has, for all columns or for each. If None, as many as the data
-        of `fit` (the first batch of `partial_fit`) show: one more than the greatest code.
+        How many categories each column has: one number for all columns, or one for each. If None, it is
+        one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`.
 
     References
     ----------
@@ -72,7 +71,7 @@ class CategoricalObservation(ObservationModel):
         self.prior = prior
         self.n_categories = n_categories
 
-    takes_missing = True
+    allows_missing = True
 
     def for_frame(self, frame, columns):
         """The model with numbers of categories; see `ObservationModel.for_frame`."""
@@ -96,7 +95,7 @@ class CategoricalObservation(ObservationModel):
         ):
             raise ValueError(
                 f"n_categories={self.n_categories!r} must be a whole number, 1 or more, or a list of "
-                f"{D} of them, one a column, in which None stands for what the data show."
+                f"{D} of them, one for each column; None stands for the number found in the data."
             )
         largest = moments.largest
         found = [v is None for v in given]
@@ -139,11 +138,13 @@ class CategoricalLikelihood(Likelihood):
     Parameters
     ----------
     prior : CategoryPrior
+        Prior of each component's distributions.
     sizes : ndarray of int, shape (D,)
         Number of categories of each column.
     """
 
-    has_missing = True  # a block of zeros
+    has_missing = True
+    standardised = False
 
     def __init__(self, prior, sizes):
         self.prior, self.sizes = prior, sizes
@@ -151,7 +152,7 @@ class CategoricalLikelihood(Likelihood):
         self.n_features = len(prior.lam)
 
     def prepare(self, x):
-        """One-hot rows (n, V), a block of zeros for what is missing."""
+        """One-hot rows (n, V), with a block of zeros for a missing entry."""
         with np.errstate(invalid="ignore"):  # of NaN
             codes = x.astype(np.intp)
         plain = (codes == x) & (codes >= 0) & (codes < self.sizes)
@@ -164,11 +165,12 @@ class CategoricalLikelihood(Likelihood):
         z.reshape(-1)[places] = 1.0
         return z
 
-    def farthest(self, z):
-        return 0.0  # categories are no distance apart
+    def imputed(self, prior, s, z):
+        """Rows as they are: a block of zeros is not NaN; see `Likelihood`."""
+        return z
 
     def prepare_means(self, means):
-        """Each mean is the code of a category."""
+        """One-hot rows of means, which are codes of categories."""
         try:
             return self.prepare(means)
         except ValueError as error:
@@ -195,25 +197,20 @@ class CategoricalLikelihood(Likelihood):
         )
 
     def _sums(self, values):
-        """Sums over each column's block of values (..., V), for each of its categories; (..., V)."""
+        """Sums of values (..., V) over the block of their column, (..., V)."""
         return np.repeat(np.add.reduceat(values, self.starts, axis=-1), self.sizes, axis=-1)
 
     def evidence(self, prior, s):
         """``sum_d lnB(lam_d + s_d) - lnB(lam_d)`` with the multivariate Beta function."""
         rows = statistics_as_rows(s)
-        rises = np.empty(len(rows))
-        log_gamma_sums(rows, prior.lam, rises, 1)
-        return (rises - self._rises_of_totals(prior, rows)).reshape(s.shape[:-1])
-
-    def _rises_of_totals(self, prior, rows):
-        """What lnGamma of the columns' totals rises by, (n,), for statistics (n, P)."""
-        before, counts = (
+        total, counts = (
             np.add.reduceat(v, self.starts, axis=-1) for v in (prior.lam, rows[:, :-1])
         )
-        return np.sum(gammaln(before + counts) - gammaln(before), axis=-1)
+        of_totals = np.sum(gammaln(total + counts) - gammaln(total), axis=-1)
+        return (log_rising_factorials(rows, prior.lam) - of_totals).reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        """``E[log phi_kdv] = psi(lam_dv + S_kdv) - psi(sum_v lam_dv + S_kdv)``, and 0 for the last one."""
+        """``E[log phi_kdv] = psi(lam_dv + S_kdv) - psi(sum_v lam_dv + S_kdv)``; the last one is 0."""
         a = prior.lam + s[:, :-1]
         out = np.zeros(s.shape)
         out[:, :-1] = digamma(a) - digamma(self._sums(a))
@@ -228,9 +225,9 @@ class CategoricalLikelihood(Likelihood):
         return z @ np.log(self._means(prior, s)).T
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """Pearson's residuals, in which what is missing is as expected; or the one-hot rows themselves.
+        """Pearson's residuals, which are 0 for missing entries; or the one-hot rows themselves.
 
-        Squared distances of the first are those of chi-square, for which rare categories count for more.
+        Squared distances of residuals are those of chi-square, for which rare categories count for more.
         """
         if not whiten:
             return z
@@ -239,7 +236,7 @@ class CategoricalLikelihood(Likelihood):
         return np.ascontiguousarray((z - present * p) / np.sqrt(p), dtype=z.dtype)
 
     def attributes(self, prior, s):
-        """Probabilities (K, D, V), 0 beyond the categories that a column has."""
+        """Probabilities (K, D, V), which are 0 beyond the categories that a column has."""
         out = np.zeros((len(s), len(self.sizes), self.sizes.max()))
         out[:, np.arange(self.sizes.max()) < self.sizes[:, np.newaxis]] = self._means(prior, s)
         return {"probabilities_": out}

@@ -3,10 +3,10 @@
 Design note
 -----------
 (a) Given the component, blocks are independent: evidence, expected log likelihoods and predictive
-    densities are sums over them, and s(x) is their statistics side by side, but for the last of each,
-    the count, which they share: ``s(x) = [s_1(x), s_2(x), ..., 1]``. A block is handed its own
-    statistics with the count after them, and so knows nothing of the others.
-(b) Prepared rows are those of the blocks side by side too: an array that the engine cuts and joins as
+    densities are sums over blocks. Their statistics stand side by side, except the last one of each, the
+    count, which they share: ``s(x) = [s_1(x), s_2(x), ..., 1]``. A block is given its own statistics
+    followed by the count, and so knows nothing of the other blocks.
+(b) The prepared rows of blocks stand side by side too, as one array that the engine cuts and joins like
     any other.
 """
 
@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .base import Likelihood
-from .tables import TableLikelihood
+from .rows import TableRows
 
 
 @contextmanager
 def says_which_block(name, columns):
-    """Errors say of which block they are: its model knows its own columns alone."""
+    """Context in which errors name the block: its model knows only its own columns."""
     try:
         yield
     except ValueError as error:
@@ -38,11 +38,13 @@ class Block(NamedTuple):
     Attributes
     ----------
     name : str
+        Name of the block.
     likelihood : Likelihood
+        Likelihood of its columns.
     columns : ndarray of int, shape (D_b,)
-        Of the data.
+        Its columns of the data.
     z, s : slice
-        Its place in prepared rows, and in statistics but for the count.
+        Its columns of prepared rows, and its statistics without the count.
     """
 
     name: str
@@ -52,30 +54,31 @@ class Block(NamedTuple):
     s: slice
 
     def rows(self, z):
-        """Its part of prepared rows."""
+        """Prepared rows of the block, C-contiguous."""
         return np.ascontiguousarray(z[:, self.z])
 
     def statistics(self, s):
-        """Its statistics (..., P_b) with the count, of those of all blocks (..., P)."""
+        """Statistics (..., P_b) of the block, count included, from those of all blocks (..., P)."""
         return np.concatenate([s[..., self.s], s[..., -1:]], axis=-1)
 
     def coefficients(self, coef):
-        """Its coefficients (K, P_b), of those of all blocks, without what is common to all."""
+        """Coefficients (K, P_b) of the block from those of all blocks; 0 for the count."""
         out = np.zeros((len(coef), self.s.stop - self.s.start + 1))
         out[:, :-1] = coef[:, self.s]
         return out
 
 
-class ColumnLikelihood(TableLikelihood):
+class ColumnLikelihood(TableRows, Likelihood):
     """``s(x) = [s_1(x), ..., s_B(x), 1]``; a prior is the tuple of the blocks' priors.
 
     Parameters
     ----------
     blocks : list of tuple (name, Likelihood, columns)
+        The blocks, in the order of their statistics.
     n_columns : int
-        Of the data.
+        Number of columns of the data.
     complete : list of Block, or None
-        Those for complete rows that these were made of.
+        The blocks for complete rows of which these were made.
     """
 
     def __init__(self, blocks, n_columns, *, complete=None):
@@ -90,7 +93,7 @@ class ColumnLikelihood(TableLikelihood):
         self.prior = tuple(b.likelihood.prior for b in self.blocks)
         self.adapts_prior = any(b.likelihood.adapts_prior for b in self.blocks)
         self.may_be_nan = (
-            "means_",  # of the blocks, one of which may have none
+            "means_",  # not all blocks have means
             *(f"blocks_.{b.name}.{own}" for b in self.blocks for own in b.likelihood.may_be_nan),
         )
         self.may_be_far_out = any(b.likelihood.may_be_far_out for b in self.blocks)
@@ -100,20 +103,27 @@ class ColumnLikelihood(TableLikelihood):
         """Length P of s(x)."""
         return self._n_statistics
 
-    # ------------------------------------------------------------------ what is missing
+    # ------------------------------------------------------------------ missing entries
 
     @property
     def has_missing(self):
-        """Whether prepared rows may have NaN, for what was not observed."""
         return all(b.likelihood.has_missing for b in self.blocks)
 
     @property
+    def allows_missing(self):
+        return all(b.likelihood.has_missing or b.likelihood.allows_missing for b in self.blocks)
+
+    @property
     def imputes(self):
-        """Whether statistics are of rows whose holes were filled in; see `Likelihood`."""
         return any(b.likelihood.imputes for b in self.blocks)
 
+    @property
+    def standardised(self):
+        each = [(b.likelihood.standardised, b.likelihood.n_features) for b in self.blocks]
+        return np.concatenate([np.broadcast_to(own, size) for own, size in each])
+
     def with_missing(self):
-        """The same blocks for rows in which entries are missing; see `Likelihood.with_holes`."""
+        """The same blocks for rows with missing entries; see `Likelihood`."""
         blocks = []
         for b in self.blocks:
             with says_which_block(b.name, b.columns):
@@ -122,7 +132,7 @@ class ColumnLikelihood(TableLikelihood):
         return ColumnLikelihood(blocks, self.n_columns, complete=self.blocks)
 
     def from_complete(self, s):
-        """Statistics (K, P) of the likelihood that this one was made of as its own."""
+        """Statistics of the likelihood that this one was made of as its own; see `Likelihood`."""
         out = np.zeros((len(s), self.n_statistics))
         for b, before in zip(self.blocks, self._complete, strict=True):
             own = before.statistics(s)
@@ -132,7 +142,7 @@ class ColumnLikelihood(TableLikelihood):
         return out
 
     def imputed(self, prior, s, z):
-        """Rows whose holes are as expected of a component; see `Likelihood.imputed`."""
+        """Rows whose missing entries are as expected under a component; see `Likelihood`."""
         return np.hstack(
             [b.likelihood.imputed(p, own, b.rows(z)) for b, p, own in self._each(prior, s)]
         )
@@ -140,7 +150,7 @@ class ColumnLikelihood(TableLikelihood):
     # ------------------------------------------------------------------ rows
 
     def _each(self, prior, s):
-        """Blocks with their priors and statistics."""
+        """Triples of a block, its prior and its statistics."""
         return [(b, p, b.statistics(s)) for b, p in zip(self.blocks, prior, strict=True)]
 
     def prepare(self, x):
@@ -157,9 +167,6 @@ class ColumnLikelihood(TableLikelihood):
                 parts.append(b.likelihood.prepare_means(means[:, b.columns]))
         return np.hstack(parts)
 
-    def farthest(self, z):
-        return max(b.likelihood.farthest(b.rows(z)) for b in self.blocks)
-
     def features(self, z):
         out = np.ones((len(z), self.n_statistics), dtype=z.dtype)
         for b in self.blocks:
@@ -173,7 +180,6 @@ class ColumnLikelihood(TableLikelihood):
         return out
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
-        """Fill ``s`` (J, P) with the statistics of rows under given shares; see `Likelihood`."""
         for b in self.blocks:
             own = np.empty((len(s), b.likelihood.n_statistics))
             own_coef = None if coef is None else b.coefficients(coef)
@@ -181,7 +187,7 @@ class ColumnLikelihood(TableLikelihood):
             s[:, b.s], s[:, -1] = own[:, :-1], own[:, -1]
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """The blocks' points side by side: their divergences add."""
+        """The blocks' points side by side, because their divergences add up."""
         return np.hstack(
             [
                 b.likelihood.seeding_points(p, own, b.rows(z), whiten=whiten)
@@ -223,7 +229,7 @@ class ColumnLikelihood(TableLikelihood):
         )
 
     def attributes(self, prior, s):
-        """Those of each block by its name, and the means of all columns, NaN where there are none."""
+        """Attributes of blocks by their names, and means of all columns, NaN where there are none."""
         blocks, means = {}, np.full((len(s), self.n_columns), np.nan)
         for b, p, own in self._each(prior, s):
             blocks[b.name] = b.likelihood.attributes(p, own)

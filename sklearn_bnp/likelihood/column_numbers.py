@@ -1,4 +1,4 @@
-"""Numbers of columns from all the ways in which users name columns, as `ColumnTransformer` has them."""
+"""Numbers of columns, from all the ways in which `ColumnTransformer` lets users name columns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ _BOOLEAN = (bool, np.bool_)
 
 
 def column_numbers(columns, n_features, frame=None):
-    """Numbers (m,) of columns of data that have ``n_features``.
+    """Numbers (m,) of columns.
 
     Parameters
     ----------
     columns : int, str, slice, list of int, of str or of bool, or callable
-        A callable is given the frame and returns any of the others.
+        Columns as a user gave them. A callable is given the frame, and returns one of the others.
+    n_features : int
+        Number of columns of the data.
     frame : pandas or polars frame, or None
-        For names and callables.
+        The data, if they are a frame, in which names and callables find columns.
     """
     if callable(columns):
         columns = columns(_needed(frame, columns))
@@ -51,13 +53,14 @@ def column_numbers(columns, n_features, frame=None):
 
 
 def _items(columns):
-    """A list of what was given, one or several."""
+    """A list of columns, whether one or several were given."""
     if hasattr(columns, "__iter__") and not isinstance(columns, str):
         return list(columns)
     return [columns]
 
 
 def _needed(frame, columns):
+    """The frame; ValueError if there is none."""
     if frame is None:
         raise ValueError(
             f"columns={columns!r} are for frames, in which columns have names, but X is none; give "
@@ -67,6 +70,7 @@ def _needed(frame, columns):
 
 
 def _position(name, names):
+    """Number of the column with this name."""
     if names.count(name) != 1:
         raise ValueError(
             f"Column {name!r} is {'not in X' if name not in names else 'in X more than once'}; its columns "
@@ -76,7 +80,7 @@ def _position(name, names):
 
 
 def _slice_of_names(columns, frame):
-    """Slices of names have their last column in them."""
+    """Slice of numbers from a slice of names, which includes its last column."""
     names = list(frame.columns)
     start = 0 if columns.start is None else _position(columns.start, names)
     stop = len(names) if columns.stop is None else _position(columns.stop, names) + 1

@@ -2,10 +2,10 @@
 
 Design note
 -----------
-(a) What columns are called is known only where there is a frame: there `for_frame` turns names and
-    callables into numbers, which are all that `bind` takes.
-(b) Each block's model is bound to the moments of its own columns, so that it has the units and the
-    prior that it would have alone.
+(a) Names of columns are known only where there is a frame. There `for_frame` turns names and callables
+    into numbers of columns, which are all that `bind` takes.
+(b) Each block's model is bound to the moments of its own columns, so that it has the scaling and the prior
+    that it would have alone.
 """
 
 from __future__ import annotations
@@ -19,36 +19,38 @@ from .column_numbers import column_numbers
 
 
 class ColumnObservation(ObservationModel, _BaseComposition):
-    """Columns of several kinds: blocks of them, each with an observation model of its own.
+    """Columns of several kinds, in blocks that have an observation model each.
 
-    Given the component, blocks are independent of each other; within a block columns are as its model
-    has them. It is to observation models what `sklearn.compose.ColumnTransformer` is to transformers.
+    Given the component, blocks are independent of each other; the columns of one block are distributed
+    as its model says. It is to observation models what `sklearn.compose.ColumnTransformer` is to
+    transformers.
 
     Parameters
     ----------
     blocks : list of tuple (name, observation, columns)
-        Of each block:
+        The parts of each block are:
 
         name : str
-            Its parameters are set by this name: ``set_params(name__covariance_type="diag")``.
+            Name of the block, by which its parameters are set: ``set_params(name__covariance_type="diag")``.
         observation : str or ObservationModel
-            A name such as ``"gaussian"``, or a model; not for rows explained by those before them, nor
-            another `ColumnObservation`.
+            A name such as ``"gaussian"``, or a model. It may not be a model with lags, nor another
+            `ColumnObservation`.
         columns : int, str, slice, list of int, of str or of bool, or callable
-            As in `ColumnTransformer`: numbers, or names if X is a pandas or polars frame, for which
-            a callable such as `sklearn.compose.make_column_selector` picks them too. No column may
-            be in two blocks. Columns in none are not modelled, as if they were not there.
+            Columns as `ColumnTransformer` takes them: numbers, or names if X is a pandas or polars
+            frame. Of a frame, they may also be chosen by a callable, such as
+            `sklearn.compose.make_column_selector`. No column may be in two blocks. Columns that are in
+            no block are ignored.
 
     See Also
     --------
-    sklearn.compose.ColumnTransformer : The same for transformers.
+    sklearn.compose.ColumnTransformer : Applies a transformer to each of several blocks of columns.
 
     Notes
     -----
     Fitted estimators have ``blocks_``, a dict of each block's attributes (``means_``,
     ``probabilities_``, ...) by its name, and ``means_`` of shape (n_components, n_features), which is
-    NaN for columns whose models have no means. `sample` draws rows with columns in their places, and
-    NaN for those in no block.
+    NaN for columns whose models have no means. `sample` draws rows with all columns of X, which are
+    NaN for columns in no block.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     @property
     def _named(self):
-        """Pairs of names and models, as `_BaseComposition` wants them."""
+        """Pairs of names and models, as `_BaseComposition` needs them."""
         return [(name, observation) for name, observation, _ in self.blocks]
 
     @_named.setter
@@ -81,12 +83,12 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         ]
 
     def get_params(self, deep=True):
-        """Parameters, and those of the blocks.
+        """Parameters of this model and of the blocks.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether the blocks' models and their parameters are among them.
+            Whether to return the blocks' models and their parameters as well.
 
         Returns
         -------
@@ -98,12 +100,12 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return self._get_params("_named", deep=True)
 
     def set_params(self, **params):
-        """Set parameters, those of blocks even if their models are names.
+        """Set parameters of this model and of the blocks, even of blocks whose models are names.
 
         Parameters
         ----------
         **params : dict
-            ``blocks``, a block's model by its name, or a parameter of it as ``name__parameter``.
+            ``blocks``, a block's model by its name, or a parameter of the model as ``name__parameter``.
 
         Returns
         -------
@@ -118,10 +120,10 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         self._set_params("_named", **params)
         return self
 
-    # ------------------------------------------------------------------ what blocks want
+    # ------------------------------------------------------------------ abilities
 
     def _checked(self):
-        """Triples of names, models and columns, of which nothing but the columns can be wrong."""
+        """Triples of names, models and columns; all but the columns is checked."""
         if not _are_triples(self.blocks) or not self.blocks:
             raise ValueError(
                 f"blocks={self.blocks!r} must be a list of (name, observation, columns), such as "
@@ -131,7 +133,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         out = [(name, _model(o, name), columns) for name, o, columns in self.blocks]
         for name, model, _ in out:
             if isinstance(model, ColumnObservation):
-                # it would look up names in the whole frame, and index its own columns by what it finds
+                # its columns would be looked up in the whole frame, and then taken from the block
                 raise ValueError(
                     f"Block {name!r} has a ColumnObservation as its model, which cannot be within another; "
                     "list its blocks in the outer one."
@@ -147,20 +149,20 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     @property
     def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
+        """Whether `bind` needs the covariances of the columns, and not only their variances."""
         return any(model.needs_covariance for _, model, _ in self._checked())
 
     @property
     def needs_step(self):
-        """Whether the steps are wanted to which columns were recorded."""
+        """Whether `bind` needs the steps to which columns were recorded."""
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
-    def takes_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
+    def allows_missing(self):
+        """Whether entries of rows may be NaN, which stands for a missing value."""
         try:
-            return all(model.takes_missing for _, model, _ in self._checked())
-        except ValueError:  # which is said where rows are fitted
+            return all(model.allows_missing for _, model, _ in self._checked())
+        except ValueError:  # it is raised by fit
             return False
 
     def for_sequences(self):
@@ -170,7 +172,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
     # ------------------------------------------------------------------ columns
 
     def for_frame(self, frame, columns):
-        """The model with columns by number; see `ObservationModel.for_frame`."""
+        """The model with numbers for columns; see `ObservationModel.for_frame`."""
         blocks = []
         for name, model, own in self._numbers(len(columns), frame.data):
             with says_which_block(name, own):
@@ -178,7 +180,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return ColumnObservation(blocks)
 
     def _numbers(self, n_features, frame=None):
-        """Triples of names, models and columns (D_b,) of data with so many columns."""
+        """Triples of names, models and numbers of columns (D_b,), for data with ``n_features``."""
         blocks = [(n, o, column_numbers(c, n_features, frame)) for n, o, c in self._checked()]
         taken = {}
         for (name, _, columns), (_, _, given) in zip(blocks, self.blocks, strict=True):
@@ -216,7 +218,7 @@ def _are_triples(blocks):
 
 def _model(observation, name=""):
     """An `ObservationModel` from a name or a model, of the block ``name``."""
-    from . import OBSERVATIONS  # which has this file's model among its own
+    from . import OBSERVATIONS  # not at the top: it imports this module
 
     if isinstance(observation, ObservationModel):
         return observation
@@ -229,7 +231,7 @@ def _model(observation, name=""):
 
 
 def _of_columns(moments, columns, model):
-    """`Moments` of some columns, as a model wants them."""
+    """`Moments` of some columns, with the covariances that a model needs."""
     each = {name: v[columns] for name, v in moments._asdict().items() if np.ndim(v) == 1}
     if not model.needs_covariance:
         covariance = moments.variance[columns]

@@ -1,16 +1,13 @@
-"""What families of counts have in common: rows that may be sparse, how they are checked, zeros skipped.
+"""Parts that families of counts share: checks of rows, sums over counts, and points for seeding.
 
 Design note
 -----------
-(a) ``s(x) = [x, 1]``: zeros add nothing to the statistics, and nothing but a constant to the log weights.
-    So rows stay sparse all the way, from the user's CSR to the sums. Here is the one place where
-    the two kinds part: dense rows go through the kernel of all families, sparse ones through
-    `_kernels._sparse_rows`.
-(b) Seeds are chosen among dense points. A point of a count is ``scale (g(x) + u v)``, where g is zero where
-    x is, and ``u v`` is an outer product: where a table of all columns would be large, both parts
-    are projected, and distances stay what they are within some per cent.
-(c) Columns that are independent given the component may have holes: `ColumnsOfCounts` has what follows
-    of that, with `holes.py`. Of Bernoulli and Poisson families only the densities are left to say.
+(a) ``s(x) = [x, 1]``, in the layout `SparseRows`: zeros are skipped everywhere.
+(b) Seeds are chosen among dense points. A point of a row of counts is ``scale (g(x) + u v)``, where g is
+    zero where x is, and ``u v`` is an outer product. Where a table of all columns would be too large, both
+    parts are projected to fewer columns, and distances stay what they are within some per cent.
+(c) Columns that are independent given the component may have missing entries: `ColumnsOfCounts` does with
+    `missing.py` what follows of that. Bernoulli and Poisson families only add their densities.
 """
 
 from __future__ import annotations
@@ -22,74 +19,33 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import digamma, gammaln
 
-from .._kernels._counts import digamma_rows
-from .._kernels._sparse_rows import are_counts, sparse_shares, sparse_summary
+from .._kernels._counts import digamma_rows, log_gamma_sums
+from .._kernels._sparse_rows import are_counts
 from .base import Likelihood
-from .limits import LEAST, MOST, MOST_MASS, are_within
-from .missing import CompleteColumns, IncompleteColumns
+from .limits import LEAST, MOST, MOST_MASS, are_within, as_numbers
+from .missing import CompleteColumns, IncompleteColumns, with_counts
+from .rows import SparseRows
 
-# Numbers of a table of points with all columns; beyond that there are so many columns instead, in which
-# squared distances have a relative error of sqrt(2 / 512) = 6 %.
+# A table of points with all columns may have so many numbers. For more, there are so many columns instead,
+# in which squared distances have a relative error of sqrt(2 / 512) = 6 %.
 _DENSE_NUMBERS, _PROJECTED = 2**22, 512
-# Columns of the projection that a column of the data goes to: one alone may be another's as well.
+# Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
 
-class CountLikelihood(Likelihood):
-    """A family with ``s(x) = [x, 1]``; prepared rows are an array or a `csr_array`."""
-
-    def farthest(self, z):
-        return 0.0  # counts are what they are
-
-    def features(self, z):
-        return super().features(z.toarray() if issparse(z) else z)
-
-    def summarise(self, z, shares, s, *, coef=None, sparse=False):
-        if not issparse(z):
-            super().summarise(z, shares, s, coef=coef, sparse=sparse)
-            return
-        shares = np.ascontiguousarray(shares, dtype=z.dtype)
-        sparse_summary(*_arrays(z), shares, None, s, 1)
-
-    def local_step(
-        self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
-    ):
-        if not issparse(z):
-            return super().local_step(
-                coef, z, mass, weight, s, entropy,
-                n_nonzero=n_nonzero, n_threads=n_threads, log_norm=log_norm,
-            )  # fmt: skip
-        resp = np.empty((z.shape[0], len(coef)), dtype=z.dtype)
-        rows, coef = _arrays(z), np.ascontiguousarray(coef, dtype=z.dtype)
-        n_nonzero = len(coef) if n_nonzero is None else n_nonzero
-        sparse_shares(*rows, coef, mass, weight, resp, entropy, log_norm, n_nonzero, n_threads)
-        if s is not None:
-            given = [factor for factor in (mass, weight) if factor is not None]
-            scale = np.prod(given, axis=0) if given else None
-            sparse_summary(*rows, resp, scale, s, n_threads)
-        return resp
-
-    def likelihood_table(self, coef, z, floor, n_threads=1):
-        if not issparse(z):
-            return super().likelihood_table(coef, z, floor, n_threads)
-        coef = np.ascontiguousarray(coef, dtype=z.dtype)
-        table, log_norm = np.empty((z.shape[0], len(coef)), dtype=z.dtype), np.empty(z.shape[0])
-        sparse_shares(
-            *_arrays(z), coef, None, None, table, None, log_norm, len(coef), n_threads, floor
-        )
-        return np.maximum(table, floor, dtype=np.float64), log_norm
-
-
-class ColumnsOfCounts(CountLikelihood):
-    """Of columns that are independent given the component, of which entries may be missing.
+class ColumnsOfCounts(SparseRows, Likelihood):
+    """Columns of counts that are independent given the component; entries may be missing.
 
     Parameters
     ----------
     prior : tuple
-        With two numbers for each column, ``a`` and ``b``.
+        A prior with two numbers for each column, ``a`` and ``b``.
     columns : CompleteColumns or IncompleteColumns, default=None
-        Where statistics have the counts of columns; complete ones if None.
+        Where statistics have the counts of columns; `CompleteColumns` if None.
     """
+
+    allows_missing = True
+    standardised = False
 
     def __init__(self, prior, columns=None):
         self.prior = prior
@@ -108,18 +64,21 @@ class ColumnsOfCounts(CountLikelihood):
         return self.columns.kernel_rows(z)
 
     def with_missing(self):
-        holed = copy(self)
-        holed.columns = IncompleteColumns(self.n_features)
-        return holed
+        """The family for rows with missing entries; see `Likelihood`."""
+        incomplete = copy(self)
+        incomplete.columns = IncompleteColumns(self.n_features)
+        return incomplete
 
     def from_complete(self, s):
-        return self.columns.from_complete(s)
+        """Statistics of complete rows as those of rows with missing entries."""
+        return with_counts(s, self.n_features)
 
     @abstractmethod
     def means(self, prior, s):
         """Expected means (..., D) of components with statistics (..., P)."""
 
     def imputed(self, prior, s, z):
+        """Rows with means for missing entries; see `Likelihood`."""
         return self.columns.imputed(z, self.means(prior, s[np.newaxis]))
 
     def attributes(self, prior, s):
@@ -127,10 +86,10 @@ class ColumnsOfCounts(CountLikelihood):
 
 
 def pair_of_priors(pair, n_features):
-    """Two positive numbers for each column, (D,) each, of ``prior`` as the user gave it."""
+    """Two positive numbers for each column, (D,) each, from ``prior`` as the user gave it."""
     try:
-        a, b = (np.broadcast_to(np.asarray(v, dtype=float), n_features).copy() for v in pair)
-    except (TypeError, ValueError):
+        a, b = (as_numbers(v, n_features) for v in pair)
+    except (TypeError, ValueError):  # no pair
         a = b = np.array([np.nan])
     if not (are_within(a) and are_within(b)):
         raise ValueError(
@@ -140,18 +99,13 @@ def pair_of_priors(pair, n_features):
     return a, b
 
 
-def _arrays(z):
-    """Rows as the kernels take them."""
-    return z.data, z.indices.astype(np.int32, copy=False), z.indptr.astype(np.int64, copy=False)
-
-
 # ---------------------------------------------------------------------- checks
 
 
 def checked_counts(x, name, instead):
     """Rows of counts in float32 or float64; ``instead`` says what to give for what are none.
 
-    Where the family allows it, and X was let through with them, nan stands for what is missing.
+    Missing entries are NaN, if X was let through with them.
     """
     rows = _converted(x)
     values = _values(rows)
@@ -180,7 +134,7 @@ def checked_counts(x, name, instead):
 
 
 def checked_bits(x):
-    """Rows of 0 and 1 in float32 or float64; nan as in `checked_counts`."""
+    """Rows of 0 and 1 in float32 or float64; missing entries are NaN, as in `checked_counts`."""
     rows = _converted(x)
     values = _values(rows)
     if are_counts(values, True):
@@ -195,38 +149,45 @@ def checked_bits(x):
 
 
 def _converted(x):
-    """Rows in float32, if they are so, or float64."""
+    """Rows in float32 if they are in float32, else in float64."""
     dtype = np.float32 if x.dtype == np.float32 else np.float64
     return x.astype(dtype, copy=False) if issparse(x) else np.ascontiguousarray(x, dtype=dtype)
 
 
 def _values(rows):
-    """The numbers of rows, or those that are not zero."""
+    """The entries of rows; of sparse rows, those that are not zero."""
     return rows.data if issparse(rows) else rows.reshape(-1)
 
 
 # ---------------------------------------------------------------------- sums
 
 
+def log_rising_factorials(counts, pseudo):
+    """``sum_v lnGamma(pseudo_v + counts_v) - lnGamma(pseudo_v)`` of rows of counts (n, >= V); (n,)."""
+    out = np.empty(len(counts))
+    log_gamma_sums(counts, pseudo, out, 1)
+    return out
+
+
 def digammas(counts, pseudo):
     """``psi(pseudo + counts)`` of counts (K, D), C-contiguous."""
     out = np.empty_like(counts)
-    digamma_rows(counts, pseudo, out, 1)  # less digamma of each row's sum
+    digamma_rows(counts, pseudo, out, 1)  # minus digamma of each row's sum, which is added again
     return out + digamma(pseudo.sum() + counts.sum(axis=1, keepdims=True))
 
 
 def statistics_as_rows(s):
-    """Statistics (..., P) as C-contiguous rows (n, P) for the kernels; a copy only if need be."""
+    """Statistics (..., P) as C-contiguous rows (n, P) for the kernels, copied only where necessary."""
     return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
 
 
 def nonzeros(counts):
-    """Row, column and value of what is not zero in counts (n, V)."""
+    """Row, column and value of each entry of counts (n, V) that is not zero."""
     if issparse(counts):
         row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         return row, counts.indices, counts.data.astype(np.float64, copy=False)
     flat = counts.reshape(-1)
-    at = np.flatnonzero(flat != 0)  # faster than np.nonzero of the counts themselves
+    at = np.flatnonzero(flat != 0)  # faster than np.nonzero in two dimensions
     row, column = np.divmod(at, counts.shape[-1])
     return row, column, flat[at].astype(np.float64, copy=False)
 
@@ -243,17 +204,19 @@ def sum_log_factorials(counts):
 def points_of_counts(z, change, base, *, row_scale=None, row_base=None):
     """Points (n, m) for `Likelihood.seeding_points` of rows of counts.
 
-    They are ``row_scale * (g + row_base * base)``, or stand for these: distances between them are nearly the
-    same. Points of dense rows, and of few or short sparse ones, are what they are said to be.
+    They are ``row_scale * (g + row_base * base)``. Of many long sparse rows, they are projections of these,
+    whose distances are nearly the same.
 
     Parameters
     ----------
     z : ndarray or csr_array, shape (n, V)
+        Prepared rows.
     change : callable
-        ``change(values, column)`` -> g of counts that are not zero; g is zero where they are.
+        ``change(values, column)`` returns g of counts that are not zero; g is zero where they are.
     base : ndarray, shape (V,)
+        The part of points that all rows have.
     row_scale, row_base : ndarray, shape (n, 1), or None
-        1 if None.
+        Factors of each row; 1 if None.
     """
     n, V = z.shape
     row, column, values = nonzeros(z)
@@ -272,12 +235,12 @@ def points_of_counts(z, change, base, *, row_scale=None, row_base=None):
 
 
 def _projection(n_columns):
-    """Sparse random projection (V, m) that is always the same: seeds then depend on the rows alone.
+    """Sparse random projection (V, m), always the same, so that seeds depend on the rows alone.
 
     Each column goes to a few places with random signs (Kane and Nelson 2014).
     """
     rng = np.random.RandomState(0)
-    width = _PROJECTED // _PLACES  # each place is in a block of its own
+    width = _PROJECTED // _PLACES  # each of the places is in a block of its own
     places = rng.randint(width, size=(n_columns, _PLACES)) + width * np.arange(_PLACES)
     signs = (2.0 * rng.randint(2, size=places.size) - 1.0) / np.sqrt(_PLACES)
     indptr = np.arange(0, places.size + 1, _PLACES)

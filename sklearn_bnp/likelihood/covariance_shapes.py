@@ -1,7 +1,8 @@
-"""Full, diagonal and spherical inverse scale matrices: what a Gaussian family does with each.
+"""Full, diagonal and spherical covariances: the operations of a Gaussian family on each shape.
 
-All arrays have a leading axis over components. ``b`` is a posterior inverse scale: (K, D, D) of which
-only the upper triangle is valid, (K, D) or (K,).
+All arrays have a leading axis over components. An inverse scale ``b`` of a posterior is (K, D, D), of which
+only the upper triangle is valid, for full covariances, (K, D) for diagonal and (K,) for spherical ones.
+The three classes have the same methods; those of `FullShape` are documented.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LOG_2 = np.log(2.0)
 
 
 def _is_positive_definite(b):
-    """Whether a symmetric matrix is so beyond rounding, whatever the units of its columns."""
+    """Whether a symmetric matrix is positive definite beyond rounding, whatever the units of its columns."""
     diagonal = np.diag(b)
     if not np.all(diagonal > 0):
         return False
@@ -31,7 +32,21 @@ def _is_positive_definite(b):
 
 
 class FullShape:
-    """Dense matrices, Wishart precisions."""
+    """Full covariance matrices, with Wishart precisions.
+
+    Attributes
+    ----------
+    D : int
+        Number of columns.
+    quadratic : Quadratic
+        The quadratic part of s(x).
+    rows_a_point : int
+        How many degrees of freedom a row adds.
+    least_nu, default_nu : int
+        Greatest lower bound and default of the prior's degrees of freedom.
+    log_two : float
+        The logarithm of 2, once for each column with a precision of its own.
+    """
 
     quadratic = Quadratic.FULL
     rows_a_point = 1
@@ -43,13 +58,15 @@ class FullShape:
         self._halves = 0.5 * (1.0 - np.arange(1, D + 1))
 
     def mean_factor(self, nu):
-        """Inverse scale of the prior whose expected covariance is 1."""
+        """Inverse scale of a prior whose expected variances are 1."""
         return max(nu - self.D - 1.0, 1.0)
 
     def constant(self, diagonal):
+        """Inverse scale with the given diagonal, a number or (D,)."""
         return np.diag(np.broadcast_to(diagonal, self.D).astype(float))
 
     def from_user(self, value, scaling):
+        """Inverse scale in internal units from ``covariance_prior`` as a user gave it."""
         value = np.asarray(value, dtype=float)
         size = len(scaling.shift)
         if value.shape != (size, size):
@@ -69,9 +86,11 @@ class FullShape:
         return np.ascontiguousarray(0.5 * (b + b.T))
 
     def own(self, b):
+        """The prior's inverse scale as that of one component."""
         return b[np.newaxis].copy()
 
     def log_gamma(self, nu):
+        """Log of the multivariate Gamma function of nu / 2, without a constant; (K,)."""
         return gammaln(0.5 * nu[:, np.newaxis] + self._halves).sum(axis=1)
 
     def digamma_sum(self, nu):
@@ -79,9 +98,11 @@ class FullShape:
         return digamma(0.5 * nu[:, np.newaxis] + self._halves).sum(axis=1) + self.log_two
 
     def expand(self, log_det):
+        """Log determinants (K,) of full matrices from those of ``b``."""
         return log_det
 
     def scatter(self, prior, s, ridge):
+        """Posterior inverse scales ``b`` and means (K, D) from statistics (K, P)."""
         b = np.empty((len(s), self.D, self.D))
         mean = None if prior.m is None else np.empty((len(s), self.D))
         kappa = 0.0 if prior.m is None else prior.kappa
@@ -89,32 +110,39 @@ class FullShape:
         return b, mean
 
     def log_det(self, b):
+        """Log determinants (K,); ``b`` may be overwritten."""
         out = np.empty(len(b))
         spd_logdet(b, out)
         return out
 
     def invert(self, b):
+        """Inverses and log determinants (K,); ``b`` may be overwritten."""
         log_det = np.empty(len(b))
         spd_inverse(b, log_det)
         return b, log_det
 
     def times(self, nu, inverse):
+        """Expected precisions ``nu inv(b)``; ``inverse`` may be overwritten."""
         inverse *= nu[:, np.newaxis, np.newaxis]
         return inverse
 
     def diagonal(self, precision):
+        """Diagonals (K, D) of precisions; (K,) for spherical ones."""
         return np.diagonal(precision, axis1=1, axis2=2)
 
     def fill_coefficients(self, out, precision, mean, ridge):
+        """Set coefficients (K, P) of the quadratic and linear parts, and add to those of 1."""
         quadratic_coefficients(precision, mean, ridge, out)
 
     def whiten(self, z, precision, *, whole=True):
+        """Rows (n, D) in units of one component's spread; column by column unless ``whole``."""
         if whole:
             return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
         deviation = np.sqrt(np.diagonal(np.linalg.inv(precision)))
         return np.ascontiguousarray(z / deviation.astype(z.dtype))
 
     def log_student(self, z, b, mean, shrink, nu):
+        """Log predictive densities (n, K); ``shrink`` (K,) is kappa / (kappa + 1)."""
         inverse, log_det = self.invert(b)
         coef = np.zeros(
             (len(inverse), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1)
@@ -133,19 +161,21 @@ class FullShape:
         return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
 
     def attributes(self, precision, scaling):
+        """Covariances, precisions and their Cholesky factors in the data's units."""
         precisions = scaling.matrices_back(precision, inverse=True)
         covariances = scaling.matrices_back(np.linalg.inv(precision))
-        # the convention of scikit-learn: upper triangular U with precision = U U'
+        # scikit-learn has upper triangular factors U, with precision = U U'
         flipped = np.linalg.cholesky(precisions[:, ::-1, ::-1])
         return covariances, precisions, np.ascontiguousarray(flipped[:, ::-1, ::-1])
 
     def colour(self, noise, covariances, labels):
+        """Standard normal rows (n, D) as noise with the covariances of their components."""
         root = np.linalg.cholesky(covariances)
         return np.einsum("nij,nj->ni", root[labels], noise)
 
 
 class DiagShape:
-    """Independent columns, each with a Gamma precision of shape nu / 2 and rate b / 2."""
+    """Diagonal covariance matrices: each column has a Gamma precision of shape nu / 2 and rate b / 2."""
 
     quadratic = Quadratic.DIAG
     rows_a_point = 1
@@ -163,11 +193,8 @@ class DiagShape:
 
     def from_user(self, value, scaling):
         value = np.asarray(value, dtype=float)
-        if (
-            value.shape != scaling.shift.shape
-            or not np.all(value > 0)
-            or not np.isfinite(value).all()
-        ):
+        valid = value.shape == scaling.shift.shape and np.all((value > 0) & np.isfinite(value))
+        if not valid:
             raise ValueError(
                 f"covariance_prior must be {len(scaling.shift)} positive numbers for diagonal covariances; "
                 f"got {value!r}."
@@ -219,7 +246,7 @@ class DiagShape:
         return np.ascontiguousarray(z * np.sqrt(precision).astype(z.dtype))
 
     def log_student(self, z, b, mean, shrink, nu):
-        """Each column has a Student density of its own, given the component."""
+        """Products of Student densities, one for each column."""
         out = np.empty((len(z), len(b)))
         constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi / shrink)
         for k in range(len(b)):
@@ -245,7 +272,7 @@ class DiagShape:
 
 
 class SphericalShape(DiagShape):
-    """One Gamma precision for all columns of a component: each row counts D times."""
+    """Spherical covariances: one Gamma precision for all columns, to which each row adds D times."""
 
     quadratic = Quadratic.SPHERICAL
 

@@ -1,15 +1,15 @@
-"""Gaussians whose variances are known or shared: components differ in their means alone.
+"""Gaussians whose variances are known or shared: components differ only in their means.
 
 Design note
 -----------
-(a) Given the variances, rows in units of their deviations have variance 1 in every column, and the part
-    of the density that is the same for all components needs ``|z|^2`` alone of the row: one column
-    more than ``[z, 1]``, with which the objective is that of the data to the last row of a stream.
-(b) Variances that are not given maximise the objective as the scale of other priors does: for fixed
-    posteriors of the means ``v_d = sum_k E[scatter_kd] / N``. That takes the squares of each column.
-    They are values of the prior, in units of the data's variance.
-(c) Nothing keeps a shared variance from vanishing on values that return, so rows are blurred by a
-    ridge where variances are not given, as in `gaussian.py`; it is their least value.
+(a) If variances are given, rows are scaled to variance 1 in every column. The part of the density that is the
+    same for all components then depends on the row only by ``|z|^2``. This is one statistic more than
+    ``[z, 1]``, and with it the objective is that of the data, also for later rows of a stream.
+(b) Variances that are not given maximise the objective, as the scales of other priors do: for fixed
+    posteriors of the means, ``v_d = sum_k E[scatter_kd] / N``. This takes the squares of each column.
+    Variances are part of the prior, as multiples of the data's variance.
+(c) Nothing keeps a shared variance from vanishing on values that occur repeatedly. So where variances are
+    not given, rows are blurred by a ridge, as in `gaussian.py`, which is the least variance.
 
 Source: Hughes (2016), (2.22)-(2.24), (2.49).
 """
@@ -23,20 +23,20 @@ import numpy as np
 
 from .._kernels._responsibilities import Quadratic
 from .base import Likelihood, ObservationModel
-from .limits import points_within, variances_within
-from .missing import entry_constants, log_base_of_seen, masked, with_counts
+from .limits import as_numbers, points_within, variances_within
+from .missing import entry_constants, log_base_of_observed, masked, with_counts
 from .scaling import Scaling, find_scaling
 
-# Share of a column's variance by which every row is blurred, as `GaussianObservation.reg_covar`.
+# Share of a column's variance by which every row is blurred, like `GaussianObservation.reg_covar`.
 _FLOOR = 1e-6
-# Mass of rows; a column that fewer show is taken to have no variance of its own.
+# A column that is observed in fewer rows (their mass) is taken to have no variance of its own.
 _LEAST_SEEN = 1e-6
 
 
 class NormalPrior(NamedTuple):
-    """In internal units: means' prior mean ``m`` and variance ``spread``, (D,); rows' ``variance``.
+    """Prior in internal units: mean ``m`` (D,) and variance ``spread`` (D,) of means; variance of rows.
 
-    ``variance`` is (D,), or (1,) if it was given, where it is 1.
+    The ``variance`` is (D,); if the user gave it, it is 1, of shape (1,).
     """
 
     m: np.ndarray
@@ -45,22 +45,22 @@ class NormalPrior(NamedTuple):
 
 
 class FixedVarianceGaussianObservation(ObservationModel):
-    """Gaussian observations of which components differ in their means alone.
+    """Gaussian observations whose components differ only in their means.
 
-    Columns are independent given the component, and have the same variance in all components: that
-    of an instrument's error, for instance.
+    Columns are independent given the component, and have the same variance in all components, such as
+    that of an instrument's error.
 
     Parameters
     ----------
     variance : float or array-like of shape (n_features,), default=None
-        Variance of each column within components, in squared units of the data. It sets the number
-        of components: what is further apart than a few deviations is told apart. If None the
-        variances maximise the objective (empirical Bayes).
+        Variance of each column within components, in squared units of the data. It determines the
+        number of components, because rows that are more than a few standard deviations apart belong to
+        different ones. If None, the variances maximise the objective (empirical Bayes).
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
     mean_variance_prior : float or array-like of shape (n_features,), default=None
-        Variance of the means about ``mean_prior``, in squared units of the data. If None it is that of
-        the data, or ``variance`` where this is greater.
+        Variance of the means about ``mean_prior``, in squared units of the data. If None, it is the
+        variance of the data, or ``variance`` where this is greater.
 
     Notes
     -----
@@ -92,11 +92,11 @@ class FixedVarianceGaussianObservation(ObservationModel):
         self.mean_prior = mean_prior
         self.mean_variance_prior = mean_variance_prior
 
-    takes_missing = True
+    allows_missing = True
 
     @property
     def needs_step(self):
-        """Whether the steps are wanted to which columns were recorded."""
+        """Whether `bind` needs the steps to which columns were recorded."""
         return self.variance is None
 
     def bind(self, moments, *, streaming=False):
@@ -104,22 +104,15 @@ class FixedVarianceGaussianObservation(ObservationModel):
         D = len(moments.mean)
         if self.variance is None:
             scaling = find_scaling(
-                moments,
-                step=moments.step * moments.magnitude,
-                zero_mean=False,
-                common_scale=False,
-                rotate=False,
-                floor=_FLOOR,
-                streaming=streaming,
+                moments, step=moments.step * moments.magnitude, floor=_FLOOR, streaming=streaming
             )
             variance, least = np.ones(scaling.n_features), 0.0
         else:
             given = _positive(self.variance, "variance", D)
             of_data = np.where(moments.variance > 0, moments.variance, 1.0) * moments.magnitude**2
             variances_within(given, of_data, "variance")
-            scaling = Scaling(
-                moments.mean * moments.magnitude, np.sqrt(given), None, 1.0, 0.0, np.zeros(D)
-            )
+            mean = moments.mean * moments.magnitude
+            scaling = Scaling(mean, np.sqrt(given), None, 1.0, 0.0, np.zeros(D))
             variance, least = np.ones(1), 1.0
         prior = NormalPrior(
             self._prior_mean(scaling), self._spread(moments, scaling, least), variance
@@ -131,10 +124,11 @@ class FixedVarianceGaussianObservation(ObservationModel):
         """Prior mean (D',) in internal units."""
         if self.mean_prior is None:
             return np.zeros(scaling.n_features)
-        m, D = _as_numbers(self.mean_prior), len(scaling.shift)
-        if m.shape != (D,) or not np.isfinite(m).all():
+        D = len(scaling.shift)
+        m = as_numbers(self.mean_prior, D)
+        if not np.isfinite(m).all() or np.shape(self.mean_prior) != (D,):
             raise ValueError(
-                f"mean_prior={self.mean_prior!r} must be {D} finite numbers, one a column."
+                f"mean_prior={self.mean_prior!r} must be {D} finite numbers, one for each column."
             )
         return points_within(scaling, m, "mean_prior")
 
@@ -150,43 +144,34 @@ class FixedVarianceGaussianObservation(ObservationModel):
         return np.where(spread > 0, spread, 1.0)
 
 
-def _as_numbers(value):
-    """An array of floats, of nan where that cannot be made."""
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
-
-
 def _positive(value, name, size):
     """A positive number for each column (D,), in the data's units."""
-    out = _as_numbers(value)
-    if out.shape not in ((), (size,)) or not np.all((out > 0) & np.isfinite(out)):
+    out = as_numbers(value, size)
+    valid = np.all((out > 0) & np.isfinite(out))
+    if not valid or np.shape(value) not in ((), (size,)):
         raise ValueError(
-            f"{name}={value!r} must be a positive number, or {size} of them, one a column."
+            f"{name}={value!r} must be a positive number, or {size} of them, one for each column."
         )
-    return np.broadcast_to(out, size).copy()
+    return out
 
 
 class FixedVarianceLikelihood(Likelihood):
     """``s(x) = [|z|^2, z, 1]``, or ``[z^2, z, 1]`` if variances are adapted; see the module's note."""
 
+    allows_missing = True
+
     def __init__(self, scaling, prior, *, adapts_prior):
         self.scaling, self.prior, self.adapts_prior = scaling, prior, adapts_prior
-        self.may_be_far_out = not adapts_prior  # but of the variances that were given
+        self.may_be_far_out = not adapts_prior  # in units of the deviations that were given
         self.quadratic = Quadratic.DIAG if adapts_prior else Quadratic.SPHERICAL
         self.n_features = scaling.n_features
         self.ridge = scaling.ridge
-        self.row_constant = (
-            scaling.log_density_constant
-            + scaling.mean_log_null_density
-            - 0.5 * self.n_features * np.log(2 * np.pi)
-        )
+        self.row_constant = scaling.row_constant
 
     def with_missing(self, observed=None):
-        """The family for rows in which entries are missing; see `Likelihood.with_holes`.
+        """The family for rows with missing entries; see `Likelihood`.
 
-        ``observed`` (D,) is the share of the data's rows that shows each column; all if None.
+        ``observed`` (D,) is the share of the data's rows that shows each column; 1 if None.
         """
         observed = np.ones(len(self.scaling.shift)) if observed is None else observed
         return IncompleteFixedVariance(
@@ -200,22 +185,22 @@ class FixedVarianceLikelihood(Likelihood):
         return self.scaling.log_null_density(x)
 
     def _split(self, s):
-        """Sums of squares, of rows and of ones, of statistics (..., P)."""
+        """Sums of squares, sums of rows and counts, from statistics (..., P)."""
         return s[..., : -1 - self.n_features], s[..., -1 - self.n_features : -1], s[..., -1:]
 
     def _posterior(self, prior, s):
-        """Precisions and means of the means given statistics (..., P); both (..., D)."""
+        """Precisions and means of the posterior of the means given statistics (..., P); both (..., D)."""
         _, total, n = self._split(s)
         precision = 1.0 / prior.spread + n / prior.variance
         return precision, (prior.m / prior.spread + total / prior.variance) / precision
 
     def _constant(self, prior):
-        """What each row has as its log density whatever its values."""
+        """The part of a row's log density that does not depend on its values."""
         log_det = np.sum(np.log(prior.variance))  # 0 for variances that are given
         return self.row_constant - 0.5 * log_det - 0.5 * np.sum(self.ridge / prior.variance)
 
     def _constants(self, prior, s):
-        """The same of all rows of components with statistics ``s`` (..., P)."""
+        """`_constant` summed over the rows of components with statistics ``s`` (..., P)."""
         return s[..., -1] * self._constant(prior)
 
     def evidence(self, prior, s):
@@ -226,7 +211,7 @@ class FixedVarianceLikelihood(Likelihood):
         return out - 0.5 * np.sum(np.log(precision * prior.spread), axis=-1)
 
     def coefficients(self, prior, s):
-        """Minus half an inverse variance on squares, mean times it on z, the rest on 1."""
+        """Half the inverse variance, negative, of squares; mean times it of z; the rest of 1."""
         precision, mean = self._posterior(prior, s)
         out = np.empty(s.shape)
         squares, linear, constant = self._split(out)
@@ -250,14 +235,14 @@ class FixedVarianceLikelihood(Likelihood):
         return prior
 
     def _total_seen(self, n):
-        """How many entries the variance of each column is of, given counts (K, 1) or (K, D)."""
+        """How many entries of each column are observed, given counts (K, 1) or (K, D)."""
         return n.sum()
 
     def prior_distance(self, old, new):
         return np.mean(np.abs(np.log(new.variance / old.variance)))
 
     def log_predictive(self, prior, s, z):
-        """Normal density whose variance is that of rows and of the mean."""
+        """Normal density whose variance is the sum of those of rows and of the mean."""
         precision, mean = self._posterior(prior, s)
         variance = prior.variance + 1.0 / precision
         constant = self.scaling.log_density_constant - 0.5 * self.n_features * np.log(2 * np.pi)
@@ -267,11 +252,11 @@ class FixedVarianceLikelihood(Likelihood):
         return out
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """Rows in deviations (2.39); or in those of the target's own columns, where these are known."""
+        """Rows in standard deviations (2.39); or in those of the component's own columns, if adapted."""
         variance = prior.variance
         if not whiten and self.adapts_prior:
             squares, total, n = self._split(s)
-            n = np.maximum(n, _LEAST_SEEN)  # no row of the target may show a column
+            n = np.maximum(n, _LEAST_SEEN)  # perhaps no row of the component shows a column
             variance = np.maximum(squares / n - (total / n) ** 2, 0.0) + prior.variance
         return np.ascontiguousarray(z / np.sqrt(variance).astype(z.dtype))
 
@@ -291,12 +276,12 @@ class FixedVarianceLikelihood(Likelihood):
 
 
 class IncompleteFixedVariance(FixedVarianceLikelihood):
-    """``s(x)`` with a count for each column before the last; see `observation.holes`.
+    """The family for rows with missing entries: ``s(x)`` with a count for each column before the last.
 
     Parameters
     ----------
     scaling, prior, adapts_prior
-        As of the family for complete rows.
+        As for `FixedVarianceLikelihood`.
     observed : ndarray, shape (D,)
         Share of the data's rows that shows each column.
     """
@@ -321,19 +306,19 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
         return square if self.adapts_prior else square.sum(axis=1, keepdims=True)
 
     def from_complete(self, s):
-        """Statistics of complete rows as those of rows with holes."""
+        """Statistics of complete rows as those of rows with missing entries; see `Likelihood`."""
         return with_counts(s, self.n_features)
 
     def log_base(self, x):
-        return log_base_of_seen(self.scaling, self.constants, x)
+        return log_base_of_observed(self.scaling, self.constants, x)
 
     def _split(self, s):
-        """Sums of squares, of entries and of how many are seen, of statistics (..., P)."""
+        """Sums of squares, sums of entries and counts of entries, from statistics (..., P)."""
         sums = self.n_squares + self.n_features
         return s[..., : self.n_squares], s[..., self.n_squares : sums], s[..., sums:-1]
 
     def _each(self, prior):
-        """What each entry (D,) that is seen has as its log density whatever its value."""
+        """The part of an observed entry's log density (D,) that does not depend on its value."""
         log_norm = np.log(2 * np.pi * prior.variance) + self.ridge / prior.variance
         return self.constants.each - 0.5 * log_norm
 
@@ -341,7 +326,7 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
         return self._split(s)[2] @ self._each(prior) + s[..., -1] * self.constants.row
 
     def coefficients(self, prior, s):
-        """Minus half an inverse variance on squares, mean times it on z, the rest on what is seen."""
+        """Half the inverse variance, negative, of squares; mean times it of z; the rest of counts."""
         precision, mean = self._posterior(prior, s)
         out = np.empty(s.shape)
         squares, linear, seen = self._split(out)
@@ -355,19 +340,20 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
         return np.maximum(n.sum(axis=0), np.finfo(float).tiny)
 
     def log_predictive(self, prior, s, z):
-        """Normal density of what is seen, whose variance is that of rows and of the mean."""
+        """Normal density of observed entries, whose variance is the sum of those of rows and of the mean."""
         precision, mean = self._posterior(prior, s)
         variance = prior.variance + 1.0 / precision
         each = self.constants.each - 0.5 * np.log(2 * np.pi * variance)
-        hole = np.isnan(z)
-        out = ~hole @ each.T
+        missing = np.isnan(z)
+        out = ~missing @ each.T
         for k, (m, v) in enumerate(zip(mean, variance, strict=True)):
-            out[:, k] -= 0.5 * np.where(hole, 0.0, z - m) ** 2 @ (1.0 / v)
+            out[:, k] -= 0.5 * np.where(missing, 0.0, z - m) ** 2 @ (1.0 / v)
         return out
 
     def imputed(self, prior, s, z):
+        """Rows with means for missing entries; see `Likelihood`."""
         return np.where(np.isnan(z), self._posterior(prior, s)[1].astype(z.dtype), z)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """As of complete rows, with what is missing as expected."""
+        """Points of rows whose missing entries are imputed."""
         return super().seeding_points(prior, s, self.imputed(prior, s, z), whiten=whiten)

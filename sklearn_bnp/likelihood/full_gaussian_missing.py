@@ -1,19 +1,19 @@
-"""Full Gaussians for rows of which entries are missing.
+"""Full Gaussians for rows with missing entries.
 
 Design note
 -----------
-(a) The posterior of a component given rows with holes is no Wishart. The entries that are missing become
-    variables with a factor of their own, ``q(x_mis | z = k)``: the best is Gaussian, the conditional
-    of x_mis under ``E[Lambda_k]`` and the posterior mean. Its moments complete s(x), and its entropy
-    is one more statistic, whose coefficient is 1: so the objective is a function of statistics as
-    ever, and stays a lower bound whatever a proposal makes of them.
-(b) The log weight of a row is the log of the integral of ``exp(coef . s(x))`` over what is missing.
-(c) The ridge is the cost of blurring what was recorded: entries that are missing do not pay it. A row
-    that shows nothing at all has no part in the Gaussian, and counts for the weights alone: hence
-    a count of rows that show something beside that of all rows.
-(d) Where a row must be completed and no component is in sight (seeds, given responsibilities), it is
+(a) The posterior of a component given rows with missing entries is not a Wishart. Missing entries become
+    variables with a factor of their own, ``q(x_mis | z = k)``. The best factor is Gaussian, the conditional
+    of x_mis under ``E[Lambda_k]`` and the posterior mean. Its moments complete s(x), and its entropy is
+    one more statistic, whose coefficient is 1. So the objective is a function of statistics as for other
+    families, and stays a lower bound whatever a proposal makes of them.
+(b) The log weight of a row is the log of the integral of ``exp(coef . s(x))`` over the missing entries.
+(c) The ridge is the cost of blurring what was recorded, so missing entries do not pay it. A row without any
+    observed entry has no part in the Gaussian, and counts for the weights alone. So there are two counts: of
+    rows with an observed entry, and of all rows.
+(d) Where a row must be completed and no component is known (seeds, given responsibilities), it is completed
     under one Gaussian for all the data. Most rows of wide data have a pattern of their own, and each
-    pattern a matrix: so this goes by blocks of rows.
+    pattern has a matrix, so this is done in blocks of rows.
 
 Symbols are those of ``doc/missing_values.rst``.
 """
@@ -26,54 +26,54 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._kernels._holes import complete_rows, hole_sums, hole_table
-from .missing import entry_constants, log_base_of_seen
-from .tables import TableLikelihood
+from .missing import IncompleteLikelihood, entry_constants, log_base_of_observed
+from .rows import TableRows
 
 _LOG_2PI = np.log(2.0 * np.pi)
-# Numbers in the statistics of rows that are held at a time.
+# Numbers in the statistics of rows that are in memory at a time.
 _BLOCK_NUMBERS = 4_000_000
 
 
 class Patterns(NamedTuple):
-    """Rows by what is missing of them.
+    """Rows grouped by the pattern of their missing entries.
 
     Attributes
     ----------
     whole, blank : ndarray of int
-        Rows without holes, and rows of nothing else.
+        Rows without missing entries, and rows without observed ones.
     order : ndarray of int, shape (n,)
-        The others, sorted by pattern.
+        The other rows, sorted by pattern.
     starts : ndarray of int, shape (G + 1,)
         Where patterns begin in ``order``.
-    hole : ndarray of uint8, shape (G, D)
-        1 for what is missing.
+    missing : ndarray of uint8, shape (G, D)
+        1 for a missing entry.
     """
 
     whole: np.ndarray
     blank: np.ndarray
     order: np.ndarray
     starts: np.ndarray
-    hole: np.ndarray
+    missing: np.ndarray
 
 
 def patterns_of(z):
     """`Patterns` of rows (n, D)."""
-    hole = np.isnan(z)
-    n_missing = hole.sum(axis=1)
+    missing = np.isnan(z)
+    n_missing = missing.sum(axis=1)
     some = np.flatnonzero((n_missing > 0) & (n_missing < z.shape[1]))
-    bits = np.packbits(hole[some], axis=1)
+    bits = np.packbits(missing[some], axis=1)
     names = bits.view(f"V{bits.shape[1]}").ravel()
     _, first, number = np.unique(names, return_index=True, return_inverse=True)
     order = np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(first)))])
     return Patterns(
         np.flatnonzero(n_missing == 0), np.flatnonzero(n_missing == z.shape[1]), some[order],
-        starts.astype(np.intp), hole[some[first]].astype(np.uint8),
+        starts.astype(np.intp), missing[some[first]].astype(np.uint8),
     )  # fmt: skip
 
 
 def _blocks(n, width):
-    """Slices of n rows, of which a table of so many columns is no larger than ours may be."""
+    """Slices of n rows, for each of which a table of ``width`` columns fits into memory."""
     most = max(1, _BLOCK_NUMBERS // width)
     return [slice(lo, lo + most) for lo in range(0, n, most)]
 
@@ -82,77 +82,58 @@ def _doubles(values, rows):
     return np.ascontiguousarray(values[rows], dtype=float)
 
 
-class IncompleteFullGaussian(TableLikelihood):
-    """Full covariances: ``s(x) = [completed xx', x, shows anything, entropy of what is missing, 1]``.
+class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
+    """Full covariances: ``s(x) = [completed xx', x, shows anything, entropy of missing entries, 1]``.
 
     Parameters
     ----------
     complete : GaussianLikelihood
-        Its statistics are all but the last two.
+        The likelihood for complete rows.
     observed : ndarray, shape (D,)
         Share of the data's rows that shows each column.
     covariance : ndarray, shape (D', D')
-        Of all the data, in internal units.
+        Covariance of all the data, in internal units.
     """
 
-    has_missing = imputes = True
+    imputes = True
+    n_added = 2
 
     def __init__(self, complete, observed, covariance):
-        self.complete, self.scaling = complete, complete.scaling
-        self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
-        self.n_features, self.ridge = complete.n_features, complete.ridge
+        super().__init__(complete)
+        self.scaling, self.ridge = complete.scaling, complete.ridge
         self.constants = entry_constants(self.scaling, observed)
         self.whole = np.linalg.inv(covariance)
         self.i, self.j = np.triu_indices(self.n_features)
         self.others = float(np.sum(self.constants.others))
 
-    @property
-    def n_statistics(self):
-        return self.complete.n_statistics + 2
-
     def from_complete(self, s):
-        """Statistics of complete rows as those of rows with holes."""
+        """Statistics of complete rows as those of rows with missing entries; see `Likelihood`."""
         n = s[..., -1:]
         return np.concatenate([s, np.zeros_like(n), n], axis=-1)
 
-    def prepare(self, x):
-        return self.complete.prepare(x)
-
     def log_base(self, x):
-        return log_base_of_seen(self.scaling, self.constants, x)
+        return log_base_of_observed(self.scaling, self.constants, x)
 
     # ------------------------------------------------------------------ statistics to parameters
 
     def evidence(self, prior, s):
-        own = self.complete.evidence(prior, np.ascontiguousarray(s[..., :-2]))
-        # columns left out belong to all rows, and not to those alone that show something
+        own = self.complete.evidence(prior, self.own(s))
+        # columns left out are a matter of all rows, not only of those with an observed entry in the model
         return own + s[..., -2] + s[..., -1] * self.constants.row - s[..., -3] * self.others
 
     def coefficients(self, prior, s):
-        """Those of complete rows, and 1 for the entropy of what is missing."""
+        """Coefficients of complete rows, and 1 for the entropy of missing entries."""
         out = np.empty(s.shape)
-        out[:, :-2] = self.complete.coefficients(prior, np.ascontiguousarray(s[:, :-2]))
+        out[:, :-2] = self.complete.coefficients(prior, self.own(s))
         out[:, -3] -= self.others
         out[:, -2] = 1.0
         out[:, -1] = self.constants.row
         return out
 
-    def update_prior(self, prior, s, n_iter):
-        return self.complete.update_prior(prior, np.ascontiguousarray(s[:, :-2]), n_iter)
-
-    def prior_distance(self, old, new):
-        return self.complete.prior_distance(old, new)
-
-    def attributes(self, prior, s):
-        return self.complete.attributes(prior, np.ascontiguousarray(s[:, :-2]))
-
-    def sample(self, attributes, labels, rng):
-        return self.complete.sample(attributes, labels, rng)
-
     # ------------------------------------------------------------------ rows
 
     def _unpacked(self, coef):
-        """Quadratic forms A (K, D, D) and linear ones b (K, D) of coefficients (K, P)."""
+        """Quadratic forms A (K, D, D) and linear forms b (K, D) from coefficients (K, P)."""
         D, n_packed = self.n_features, len(self.i)
         a, b = np.empty((len(coef), D, D)), np.zeros((len(coef), D))
         packed = -coef[:, :n_packed].astype(float)
@@ -178,7 +159,7 @@ class IncompleteFullGaussian(TableLikelihood):
             hole_table(
                 _doubles(z, rows.order),
                 rows.starts,
-                rows.hole,
+                rows.missing,
                 a,
                 b,
                 base + coef[:, -3],
@@ -189,29 +170,29 @@ class IncompleteFullGaussian(TableLikelihood):
         return out
 
     def features(self, z):
-        """s(x) (n, P) of rows completed under the Gaussian of all the data."""
+        """Rows s(x) (n, P), completed under the Gaussian of all the data."""
         out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
         for block in _blocks(len(z), self.n_statistics):
             self._fill_features(z[block], out[block])
         return out
 
     def _fill_features(self, z, out):
-        """The same of a block of rows."""
+        """Rows s(x) of a block of rows."""
         rows, n_packed = patterns_of(z), len(self.i)
         x, spread, entropy = self._completed(z, rows, self.whole, np.zeros(self.n_features))
         out[:, :-2] = self.complete.features(x)
         out[:, -2], out[:, -1] = 0.0, 1.0
-        pattern = np.repeat(np.arange(len(rows.hole)), np.diff(rows.starts))
+        pattern = np.repeat(np.arange(len(rows.missing)), np.diff(rows.starts))
         out[rows.order, :n_packed] += spread[pattern].astype(z.dtype)
         out[rows.order, -2] = entropy[pattern]
         out[rows.blank, :-1] = 0.0
 
     def _completed(self, z, rows, a, b):
-        """Rows with conditional means for holes, and variances and entropies (G, ...) of patterns."""
-        G, some = len(rows.hole), np.empty((len(rows.order), self.n_features))
+        """Rows with conditional means for missing entries; variances and entropies (G, ...) of patterns."""
+        G, some = len(rows.missing), np.empty((len(rows.order), self.n_features))
         spread, entropy = np.empty((G, len(self.i))), np.empty(G)
         complete_rows(
-            _doubles(z, rows.order), rows.starts, rows.hole, a, b, self.ridge, self.constants.each,
+            _doubles(z, rows.order), rows.starts, rows.missing, a, b, self.ridge, self.constants.each,
             some, spread, entropy,
         )  # fmt: skip
         out = z.copy()
@@ -221,7 +202,6 @@ class IncompleteFullGaussian(TableLikelihood):
         return out, spread, entropy
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
-        """Fill ``s`` (J, P) with completed statistics; see `Likelihood.summarise`."""
         if coef is None:
             s[...] = 0.0
             for block in _blocks(len(z), max(s.shape)):
@@ -235,12 +215,12 @@ class IncompleteFullGaussian(TableLikelihood):
         if len(rows.order):
             a, b = self._unpacked(coef)
             hole_sums(
-                _doubles(z, rows.order), rows.starts, rows.hole, _doubles(shares, rows.order), a, b,
+                _doubles(z, rows.order), rows.starts, rows.missing, _doubles(shares, rows.order), a, b,
                 self.ridge, self.constants.each, self.complete.linear, s,
             )  # fmt: skip
 
     def _add_completed(self, z, shares, s, sparse):
-        """Add what a block of rows has to ``s`` (J, P), completed under the Gaussian of all the data."""
+        """Add a block of rows, completed under the Gaussian of all the data, to ``s`` (J, P)."""
         rows, own = patterns_of(z), np.empty((len(s), s.shape[1] - 2))
         x, spread, entropy = self._completed(z, rows, self.whole, np.zeros(self.n_features))
         seen = np.concatenate([rows.whole, rows.order])
@@ -252,21 +232,16 @@ class IncompleteFullGaussian(TableLikelihood):
         s[:, -1] += own[:, -1] + shares[rows.blank].sum(axis=0, dtype=float)
 
     def imputed(self, prior, s, z):
-        """Rows with conditional means for holes, under the posterior given ``s`` (P,)."""
+        """Rows with conditional means for missing entries; see `Likelihood`."""
         a, b = self._unpacked(self.coefficients(prior, s[np.newaxis]))
         out = np.empty_like(z)
         for block in _blocks(len(z), self.n_statistics):
             out[block] = self._completed(z[block], patterns_of(z[block]), a[0], b[0])[0]
         return out
 
-    def seeding_points(self, prior, s, z, *, whiten=True):
-        """As of complete rows, with what is missing as expected."""
-        points = self.imputed(prior, s, z)
-        return self.complete.seeding_points(prior, s[:-2], points, whiten=whiten)
-
     def log_predictive(self, prior, s, z):
-        """Student densities of what is seen of rows."""
-        own = np.ascontiguousarray(s[:, :-2])
+        """Student densities of the observed entries of rows."""
+        own = self.own(s)
         rows, out = patterns_of(z), np.zeros((len(z), len(s)))
         if len(rows.whole):
             out[rows.whole] = self.complete.log_predictive(prior, own, z[rows.whole]) - self.others
@@ -275,12 +250,12 @@ class IncompleteFullGaussian(TableLikelihood):
         return out
 
     def _log_student(self, prior, s, z, rows):
-        """The same of rows (n, D) with holes, sorted by pattern.
+        """Student densities (n, K) of rows (n, D) with missing entries, sorted by pattern.
 
-        With ``A = inv(B)``, integrating ``exp(-(x - m)' A (x - m) / 2)`` over what is missing leaves the
-        distance under the block of B that is seen, whose determinant is ``|B| |A_mm|``.
+        With ``A = inv(B)``, integrating ``exp(-(x - m)' A (x - m) / 2)`` over missing entries leaves the
+        distance under the block of B of the observed ones, whose determinant is ``|B| |A_mm|``.
         """
-        D, (K, G) = self.n_features, (len(s), len(rows.hole))
+        D, (K, G) = self.n_features, (len(s), len(rows.missing))
         b, mean = self.complete.shape.scatter(prior, s, self.ridge)
         a, log_det = self.complete.shape.invert(b)
         mean = np.zeros((K, D)) if mean is None else mean
@@ -288,9 +263,9 @@ class IncompleteFullGaussian(TableLikelihood):
         table, of_pattern = np.empty((len(z), K)), np.empty((G, K))
         nothing, none = np.zeros((K, D)), np.zeros(K)
         constant = -0.5 * np.einsum("kd,kd->k", mean, at_mean)
-        hole_table(z, rows.starts, rows.hole, a, at_mean, constant, nothing, table)
+        hole_table(z, rows.starts, rows.missing, a, at_mean, constant, nothing, table)
         hole_table(
-            np.zeros((G, D)), np.arange(G + 1), rows.hole, a, nothing, none, nothing, of_pattern
+            np.zeros((G, D)), np.arange(G + 1), rows.missing, a, nothing, none, nothing, of_pattern
         )
         of_row = np.repeat(of_pattern, np.diff(rows.starts), axis=0)  # -log|A_mm| / 2
         square = 2.0 * np.maximum(of_row - table, 0.0)

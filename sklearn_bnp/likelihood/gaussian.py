@@ -2,16 +2,16 @@
 
 Design note
 -----------
-(a) Full, diagonal and spherical covariances, with a mean or with the mean tied to zero, are one family:
-    posterior ``(nu, m, kappa, B)`` with ``nu = nu0 + (observations)``, ``B = B0 + scatter``. What differs
-    is the shape of B, and lives in one small class each.
-(b) A ridge R (``reg_covar``, ``resolution``) is added to the scatter once an observation, and
-    ``tr(E[Lambda] R) / 2`` taken off the expected log likelihood. This is the likelihood of an
-    observation blurred by noise of covariance R; it is below the unblurred one, so the objective
-    stays a lower bound, and stays monotone, while duplicate columns, repeated rows and values that were
-    rounded do no harm.
-(c) B0 is diagonal and set by empirical Bayes unless the user gives it: maximising the objective over
-    B0 gives the fixed point ``b_d = K nu0 / sum_k E[Lambda_k]_dd``.
+(a) Full, diagonal and spherical covariances, with a mean or with the mean fixed at zero, are one family: the
+    posterior is ``(nu, m, kappa, B)`` with ``nu = nu0 + (observations)`` and ``B = B0 + scatter``. Only the
+    shape of B differs, and each shape is a small class of `covariance_shapes.py`.
+(b) A ridge R (``reg_covar``, ``resolution``) is added to the scatter once per observation, and
+    ``tr(E[Lambda] R) / 2`` is subtracted from the expected log likelihood. This is the likelihood of an
+    observation blurred by noise of covariance R. It is below that of the observation itself, so the
+    objective stays a lower bound and monotone, while duplicate columns, repeated rows and rounded values
+    do no harm.
+(c) B0 is diagonal and set by empirical Bayes, unless the user gives it: maximising the objective over B0
+    gives the fixed point ``b_d = K nu0 / sum_k E[Lambda_k]_dd``.
 
 Symbols are those of ``doc/formulas.rst``. Sources: Hughes (2016), Sec. 2.2; Hughes and Sudderth (2013),
 supplement Sec. 1.
@@ -35,7 +35,7 @@ from .scaling import find_scaling
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-4, 1e2)
-# Largest step to which a column may have been recorded, in units of its values.
+# Largest step to which a column may have been recorded, as a multiple of its largest value.
 _MOST_STEP = 1e7
 
 
@@ -66,24 +66,24 @@ class GaussianObservation(ObservationModel):
         covariances, above 0 for the others; ``n_features + 2`` and 3 if None, and ``n_features`` more
         with ``covariance_prior="data"``.
     covariance_prior : array-like or {"data"}, default=None
-        Inverse scale matrix of the Wishart prior, in squared units of the data: (n_features,
+        Inverse scale matrix of the Wishart prior, in squared units of the data: of shape (n_features,
         n_features), (n_features,) or a float for full, diagonal and spherical covariances. The
-        prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None it is
-        diagonal and maximises the objective (empirical Bayes). ``"data"`` expects variances like those
-        of all the data: rows of a sequence that are like the rows before them would otherwise be
-        taken for ever narrower components. `HDPHMMVB` has this in place of None.
+        prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None, it is
+        diagonal and maximises the objective (empirical Bayes). With ``"data"``, the prior expects the
+        variances of all the data. This suits sequences, whose rows are like the rows before them and would
+        otherwise be split into ever narrower components; `HDPHMMVB` uses ``"data"`` in place of None.
     reg_covar : float, default=1e-6
         Variance, as a share of each column's, by which every observation is blurred.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
-        Step to which each column was recorded (1 for whole numbers), in the data's units and 0 for
-        none: every observation is blurred by the variance ``resolution ** 2 / 12`` too, so
-        that no component is narrower than what was recorded. ``"auto"`` finds it from values and rows
-        that occur again and again, and is 0 for continuous data; None is 0.
+        Step to which each column was recorded, in the data's units: 1 for whole numbers, 0 for none.
+        Every observation is also blurred by the variance ``resolution ** 2 / 12``, so that no
+        component is narrower than the step. ``"auto"`` finds the step from values and rows that occur
+        repeatedly, and is 0 for continuous data; None is 0.
 
     Notes
     -----
-    Entries that are missing (NaN) are integrated out: exactly for diagonal and spherical covariances, and
-    under a Gaussian given what is seen of the row, for each component, for full ones.
+    Entries that are missing (NaN) are integrated out. For diagonal and spherical covariances this is exact;
+    for full ones, each component has a Gaussian for them, given the observed entries of the row.
 
     References
     ----------
@@ -137,20 +137,17 @@ class GaussianObservation(ObservationModel):
         self.reg_covar = reg_covar
         self.resolution = resolution
 
+    allows_missing = True
+
     @property
     def needs_step(self):
-        """Whether the steps are wanted to which columns were recorded."""
+        """Whether `bind` needs the steps to which columns were recorded."""
         return isinstance(self.resolution, str)
 
     @property
     def needs_covariance(self):
-        """Whether the covariances of the columns are wanted, or their variances alone."""
+        """Whether `bind` needs the covariances of the columns, and not only their variances."""
         return self.covariance_type == "full"
-
-    @property
-    def takes_missing(self):
-        """Whether entries of rows may be NaN, for what was not observed."""
-        return True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -165,13 +162,8 @@ class GaussianObservation(ObservationModel):
             streaming=streaming,
         )
         shape = SHAPES[self.covariance_type](scaling.n_features)
-        complete = GaussianLikelihood(
-            scaling,
-            shape,
-            not self.zero_mean,
-            self._prior(scaling, shape),
-            self.covariance_prior is None,
-        )
+        prior, adapts_prior = self._prior(scaling, shape), self.covariance_prior is None
+        complete = GaussianLikelihood(scaling, shape, not self.zero_mean, prior, adapts_prior)
         return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
     def _step(self, moments):
@@ -229,7 +221,23 @@ def _as_vector(value, name, size):
 
 
 class GaussianLikelihood(Likelihood):
-    """Gaussian family in standardised units; see the module's note."""
+    """Gaussian family for scaled rows; see the module's note.
+
+    Parameters
+    ----------
+    scaling : Scaling
+        Scaling of the rows.
+    shape : FullShape, DiagShape or SphericalShape
+        Shape of the covariances.
+    linear : bool
+        Whether components have means; otherwise these are 0.
+    prior : NormalWishartPrior
+        Prior in scaled units.
+    adapts_prior : bool
+        Whether empirical Bayes sets the scale of the prior.
+    """
+
+    allows_missing = True
 
     def __init__(self, scaling, shape, linear, prior, adapts_prior):
         self.scaling = scaling
@@ -241,13 +249,10 @@ class GaussianLikelihood(Likelihood):
         self.adapts_prior = adapts_prior
         self.ridge = scaling.ridge
         self._last_norm = LastPrior()
-        self.row_constant = (
-            scaling.log_density_constant
-            + scaling.mean_log_null_density
-            - 0.5 * self.n_features * np.log(2 * np.pi)
-        )
+        self.row_constant = scaling.row_constant
 
     def with_missing(self):
+        """The family for rows with missing entries; see `Likelihood`."""
         return incomplete_gaussian(self)
 
     def prepare(self, x):
@@ -257,11 +262,11 @@ class GaussianLikelihood(Likelihood):
         return self.scaling.log_null_density(x)
 
     def _scatter(self, prior, s):
-        """Posterior inverse scales B and means of statistics (K, P)."""
+        """Posterior inverse scales B and means (K, D) from statistics (K, P)."""
         return self.shape.scatter(prior, s, self.ridge)
 
     def _log_norm(self, nu, kappa, log_det):
-        """Log normaliser of the Normal-Wishart, but for terms that depend on D alone."""
+        """Log normaliser of the Normal-Wishart, without terms that depend only on D."""
         out = self.shape.log_gamma(nu) + 0.5 * nu * self.shape.log_two - 0.5 * nu * log_det
         if self.linear:
             out = out - 0.5 * self.n_features * np.log(kappa)
@@ -281,7 +286,7 @@ class GaussianLikelihood(Likelihood):
         return self._log_norm(np.array([prior.nu]), np.array([prior.kappa]), log_det)
 
     def _precision(self, prior, s):
-        """``E[Lambda]``, posterior means and log determinants of B."""
+        """``E[Lambda]``, posterior means, log determinants of B and degrees of freedom."""
         b, mean = self._scatter(prior, s)
         inverse, log_det = self.shape.invert(b)
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
@@ -306,7 +311,7 @@ class GaussianLikelihood(Likelihood):
         return prior
 
     def next_prior(self, prior, precision):
-        """The prior after a step of empirical Bayes, given ``E[Lambda]`` (its diagonals)."""
+        """The prior after one step of empirical Bayes, given the diagonals of ``E[Lambda]``."""
         b = len(precision) * prior.nu / precision.sum(axis=0)
         least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
         return prior._replace(b=self.shape.constant(np.clip(b, least, most)))
@@ -320,7 +325,7 @@ class GaussianLikelihood(Likelihood):
         return self.points_under(z, precision[0], None if mean is None else mean[0], whiten)
 
     def points_under(self, z, precision, mean, whiten):
-        """`seeding_points` given ``E[Lambda]`` and posterior mean (D,), or None for the origin."""
+        """`seeding_points` given ``E[Lambda]`` and the posterior mean (D,), or None for the origin."""
         centred = z if mean is None else z - mean.astype(z.dtype)
         y = self.shape.whiten(centred, precision, whole=whiten)
         return y if self.linear else _directions(y)
@@ -338,15 +343,11 @@ class GaussianLikelihood(Likelihood):
         return self.attributes_of(precision, mean)
 
     def attributes_of(self, precision, mean):
-        """Attributes given ``E[Lambda]`` and posterior means (K, D), or None for the origin."""
+        """`attributes` given ``E[Lambda]`` and posterior means (K, D), or None for the origin."""
         covariances, precisions, cholesky = self.shape.attributes(precision, self.scaling)
-        means = (
-            np.zeros((len(precision), len(self.scaling.shift)))
-            if mean is None
-            else self.scaling.points_back(mean)
-        )
+        at_origin = np.zeros((len(precision), len(self.scaling.shift)))
         return {
-            "means_": means,
+            "means_": at_origin if mean is None else self.scaling.points_back(mean),
             "covariances_": covariances,
             "precisions_": precisions,
             "precisions_cholesky_": cholesky,
@@ -354,15 +355,14 @@ class GaussianLikelihood(Likelihood):
 
     def sample(self, attributes, labels, rng):
         noise = rng.standard_normal((len(labels), len(self.scaling.shift)))
-        return attributes["means_"][labels] + self.shape.colour(
-            noise, attributes["covariances_"], labels
-        )
+        noise = self.shape.colour(noise, attributes["covariances_"], labels)
+        return attributes["means_"][labels] + noise
 
 
 def _directions(y):
-    """Embedding of rows by their outer products: y and -y are one point, as to a zero-mean Gaussian.
+    """Embedding of rows in which y and -y are the same point, as they are for a zero-mean Gaussian.
 
-    Packed ``u u'`` of the direction u, and the log length in units of its spread.
+    It is the packed matrix ``u u'`` of the direction u, followed by the log length in units of its spread.
     """
     D = y.shape[1]
     square = np.einsum("ij,ij->i", y, y)

@@ -1,8 +1,8 @@
-"""Gaussians for rows of which entries are missing: which likelihood is theirs, and independent columns.
+"""Gaussians for rows with missing entries: the choice of the likelihood, and independent columns.
 
 Columns that are independent given the component keep an exact evidence: counts, degrees of freedom and
-precisions of means are those of the entries that are seen, column by column (`holes.py`). Full
-covariances are in `full_gaussian_holes.py`.
+precisions of means are those of the observed entries, column by column (`missing.py`). Full
+covariances are in `full_gaussian_missing.py`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,31 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from .._kernels._responsibilities import Quadratic
-from .base import Likelihood
 from .full_gaussian_missing import IncompleteFullGaussian
-from .missing import check_axes, entry_constants, log_base_of_seen, masked, with_counts
+from .missing import (
+    IncompleteLikelihood,
+    check_axes,
+    entry_constants,
+    log_base_of_observed,
+    masked,
+    with_counts,
+)
 
 _LOG_2, _LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
-# Least share of the average variance that the Gaussian of all the data has in any direction: covariances
-# of columns that are seldom seen together need not make a positive definite matrix.
+# The Gaussian of all the data has at least this share of the average variance in any direction, because
+# covariances of columns that are seldom observed together need not make a positive definite matrix.
 _LEAST_SHARE = 1e-2
 
 
 def incomplete_gaussian(complete, moments=None):
-    """The likelihood for rows with holes that has the units and the prior of a `GaussianLikelihood`.
+    """The likelihood for rows with missing entries, with the scaling and the prior of one for complete rows.
 
     Parameters
     ----------
     complete : GaussianLikelihood
+        The likelihood for complete rows.
     moments : Moments or None
-        Of the data with holes; None if the data so far were complete.
+        Moments of the data with missing entries; None if all data so far were complete.
     """
     check_axes(complete.scaling)
     D = len(complete.scaling.shift)
@@ -55,23 +62,21 @@ def _whole_covariance(complete, moments):
     return (vectors * np.maximum(values, least)) @ vectors.T
 
 
-class IncompleteColumnsGaussian(Likelihood):
-    """Diagonal and spherical covariances: ``s(x) = [x^2 or |x|^2, x, seen, 1]``.
+class IncompleteColumnsGaussian(IncompleteLikelihood):
+    """Diagonal and spherical covariances: ``s(x) = [x^2 or |x|^2, x, observed, 1]``.
 
     Parameters
     ----------
     complete : GaussianLikelihood
+        The likelihood for complete rows.
     observed : ndarray, shape (D,)
         Share of the data's rows that shows each column.
     """
 
-    has_missing = True
-
     def __init__(self, complete, observed):
-        self.complete, self.scaling, self.shape = complete, complete.scaling, complete.shape
-        self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
-        self.n_features, self.ridge = complete.n_features, complete.ridge
-        self.has_mean = complete.linear
+        super().__init__(complete)
+        self.scaling, self.shape, self.ridge = complete.scaling, complete.shape, complete.ridge
+        self.n_added, self.has_mean = self.n_features, complete.linear
         self.pools = self.shape.rows_a_point > 1
         self.n_squares = 1 if self.pools else self.n_features
         self.constants = entry_constants(self.scaling, observed)
@@ -88,21 +93,18 @@ class IncompleteColumnsGaussian(Likelihood):
         return np.concatenate([rows[:, : self.n_squares], rows[:, -D:]], axis=1)
 
     def from_complete(self, s):
-        """Statistics of complete rows as those of rows with holes."""
+        """Statistics of complete rows as those of rows with missing entries; see `Likelihood`."""
         return with_counts(s, self.n_features)
 
     def _pool(self, columns):
-        """Sums over those columns (..., D) that share a precision."""
+        """Sums of (..., D) over the columns that share a precision."""
         return columns.sum(axis=-1, keepdims=True) if self.pools else columns
 
-    def prepare(self, x):
-        return self.complete.prepare(x)
-
     def log_base(self, x):
-        return log_base_of_seen(self.scaling, self.constants, x)
+        return log_base_of_observed(self.scaling, self.constants, x)
 
     def _split(self, s):
-        """Sums of squares, of entries (None without means) and of how many are seen, of (..., P)."""
+        """Sums of squares, sums of entries (None without means) and counts of entries, from (..., P)."""
         seen = s[..., -1 - self.n_features : -1]
         sums = s[..., self.n_squares : -1 - self.n_features] if self.has_mean else None
         return s[..., : self.n_squares], sums, seen
@@ -117,7 +119,7 @@ class IncompleteColumnsGaussian(Likelihood):
         kappa = prior.kappa + seen
         mean = (prior.kappa * prior.m + sums) / kappa
         b = b + self._pool(prior.kappa * prior.m**2 - kappa * mean**2)
-        # less it is for rounding alone, where columns that share a precision are of very unequal scales
+        # smaller only by rounding, where columns that share a precision have very different scales
         return np.maximum(b, prior.b), nu, mean, kappa
 
     def _log_norm(self, b, nu, kappa):
@@ -147,7 +149,7 @@ class IncompleteColumnsGaussian(Likelihood):
         return out
 
     def _precision(self, prior, s):
-        """``E[Lambda]`` as the shape has it, and posterior means."""
+        """``E[Lambda]`` in the form of the shape, and posterior means (K, D) or None."""
         b, nu, mean, _ = self._posterior(prior, s)
         precision = nu / b
         return precision[:, 0] if self.pools else precision, mean
@@ -159,15 +161,13 @@ class IncompleteColumnsGaussian(Likelihood):
             prior = self.complete.next_prior(prior, self._precision(prior, s)[0])
         return prior
 
-    def prior_distance(self, old, new):
-        return self.complete.prior_distance(old, new)
-
     def imputed(self, prior, s, z):
+        """Rows with means for missing entries; see `Likelihood`."""
         mean = self._posterior(prior, s)[2] if self.has_mean else np.zeros(self.n_features)
         return np.where(np.isnan(z), mean.astype(z.dtype), z)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
-        """As of complete rows, with what is missing as expected."""
+        """Points of rows whose missing entries are imputed."""
         precision, mean = self._precision(prior, s[np.newaxis])
         z = self.imputed(prior, s, z)
         return self.complete.points_under(
@@ -175,15 +175,15 @@ class IncompleteColumnsGaussian(Likelihood):
         )
 
     def log_predictive(self, prior, s, z):
-        """Student densities of what is seen, of each column or of all that share a precision."""
+        """Student densities of observed entries, for each column or for all that share a precision."""
         b, nu, mean, kappa = self._posterior(prior, s)
-        hole = np.isnan(z)
-        seen = 1.0 - hole
+        missing = np.isnan(z)
+        seen = 1.0 - missing
         n = self._pool(seen)
         out = np.empty((len(z), len(s)))
         for k in range(len(s)):
             shrink = kappa[k] / (kappa[k] + 1.0) if self.has_mean else np.ones(self.n_features)
-            square = np.where(hole, 0.0, z - mean[k] if self.has_mean else z) ** 2
+            square = np.where(missing, 0.0, z - mean[k] if self.has_mean else z) ** 2
             ends = gammaln(0.5 * (nu[k] + n)) - gammaln(0.5 * nu[k])
             ends -= 0.5 * n * np.log(np.pi * b[k])
             ends -= 0.5 * (nu[k] + n) * np.log1p(self._pool(shrink * square) / b[k])
@@ -192,6 +192,3 @@ class IncompleteColumnsGaussian(Likelihood):
 
     def attributes(self, prior, s):
         return self.complete.attributes_of(*self._precision(prior, s))
-
-    def sample(self, attributes, labels, rng):
-        return self.complete.sample(attributes, labels, rng)

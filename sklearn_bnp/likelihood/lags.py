@@ -1,4 +1,4 @@
-"""Rows of sequences beside the rows before them, for likelihoods that look back."""
+"""Lagged rows of sequences: each row together with the rows before it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import numpy as np
 
 
 def lagged(x, indptr, lags):
-    """Rows ``[y_t, y_{t-1}, ..., y_{t-lags}]`` of sequences, and where the sequences now begin.
+    """Rows ``[y_t, y_{t-1}, ..., y_{t-lags}]`` of sequences, and the edges of the sequences among them.
 
-    The first ``lags`` rows of a sequence are left out: the model conditions on them.
+    The first ``lags`` rows of each sequence are left out, because the model takes them as given.
 
     Parameters
     ----------
     x : ndarray, shape (n, D)
         Rows, of which ``indptr[i]:indptr[i + 1]`` are sequence i.
     indptr : ndarray, shape (n_sequences + 1,)
+        Edges of the sequences in ``x``.
     lags : int
-        With 0 both arrays come back as they are.
+        Number of lags. With 0, both arrays are returned as they are.
 
     Returns
     -------
     rows : ndarray, shape (n', D * (lags + 1))
-        Of the type of ``x``.
+        Lagged rows, of the type of ``x``.
     indptr : ndarray, shape (n_sequences + 1,)
-        Edges of the sequences in ``rows``. One of ``lags`` rows or fewer is empty.
+        Edges of the sequences in ``rows``. A sequence of ``lags`` rows or fewer is empty.
     """
     if lags == 0:
         return x, indptr

@@ -1,7 +1,7 @@
-"""What parameters of priors may be, and sums of weights and counts.
+"""Limits of the parameters of priors, and of sums of weights and counts.
 
-Beyond, logarithms and squares overflow, or rounding leaves nothing of what there is to learn: lnGamma(1e16)
-is that of 1e16 + 1.
+Beyond them, logarithms and squares overflow, or rounding leaves nothing of what is to be learned: in doubles,
+lnGamma(1e16) is lnGamma(1e16 + 1).
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval
 
-# Of pseudo-counts, concentrations and the like, which are added to counts of rows.
+# Limits of pseudo-counts and concentrations, which are added to counts of rows.
 LEAST, MOST = 1e-100, 1e12
 POSITIVE = Interval(Real, LEAST, MOST, closed="both")
 NOT_NEGATIVE = Interval(Real, 0, MOST, closed="both")
-# Of sums of weights and counts, which are added up and taken off again: less is no data, and of more the
-# rounding errors are as large as a row.
+# Limits of sums of weights and counts, which are added up and subtracted again: smaller sums are no data,
+# and the rounding errors of larger ones are as large as a row.
 LEAST_MASS, MOST_MASS = 1e-6, 1e15
 POPULATION = Interval(Integral, 1, int(MOST_MASS), closed="both")
-# Of distances of prior means, in standard deviations of the data, as of rows that come later.
+# Largest distance of a prior mean in standard deviations of the data; it is that of rows that come later.
 _FARTHEST = 1e7
-# Of prior variances, in units of the data's.
+# Limits of prior variances, as multiples of the data's.
 _LEAST_VARIANCE, _MOST_VARIANCE = 1e-50, 1e50
 
 
 def largest_of(z):
-    """Largest absolute value of an array or of sparse rows, nan left aside; 0 if there is none."""
+    """Largest absolute value of an array or of sparse rows, except NaN; 0 if there is none."""
     z = z.data if issparse(z) else z
     largest = max(z.max(initial=0), -z.min(initial=0))
     if np.isnan(largest):
@@ -40,10 +40,18 @@ def are_within(value, least=LEAST, most=MOST):
     return bool(np.all((value >= least) & (value <= most)))
 
 
-def points_within(scaling, points, name):
-    """Points (..., D) of a parameter in the internal units (..., D') of the data.
+def as_numbers(value, size):
+    """``value`` as ``size`` floats; NaN where it is no number, nor so many of them."""
+    try:
+        return np.broadcast_to(np.asarray(value, dtype=float), size).copy()
+    except (TypeError, ValueError):
+        return np.array([np.nan])
 
-    Raises ValueError if they are too far out: the squares of their distances would round all others away.
+
+def points_within(scaling, points, name):
+    """Points (..., D) that are the value of a parameter, scaled as rows are, (..., D').
+
+    Raises ValueError if they are so far out that the squares of their distances would round all others away.
     """
     with np.errstate(over="ignore"):
         z = scaling.apply(np.atleast_2d(points)).reshape(*np.shape(points)[:-1], -1)
@@ -57,9 +65,9 @@ def points_within(scaling, points, name):
 
 
 def variances_within(value, of_data, name):
-    """Variances ``value`` of a parameter over those of the data.
+    """Variances that are the value of a parameter, divided by those of the data.
 
-    Raises ValueError if they are beyond all measure.
+    Raises ValueError if they are too large or too small to compute with.
     """
     with np.errstate(over="ignore", divide="ignore"):
         ratio = value / of_data

@@ -1,14 +1,15 @@
-"""Rows of which entries are missing, for families whose columns are independent given the component.
+"""Rows with missing entries.
 
 Design note
 -----------
-(a) What is not observed is integrated out, and of independent columns nothing is left of it: each column
-    has the evidence of those rows that show it. So statistics need one count a column, and a row is
-    ``[x with 0 for holes | 1 for what is seen]``: all stays a matrix product.
-(b) A `Likelihood` holds `CompleteColumns` or `IncompleteColumns` and asks it where the counts of columns are
-    and where constants go that belong to each entry. Complete rows pay nothing.
-(c) Prepared rows keep their nan. Whoever holds them can tell holes from zeros, and they take
-    no more room than complete ones.
+(a) A missing entry is integrated out. Where columns are independent given the component, nothing is left of
+    it: each column has the evidence of the rows that show it. So statistics need one count for each
+    column, and a row for the kernels is ``[x with 0 for NaN | 1 for observed entries]``: all stays a
+    matrix product.
+(b) A family of such columns holds `CompleteColumns` or `IncompleteColumns`, and asks it where the counts of
+    columns are and where the constants of entries go. Complete rows cost nothing extra.
+(c) Prepared rows keep their NaN, so that missing entries can be told from zeros, and rows take no more room
+    than complete ones.
 """
 
 from __future__ import annotations
@@ -18,9 +19,61 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from .base import Likelihood
+
+
+class IncompleteLikelihood(Likelihood):
+    """A family for rows with missing entries, made of the same family for complete rows.
+
+    Parameters
+    ----------
+    complete : Likelihood
+        The family for complete rows, whose statistics come first among those of this one.
+
+    Attributes
+    ----------
+    n_added : int
+        How many statistics follow those of the family for complete rows.
+    """
+
+    has_missing = True
+    n_added: int
+
+    def __init__(self, complete):
+        self.complete, self.n_features = complete, complete.n_features
+        self.prior, self.adapts_prior = complete.prior, complete.adapts_prior
+        self.lags, self.may_be_far_out = complete.lags, complete.may_be_far_out
+
+    @property
+    def n_statistics(self):
+        return self.complete.n_statistics + self.n_added
+
+    def own(self, s):
+        """The statistics of complete rows among statistics (..., P)."""
+        return np.ascontiguousarray(s[..., : -self.n_added])
+
+    def prepare(self, x):
+        return self.complete.prepare(x)
+
+    def update_prior(self, prior, s, n_iter):
+        return self.complete.update_prior(prior, self.own(s), n_iter)
+
+    def prior_distance(self, old, new):
+        return self.complete.prior_distance(old, new)
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        points = self.imputed(prior, s, z)
+        return self.complete.seeding_points(prior, self.own(s), points, whiten=whiten)
+
+    def attributes(self, prior, s):
+        return self.complete.attributes(prior, self.own(s))
+
+    def sample(self, attributes, labels, rng):
+        return self.complete.sample(attributes, labels, rng)
+
 
 class CompleteColumns:
-    """All rows show all columns: the last statistic counts them all."""
+    """All rows show all columns, and the last statistic counts them."""
 
     has_missing = False
 
@@ -31,11 +84,11 @@ class CompleteColumns:
         return z
 
     def dense(self, x):
-        """Rows in a form that can show holes, if they have some."""
+        """Rows in a form that can have missing entries, if there are any."""
         return x
 
     def filled(self, z):
-        """Rows with 0 for holes."""
+        """Rows with 0 for missing entries."""
         return z
 
     def values(self, s):
@@ -43,23 +96,23 @@ class CompleteColumns:
         return s[..., :-1]
 
     def counts(self, s):
-        """How many rows show each column: (..., 1), or (..., D) if that is not the same for all."""
+        """How many rows show each column: (..., 1), or (..., D) if columns differ in that."""
         return s[..., -1:]
 
     def put(self, out, each):
-        """Add constants (K, D) of each entry that is seen to coefficients (K, P)."""
+        """Add constants (K, D) of observed entries to coefficients (K, P)."""
         out[:, -1] += np.sum(each, axis=1)
 
     def total(self, each, z):
-        """The same constants summed over the entries of rows: (n, K), or (K,) if it is all of them."""
+        """Constants (K, D) summed over the observed entries of rows: (n, K), or (K,) if rows are alike."""
         return each.sum(axis=1)
 
     def dot(self, a, b, z):
-        """``a * b``, each (D,), summed over the entries of rows: (n,), or a number."""
+        """``a * b``, each (D,), summed over the observed entries of rows: (n,), or a number."""
         return a @ b
 
     def imputed(self, z, means):
-        """Rows with means (D,) for holes."""
+        """Rows with means (D,) for missing entries."""
         return z
 
 
@@ -102,24 +155,20 @@ class IncompleteColumns:
     def imputed(self, z, means):
         return np.where(np.isnan(z), means.astype(z.dtype), z)
 
-    def from_complete(self, s):
-        """Statistics of complete rows as those of rows with holes."""
-        return with_counts(s, self.D)
-
 
 def columns_of(moments):
-    """What suits data with these `Moments`."""
+    """`CompleteColumns` or `IncompleteColumns`, as data with these `Moments` need them."""
     return CompleteColumns() if moments.observed is None else IncompleteColumns(len(moments.mean))
 
 
 def masked(z, squares=None):
-    """Rows ``[squares | z with 0 for holes | 1 for what is seen]``, in the precision of ``z``.
+    """Rows ``[squares | z with 0 for NaN | 1 for observed entries]``, in the precision of ``z``.
 
-    ``squares`` gives the first part of rows without holes; None if there is none.
+    ``squares`` is a function that makes the first part of filled rows; None if there is none.
     """
-    hole = np.isnan(z)
-    x = np.where(hole, z.dtype.type(0), z)
-    parts = [x, ~hole] if squares is None else [squares(x), x, ~hole]
+    missing = np.isnan(z)
+    x = np.where(missing, z.dtype.type(0), z)
+    parts = [x, ~missing] if squares is None else [squares(x), x, ~missing]
     return np.concatenate(parts, axis=1, dtype=z.dtype)
 
 
@@ -130,20 +179,20 @@ def with_counts(s, n_features):
 
 
 class EntryConstants(NamedTuple):
-    """What units add to the log density of rows, entry by entry.
+    """Terms that scaling adds to the log density of rows, entry by entry.
 
     Columns that are left out of the model have a fixed density, which belongs to no component.
 
     Attributes
     ----------
     each : ndarray, shape (D',)
-        Of each entry in the model that is seen.
+        The term of each observed entry of a column in the model.
     left_out : ndarray of int
         Columns that are not in the model.
     others : ndarray, shape (len(left_out),)
-        Of each entry of these that is seen.
+        The term of each observed entry of a column that is left out.
     row : float
-        What these add to a row of the data, on average.
+        The sum of the latter over a row of the data, on average.
     """
 
     each: np.ndarray
@@ -153,7 +202,7 @@ class EntryConstants(NamedTuple):
 
 
 def entry_constants(scaling, observed):
-    """`EntryConstants` of `Scaling` of which ``kept`` tells the columns.
+    """`EntryConstants` of a `Scaling` without rotation.
 
     ``observed`` (D,) is the share of the data's rows that shows each column.
     """
@@ -165,8 +214,8 @@ def entry_constants(scaling, observed):
     return EntryConstants(each[scaling.kept], left_out, others, float(observed[left_out] @ others))
 
 
-def log_base_of_seen(scaling, constants, x):
-    """Log density (n,) of the entries seen of columns that are left out of the model."""
+def log_base_of_observed(scaling, constants, x):
+    """Log density (n,) of the observed entries of columns that are left out of the model."""
     if len(constants.left_out) == 0:
         return np.zeros(len(x))
     z = scaling.standardise(x)[:, constants.left_out].astype(np.float64)

@@ -2,11 +2,11 @@
 
 Design note
 -----------
-(a) A row is a bag of tokens over V types. Its probability is ``log_base``, the multinomial coefficient,
-    times that of its tokens in one given order. The coefficient belongs to no component and changes no
-    decision: the objective is of the ordered tokens, only `score_samples` is of bags.
-(b) lnGamma and psi of all counts and pseudo-counts are the price of every step; `_kernels._counts` has
-    them in vectors, on the rows of statistics as they are.
+(a) A row is a bag of tokens of V types. Its probability is that of its tokens in one given order, times the
+    multinomial coefficient. The coefficient depends on no component and changes no decision, so it is in
+    ``log_base``: the objective is a bound for ordered tokens, and only `score_samples` is for bags.
+(b) Every step takes lnGamma or psi of all counts and pseudo-counts. `_kernels._counts` computes them in
+    vectors, on the rows of statistics as they are.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from scipy.special import gammaln
 from .._kernels._counts import (
     digamma_rows,
     exp_digamma_table,
-    log_gamma_sums,
     pair_log_gamma_sums,
 )
-from .base import ObservationModel
+from .base import Likelihood, ObservationModel
 from .counts import (
-    CountLikelihood,
     checked_counts,
+    log_rising_factorials,
     nonzeros,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
 )
-from .limits import LEAST, MOST, are_within
+from .limits import LEAST, MOST, are_within, as_numbers
+from .rows import SparseRows
 
 
 class DirichletPrior(NamedTuple):
-    """Pseudo-counts ``lam`` of the types, (V,); made by `dirichlet_prior`."""
+    """Pseudo-counts ``lam`` of the types, (V,), and their ``total``; made by `dirichlet_prior`."""
 
     lam: np.ndarray
-    total: float  # sum of lam
+    total: float
 
 
 def dirichlet_prior(lam):
@@ -48,25 +48,25 @@ def dirichlet_prior(lam):
 
 
 class MultinomialObservation(ObservationModel):
-    """Counts of types, each component with a distribution over them.
+    """Counts of types; each component has a distribution over the types.
 
     A row holds how often each of ``n_features`` types occurs: words of a document, species at a
-    site, purchases of a customer. Rows may differ in their total, on which everything is
-    conditional, and may be all zero.
+    site, purchases of a customer. Rows may differ in their total, which is taken as given, and may be
+    all zero.
 
-    Rows may be sparse (CSR), as from ``CountVectorizer``: zeros cost nothing, and are never written out.
+    Rows may be sparse (CSR), as from ``CountVectorizer``. They stay sparse, and zeros cost nothing.
 
     Parameters
     ----------
     prior : float or array-like of shape (n_features,), default=0.2
-        Pseudo-count > 0 of each type in the Dirichlet prior. The smaller, the fewer types a
+        Pseudo-count > 0 of each type in the Dirichlet prior. The smaller it is, the fewer types a
         component is expected to use.
 
     Notes
     -----
-    The objective (``lower_bound_``) is of the tokens in a given order, as is usual for topic models;
-    `score_samples` is of the counts, and thus includes the multinomial coefficient, which depends
-    on no parameter.
+    The objective (``lower_bound_``) is a bound of the probability of the tokens in a given order, as is usual
+    for topic models. `score_samples` gives the probability of the counts, and thus includes the
+    multinomial coefficient, which depends on no parameter.
 
     References
     ----------
@@ -83,14 +83,11 @@ class MultinomialObservation(ObservationModel):
     def __init__(self, prior=0.2):
         self.prior = prior
 
-    takes_sparse = True
+    takes_sparse = takes_words = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
-        try:
-            lam = np.broadcast_to(np.asarray(self.prior, dtype=float), moments.mean.shape).copy()
-        except (TypeError, ValueError):
-            lam = np.array([np.nan])
+        lam = as_numbers(self.prior, len(moments.mean))
         if not are_within(lam):
             raise ValueError(
                 f"prior={self.prior!r} must be a number from {LEAST:g} to {MOST:g}, the pseudo-count of each "
@@ -100,18 +97,19 @@ class MultinomialObservation(ObservationModel):
         return MultinomialLikelihood(dirichlet_prior(lam), n_tokens)
 
 
-class MultinomialLikelihood(CountLikelihood):
+class MultinomialLikelihood(SparseRows, Likelihood):
     """``s(x) = [x, 1]``; the evidence is a ratio of multivariate Beta functions.
 
     Parameters
     ----------
     prior : DirichletPrior
-        Of each component's distribution.
+        Prior of each component's distribution.
     n_tokens : float
-        Mean total of a row, the size of rows that are drawn.
+        Mean total of a row, which is the total of rows that are drawn.
     """
 
-    words = True
+    words = fast_unions = True
+    standardised = False
 
     def __init__(self, prior, n_tokens):
         self.prior = prior
@@ -124,7 +122,7 @@ class MultinomialLikelihood(CountLikelihood):
         )
 
     def prepare_means(self, means):
-        """Counts of rows of mean size: means may be proportions as well as counts."""
+        """Counts of rows of mean total; means may be proportions as well as counts."""
         if not (np.all(means >= 0) and np.all(means.sum(axis=1) > 0)):
             raise ValueError(
                 "means_init must hold counts or proportions: zero or more, and not all zero in a row."
@@ -134,25 +132,25 @@ class MultinomialLikelihood(CountLikelihood):
 
     def evidence(self, prior, s):
         rows = statistics_as_rows(s)
-        rises = np.empty(len(rows))
-        log_gamma_sums(rows, prior.lam, rises, 1)
-        return _evidence(prior, rises, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
+        rising = log_rising_factorials(rows, prior.lam)
+        return _evidence(prior, rising, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
 
     def union_evidence(self, prior, s, first, second):
-        rows, rises = statistics_as_rows(s), np.empty(len(first))
+        """Evidence (M,) of unions of components; see `Likelihood`."""
+        rows, rising = statistics_as_rows(s), np.empty(len(first))
         first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
-        pair_log_gamma_sums(rows, prior.lam, first, second, rises, 1)
+        pair_log_gamma_sums(rows, prior.lam, first, second, rising, 1)
         total = rows[:, :-1].sum(axis=1)
-        return _evidence(prior, rises, total[first] + total[second])
+        return _evidence(prior, rising, total[first] + total[second])
 
     def coefficients(self, prior, s):
-        """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)``, and 0 for the last column."""
+        """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)``; the last coefficient is 0."""
         out = np.zeros(s.shape)
         digamma_rows(statistics_as_rows(s), prior.lam, out, 1)
         return out
 
     def word_table(self, prior, s):
-        """``exp E[log phi_kv]`` as a table (V, K)."""
+        """``exp E[log phi_kv]`` as a table (V, K); see `Likelihood`."""
         table = np.empty((self.n_features, len(s)))
         exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
@@ -174,10 +172,10 @@ class MultinomialLikelihood(CountLikelihood):
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Square roots of smoothed proportions, whose distances are Hellinger's; or residuals.
 
-        Proportions are those expected from the row alone under a prior of the same strength about the
-        target's: short rows lie near the target. KL is about twice the squared Hellinger distance.
-        With ``whiten`` false Pearson's residuals of the proportions: types that are rare in the
-        target count for more.
+        Proportions are smoothed by a prior of the same strength about those of the component, so that
+        short rows lie near the component. The Kullback-Leibler divergence is about twice the squared
+        Hellinger distance. With ``whiten`` false, points are Pearson's residuals of the proportions, in
+        which types that are rare in the component count for more.
         """
         p = (prior.lam + s[:-1]) / (prior.total + s[:-1].sum())
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
@@ -203,7 +201,7 @@ class MultinomialLikelihood(CountLikelihood):
         }
 
     def sample(self, attributes, labels, rng):
-        """Rows of mean size."""
+        """Rows of mean total."""
         n_tokens, out = round(self.n_tokens), np.empty((len(labels), self.n_features))
         for k in np.unique(labels):
             rows = np.flatnonzero(labels == k)
@@ -211,6 +209,6 @@ class MultinomialLikelihood(CountLikelihood):
         return out
 
 
-def _evidence(prior, rises, total):
-    """From sums of lnGamma(lam + S) - lnGamma(lam) and totals of counts, each (n,)."""
-    return rises - (gammaln(prior.total + total) - gammaln(prior.total))
+def _evidence(prior, rising, total):
+    """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
+    return rising - (gammaln(prior.total + total) - gammaln(prior.total))

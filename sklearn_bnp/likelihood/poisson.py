@@ -2,14 +2,14 @@
 
 Design note
 -----------
-(a) The objective is of events, not of how many there are: the times of x events in an interval of unit
-    length have the density ``lambda^x exp(-lambda)``. Their number alone has ``1 / x!`` of it, which
-    belongs to no component and changes no decision: it is ``log_base``, which `score_samples` adds.
-    So ``s(x) = [x, 1]``, as for ordered tokens and bags of words in `multinomial.py`.
-(b) Unless the user gives a prior its shape a is fixed and its inverse scale b found by empirical Bayes,
-    column by column: ``b_d = K a_d / sum_k E[lambda_kd]``. Were the shape adapted too, the prior of a
-    column in which components agree would be so narrow that further ones cost next to nothing: of
-    40 sets of rows from one component, 4 were split.
+(a) The objective is a bound of the density of the events' times, and not of their number. The times of x
+    events in an interval of unit length have the density ``lambda^x exp(-lambda)``; the probability of
+    their number has the factor ``1 / x!`` as well, which depends on no component and changes no decision.
+    It is in ``log_base``, which `score_samples` adds. So ``s(x) = [x, 1]``, as in `multinomial.py`.
+(b) Unless the user gives a prior, its shape a is fixed, and its inverse scale b is found by empirical
+    Bayes, column by column: ``b_d = K a_d / sum_k E[lambda_kd]``. The shape is not adapted, because the
+    prior of a column in which components agree would become so narrow that further components cost next
+    to nothing: of 40 sets of rows from one component, 4 were split.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from .._kernels._counts import log_gamma_sums
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
     checked_counts,
     digammas,
+    log_rising_factorials,
     nonzeros,
     pair_of_priors,
     points_of_counts,
@@ -34,7 +34,7 @@ from .counts import (
 from .missing import columns_of
 
 _DEFAULT_SHAPE = 1.0
-# Of inverse scales, in rows: a column of zeros would drive b to infinity.
+# Limits of inverse scales, in rows: a column of zeros would drive b to infinity.
 _SCALE_RANGE = (1e-150, 1e6)
 
 
@@ -46,12 +46,12 @@ class GammaPrior(NamedTuple):
 
 
 class PoissonObservation(ObservationModel):
-    """Independent columns of counts, each component with a rate for each.
+    """Independent columns of counts; each component has a rate for each column.
 
     A row holds how many events of ``n_features`` kinds were counted in equal stretches of time,
     space or effort: spikes of neurons, calls at desks, species in traps.
 
-    Rows may be sparse (CSR): zeros cost nothing, and are never written out.
+    Rows may be sparse (CSR). They stay sparse, and zeros cost nothing.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class PoissonObservation(ObservationModel):
 
     Notes
     -----
-    The objective (``lower_bound_``) is of the events; `score_samples` is of their numbers, and thus
-    includes ``-log x!``, which depends on no parameter. Entries that are missing (NaN) are integrated
-    out.
+    The objective (``lower_bound_``) is a bound of the density of the events. `score_samples` gives the
+    probability of their numbers, and thus includes ``-log x!``, which depends on no parameter. Entries
+    that are missing (NaN) are integrated out.
 
     References
     ----------
@@ -84,8 +84,7 @@ class PoissonObservation(ObservationModel):
     def __init__(self, prior=None):
         self.prior = prior
 
-    takes_sparse = True
-    takes_missing = True
+    takes_sparse = allows_missing = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -128,16 +127,15 @@ class PoissonLikelihood(ColumnsOfCounts):
     def evidence(self, prior, s):
         """``sum_d c(a + s_d, b + n) - c(a, b)``, with ``c(a, b) = lnGamma(a) - a log b``."""
         rows = statistics_as_rows(s)
-        rises = np.empty(len(rows))
-        log_gamma_sums(rows, prior.a, rises, 1)
+        out = log_rising_factorials(rows, prior.a)
         # a log b - (a + s) log(b + n), with no cancellation where b is large
         growth = np.log1p(self.columns.counts(rows) / prior.b)
-        rises -= growth @ prior.a
-        rises -= np.einsum("kd,kd->k", self.columns.values(rows), growth + np.log(prior.b))
-        return rises.reshape(s.shape[:-1])
+        out -= growth @ prior.a
+        out -= np.einsum("kd,kd->k", self.columns.values(rows), growth + np.log(prior.b))
+        return out.reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):
-        """``E[log lambda_kd]``, and ``-E[lambda_kd]`` of each entry, seen or not, of 0."""
+        """``E[log lambda_kd]`` of values, and ``-E[lambda_kd]`` of each observed entry."""
         a, b = self._posterior(prior, s)
         values = np.ascontiguousarray(self.columns.values(statistics_as_rows(s)))
         out = np.zeros(s.shape)
@@ -158,7 +156,7 @@ class PoissonLikelihood(ColumnsOfCounts):
         return np.mean(np.abs(np.log(new.b / old.b)))
 
     def log_predictive(self, prior, s, z):
-        """Negative binomial, but for the factorials of `log_base`; zeros of rows are skipped."""
+        """Negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""
         row, column, x = nonzeros(self.columns.filled(z))
         out = np.empty((z.shape[0], len(s)))
         for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
@@ -173,8 +171,8 @@ class PoissonLikelihood(ColumnsOfCounts):
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Twice the square roots, whose variance is about 1 at any rate; or Pearson's residuals.
 
-        The divergence of rates, ``x log(x / y) - x + y``, is near ``2 (sqrt(x) - sqrt(y))^2``. With
-        ``whiten`` false columns that are rare in the target count for more.
+        The divergence of rates, ``x log(x / y) - x + y``, is near ``2 (sqrt(x) - sqrt(y))^2``. In the
+        residuals (``whiten`` false), columns that are rare in the component count for more.
         """
         z = self.imputed(prior, s, z)
         if whiten:

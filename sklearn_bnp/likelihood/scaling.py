@@ -1,9 +1,9 @@
-"""Affine units in which real-valued data are modelled.
+"""Scaling of real-valued data, which are modelled in standard deviations from their mean.
 
 Every column is centred and divided by its standard deviation, that of blurred rows, so that one
 default prior fits all data. Constant columns, and directions in which the standardised columns do not
-vary at all, carry no information about components but would poison the prior of the others: they
-are left out of the model and given a fixed narrow density that all components share.
+vary, say nothing about components, but would spoil the prior of the others. They are left out of the
+model, and have a fixed narrow density that all components share.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A stream's first batch may only rule a direction out if it has this many rows a column.
+# A stream's first batch may leave a direction out only if it has this many rows for each column.
 _STREAM_ROWS_A_COLUMN = 10
 
 
 class Scaling(NamedTuple):
-    """``z = ((x - shift) / scale) @ basis``.
+    """Affine map to the internal units of rows: ``z = ((x - shift) / scale) @ basis``.
 
     Attributes
     ----------
     shift, scale : ndarray, shape (D,)
+        Mean and standard deviation of each column.
     basis : ndarray, shape (D, D') or None
-        Orthonormal columns; ``None`` is the identity.
+        Orthonormal columns; None is the identity.
     floor : float
-        Variance of the directions left out, in standardised units.
+        Variance of the density of directions that are left out, of standardised columns.
     left_out : float
-        What the data's variance in these directions adds up to.
+        Sum of the data's variances in these directions.
     ridge : ndarray, shape (D',)
         Variance by which each prepared row is blurred.
     kept : ndarray of int, shape (D',), or None
@@ -44,26 +45,35 @@ class Scaling(NamedTuple):
 
     @property
     def n_features(self):
+        """Columns D' of prepared rows."""
         return len(self.shift) if self.basis is None else self.basis.shape[1]
 
     @property
     def log_density_constant(self):
-        """What standardising and the directions left out add to each row's log density, in nats."""
+        """Constant that scaling and the directions left out add to each row's log density, in nats."""
         n_null = len(self.shift) - self.n_features
         return -np.sum(np.log(self.scale)) - 0.5 * n_null * np.log(2 * np.pi * self.floor)
 
     @property
     def mean_log_null_density(self):
-        """Mean of `log_null_density` over the data whose moments gave these units."""
+        """Mean of `log_null_density` over the data whose moments gave this scaling."""
         return -0.5 * self.left_out / self.floor
 
+    @property
+    def row_constant(self):
+        """The part of a row's Gaussian log density that no parameter changes, on average over the data."""
+        log_norm = 0.5 * self.n_features * np.log(2 * np.pi)
+        return self.log_density_constant + self.mean_log_null_density - log_norm
+
     def standardise(self, x):
+        """Rows (n, D) in standard deviations from the mean, float32 if they are in float32 or float16."""
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
         z = np.subtract(x, self.shift, dtype=dtype, casting="unsafe")
         z /= self.scale.astype(dtype)
         return z
 
     def apply(self, x):
+        """Prepared rows (n, D')."""
         z = self.standardise(x)
         if self.kept is not None:
             z = z[..., self.kept]
@@ -72,7 +82,7 @@ class Scaling(NamedTuple):
         return np.ascontiguousarray(z)
 
     def log_null_density(self, x):
-        """Exponent of the density of the directions left out, per row; 0 within the data's span."""
+        """Exponent (n,) of the density of the directions left out; 0 within the span of the data."""
         if self.basis is None:
             return np.zeros(len(x))
         z = self.standardise(x).astype(np.float64)
@@ -99,24 +109,29 @@ class Scaling(NamedTuple):
         return c * np.multiply.outer(scale, scale)
 
 
-def find_scaling(moments, *, step, zero_mean, common_scale, rotate, floor, streaming):
-    """Units of data with given `Moments`.
+def find_scaling(
+    moments, *, step, floor, streaming, zero_mean=False, common_scale=False, rotate=False
+):
+    """`Scaling` of data with given moments.
 
     Parameters
     ----------
+    moments : Moments
+        Moments of the data.
     step : float or ndarray of shape (D,)
         Step to which each column was recorded, in the data's units.
-    zero_mean : bool
-        Scale about the origin and do not shift.
-    common_scale : bool
-        One scale for all columns, for families that are not closed under scaling a column.
-    rotate : bool
-        Leave out null directions of the standardised columns, not only constant columns.
     floor : float
-        Share of the variance (of the largest, or of a standardised column's) under which a direction
-        counts as null.
+        A direction counts as constant if its variance is less than this share of a standardised
+        column's. It is also the least variance by which rows are blurred.
     streaming : bool
         See `ObservationModel.bind`.
+    zero_mean : bool
+        Scale about the origin, and do not shift.
+    common_scale : bool
+        Use one scale for all columns, for families that are not closed under scaling a column.
+    rotate : bool
+        Leave out all directions in which the standardised columns do not vary, and not only constant
+        columns.
     """
     mean = np.zeros_like(moments.mean) if zero_mean else moments.mean
     square = moments.variance + (moments.mean**2 if zero_mean else 0.0)
@@ -135,9 +150,7 @@ def find_scaling(moments, *, step, zero_mean, common_scale, rotate, floor, strea
     blurred = 1.0 + floor + (cell.mean() if common_scale else cell)
     scale, ridge = sd * np.sqrt(blurred), (floor + cell) / blurred
     scaling = Scaling(mean * magnitude, scale, None, floor, 0.0, ridge)
-    if (
-        moments.observed is not None
-    ):  # rows with holes have no place along other axes than their own
+    if moments.observed is not None:  # missing entries are of columns, and not of other axes
         rotate = False
     if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
         rotate, constant = False, np.zeros_like(constant)
@@ -153,9 +166,9 @@ def find_scaling(moments, *, step, zero_mean, common_scale, rotate, floor, strea
 
 
 def _informative_basis(moments, scaling, constant, zero_mean):
-    """Basis of the directions in which the standardised columns vary, ``None`` if all do.
+    """Basis of the directions in which the standardised columns vary, and the sum of other variances.
 
-    Also the sum of the variances in the other directions.
+    The basis is None if the columns vary in all directions.
     """
     keep = np.flatnonzero(~constant)
     if len(keep) == 0:

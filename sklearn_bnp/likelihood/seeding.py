@@ -1,4 +1,4 @@
-"""First statistics of components, from which the first local step finds its parameters."""
+"""Initial statistics of components, from which the first global step finds their parameters."""
 
 from __future__ import annotations
 
@@ -8,33 +8,41 @@ from scipy.sparse import issparse
 from .._kernels._responsibilities import Quadratic, local_step
 from ..inputs.rows import at_hand
 
-# Rows that seeds are chosen among, and a component.
+# Seeds are chosen among so many rows, or so many for each component if that is more.
 _SEED_ROWS = 10_000
 _SEED_ROWS_A_COMPONENT = 100
-# A row further out, in units of the data, leaves rounding errors in sums of squares.
+# A row further out, in standard deviations of the data, leaves rounding errors in sums of squares.
 _FARTHEST = 1e7
 
 
 def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
-    """Statistics (K, P) of a sample of rows, each given to the nearest of K seeds.
+    """Statistics (K, P) of a sample of rows, each of which is given to the nearest of K seeds.
 
-    There are fewer where fewer than K rows differ.
+    There are fewer components where fewer than K rows differ.
 
     Parameters
     ----------
+    likelihood : Likelihood
+        Family of the components.
+    source : ArraySource or GroupSource
+        The data, of which rows are drawn.
+    n_components : int
+        Number of components K.
+    rng : RandomState
+        Source of random numbers.
     means : ndarray, shape (K, D), or None
-        Seeds in the data's units; otherwise rows are chosen.
+        Seeds in the data's units; if None, rows are chosen.
     spread : bool
-        Choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2) and take a few steps of Bregman
-        k-means (Alg. 2.1); else choose them uniformly.
+        Whether to choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2), followed by a few steps of
+        Bregman k-means (Alg. 2.1). If false, rows are chosen uniformly.
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
     z = likelihood.prepare(at_hand(x))
-    del x  # no more is held at a time than has to be
+    del x  # it may be large
     mass = np.ones(z.shape[0])
     seeding = seeding_mass(mass, weight)
-    if weight is not None:  # as much as all rows have, if some of them may stand for so many
+    if weight is not None:  # the sample stands for rows of the same total weight
         mass = weight * max(1.0, min(source.total_weight, len(mass)) / weight.sum())
     if n_components == 1:
         return summaries(likelihood, z, mass[:, np.newaxis])
@@ -55,17 +63,18 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
 
 
 def _about_means(likelihood, z, mass, everything, means):
-    """Statistics (K, P) of rows by the nearest of K means; of the mean itself where no row is near.
+    """Statistics (K, P) of rows by the nearest of K means, and of the mean itself where no row is near.
 
-    A mean that is too far out to be a row starts an empty component.
-
-    ``everything`` are the statistics of all rows.
+    A mean that is too far out to be a row starts an empty component. ``everything`` (P,) are the
+    statistics of all rows.
     """
     seeds = likelihood.prepare_means(means)
     if issparse(z):
         resp = _nearest(likelihood, z, seeds)
     else:
-        points = likelihood.imputed(likelihood.prior, everything, z)
+        points = z
+        if likelihood.has_missing:
+            points = likelihood.imputed(likelihood.prior, everything, z)
         resp = lloyd(points, mass, len(means), None, n_steps=0, centers=seeds.astype(z.dtype))
     s = summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
     lonely = np.flatnonzero((s[:, -1] == 0) & (np.abs(seeds).max(axis=1) <= _FARTHEST))
@@ -75,7 +84,7 @@ def _about_means(likelihood, z, mass, everything, means):
 
 
 def _nearest(likelihood, z, centers):
-    """One-hot shares (n, K) of sparse rows, for which ``s(x) = [x, 1]``, by their nearest centers."""
+    """One-hot shares (n, K) of sparse rows, ``s(x) = [x, 1]``, which go to the nearest centers."""
     half_square = 0.5 * np.einsum("kd,kd->k", centers, centers)
     coef = np.column_stack([centers, -half_square])
     return likelihood.local_step(coef, z, None, None, None, None, n_nonzero=1)
@@ -85,7 +94,7 @@ _LLOYD_STEPS = 3
 
 
 def kmeans_plusplus(points, mass, n_seeds, rng):
-    """Indices of seeds drawn with probability ``mass * min squared distance`` (Alg. 2.2)."""
+    """Indices of seeds, drawn with probability ``mass * least squared distance`` (Alg. 2.2)."""
     seeds = [int(np.searchsorted(np.cumsum(mass), rng.random_sample() * mass.sum()))]
     least = np.full(len(points), np.inf)
     while True:
@@ -98,9 +107,9 @@ def kmeans_plusplus(points, mass, n_seeds, rng):
 
 
 def seeding_mass(mass, weight):
-    """Masses (n,) by which seeds are drawn: half by number, half by weight if rows have weights.
+    """Masses (n,) for drawing seeds: half by number and half by weight, if rows have weights.
 
-    By weight alone, a few heavy rows would have all the seeds, and many light ones none.
+    By weight alone, a few heavy rows would get all the seeds, and many light ones none.
     """
     if weight is None:
         return mass
@@ -109,7 +118,7 @@ def seeding_mass(mass, weight):
 
 
 def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
-    """One-hot shares (n, J) of points after k-means++ (unless given ``centers``) and Lloyd steps."""
+    """One-hot shares (n, J) of points after Lloyd steps from ``centers``, or from k-means++ if None."""
     if centers is None:
         centers = points[kmeans_plusplus(points, mass, n_seeds, rng)]
     resp = np.empty((len(points), len(centers)), dtype=points.dtype)

@@ -1,7 +1,7 @@
-"""Units of sequences: rows about their mean, in deviations of the step from each row to the next.
+"""Scaling of sequences: rows about their mean, in standard deviations of the step between rows.
 
-Directions in which no step differs from any other are left out of rows and steps, as `Scaling` leaves
-out those in which rows do not differ: in them the next row is this one and the mean step.
+Directions in which all steps are equal are left out of rows and steps, as `Scaling` leaves out those in
+which all rows are equal. In these directions, the next row is this row plus the mean step.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from ..inputs.moments import Moments
 from .limits import are_within
 from .scaling import Scaling, find_scaling
 
-# Steps with less than this share of a column's deviation are rounding: they come from differences of
-# second moments.
+# Steps of less than this share of a column's standard deviation are rounding errors, because they are found
+# as differences of second moments.
 _LEAST_STEP = 1e-6
-# Of coefficients in these units: their squares, times the scatter of rows, are finite.
+# Largest coefficient in internal units: its square, times the scatter of rows, is finite.
 _MOST_COEF = 1e7
 
 
 class StepScaling(NamedTuple):
-    """Units of lagged rows ``[y_t, y_{t-1}, ..., y_{t-p}]``.
+    """Scaling of lagged rows ``[y_t, y_{t-1}, ..., y_{t-p}]``.
 
     Attributes
     ----------
     lags : int
         The order p.
     levels, steps : Scaling
-        Of rows, and of the steps from one to the next; they differ in their shift alone.
+        Scaling of rows, and of the steps from each row to the next; only their shift differs.
     """
 
     lags: int
@@ -43,14 +43,14 @@ class StepScaling(NamedTuple):
 
     @property
     def n_features(self):
-        """Directions D' in which there are steps."""
+        """Number D' of directions in which steps differ."""
         return self.levels.n_features
 
     @property
     def from_lags(self):
-        """Matrix (p D', p D') from the lags to the last row and the steps that led to it.
+        """Matrix (p D', p D') that maps the lags to the last row and the steps that led to it.
 
-        Its inverse goes from coefficients of the lags to those of what `apply` gives.
+        Its inverse maps coefficients of the lags to coefficients of the columns that `apply` returns.
         """
         blocks = np.eye(self.lags, k=-1) - np.eye(self.lags)
         blocks[0, 0] = 1.0
@@ -68,17 +68,17 @@ class StepScaling(NamedTuple):
         return np.concatenate(parts, axis=1)
 
     def log_null_density(self, x):
-        """Exponent of the density of the directions left out; see `Scaling`."""
+        """Exponent (n,) of the density of the directions left out; see `Scaling`."""
         return self.steps.log_null_density(self._steps(x)[:, 0])
 
     def _steps(self, x):
-        """Steps (n, p, D) to each row but the earliest, as exact as the rows are."""
+        """Steps (n, p, D) to all rows but the earliest, as exact as the rows are."""
         rows = x.reshape(len(x), self.lags + 1, self.n_columns)
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
         return np.subtract(rows[:, :-1], rows[:, 1:], dtype=dtype)
 
     def given_coefficients(self, value):
-        """The same of ``coef_prior`` as a user gave it; ValueError if its shape or size cannot be."""
+        """`coefficients_in` of ``coef_prior`` as a user gave it; ValueError if they are not valid."""
         value = np.asarray(value, dtype=float)
         shape = self.n_columns, self.lags * self.n_columns
         if value.shape != shape or not np.isfinite(value).all():
@@ -96,13 +96,13 @@ class StepScaling(NamedTuple):
         return coef
 
     def coefficients_in(self, coef):
-        """Coefficients (D', p D') of the step in these units, from those (D, p D) of y in the data's."""
+        """Coefficients (D', p D') of the step in internal units, from those (D, p D) of y in the data's."""
         inner = self._rescaled(coef)
         inner[:, : self.n_features] -= np.eye(self.n_features)
         return inner @ np.linalg.inv(self.from_lags)
 
     def _rescaled(self, coef):
-        """Coefficients (D, p D) in the data's units as (D', p D') in these."""
+        """Coefficients (D, p D) in the data's units as (D', p D') in internal ones."""
         Q, D = self.levels.basis, self.n_columns
         coef = coef / self.levels.scale[:, np.newaxis] * np.tile(self.levels.scale, self.lags)
         if Q is None:
@@ -113,8 +113,8 @@ class StepScaling(NamedTuple):
     def regressions_back(self, coef, at_mean):
         """Coefficients (K, D, p D) and intercepts (K, D) of y in the data's units.
 
-        From coefficients (K, D', p D') of the step, and steps (K, D') from the mean of the data after
-        mean steps.
+        They come from coefficients (K, D', p D') of the step, and from the steps (K, D') that are expected
+        at the mean of the data after mean steps.
         """
         levels, D, lags = self.levels, self.n_columns, self.lags
         origin = np.concatenate([levels.shift, np.tile(self.steps.shift, lags - 1)])
@@ -124,7 +124,7 @@ class StepScaling(NamedTuple):
         return coef, self.steps.points_back(at_mean) - centers
 
     def _widened(self, coef):
-        """Coefficients (K, D', p D') in these units as (K, D, p D) in the data's."""
+        """Coefficients (K, D', p D') in internal units as (K, D, p D) in the data's."""
         Q, D, lags = self.levels.basis, self.n_columns, self.lags
         if Q is not None:
             blocks = coef.reshape(len(coef), Q.shape[1], lags, Q.shape[1])
@@ -132,7 +132,7 @@ class StepScaling(NamedTuple):
         return coef * self.levels.scale[:, np.newaxis] / np.tile(self.levels.scale, lags)
 
     def resting_point(self, coef, intercept):
-        """Fixed point (D,) of a regression of y if rows return to it, else the mean of the data."""
+        """Fixed point (D,) of a regression of y if sequences return to it, else the mean of the data."""
         levels, lags, D = self.levels, self.lags, self.n_features
         inner = self._rescaled(coef)
         companion = np.eye(lags * D, k=-D)
@@ -147,17 +147,14 @@ class StepScaling(NamedTuple):
 def find_step_scaling(moments, lags, floor, streaming):
     """`StepScaling` of lagged rows with these `Moments`; ``floor`` and ``streaming`` as in `find_scaling`."""
     of_steps, mean = _moments_of_steps(moments, lags)
-    steps = find_scaling(
-        of_steps, step=0.0, zero_mean=False, common_scale=False, rotate=True, floor=floor,
-        streaming=streaming,
-    )  # fmt: skip
+    steps = find_scaling(of_steps, step=0.0, floor=floor, streaming=streaming, rotate=True)
     return StepScaling(lags, steps._replace(shift=mean), steps)
 
 
 def _moments_of_steps(moments, lags):
     """`Moments` of steps from those of lagged rows, and the mean (D,) of y in the data's units.
 
-    Columns whose steps are rounding get the variance 0.
+    Columns whose steps are only rounding errors get the variance 0.
     """
     D = len(moments.mean) // (lags + 1)
     now, before = slice(0, D), slice(D, 2 * D)

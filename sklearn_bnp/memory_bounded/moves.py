@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+from ..engine.affinity import union_evidence
 from .halves import ItemSubset, Rules, Summary, halve, whole
 from .objective import document_rises, log_prior, price
 from .updates import update
@@ -196,7 +197,7 @@ def _gains(settings, topics, sizes, pairs, entropy):
     k, l = pairs.T
     alpha = topics.alpha[k] + topics.alpha[l]
     union = (
-        settings.likelihood.union_evidence(topics.prior, topics.s, k, l)
+        union_evidence(settings.likelihood, topics.prior, topics.s, k, l)
         + document_rises(topics.counts[k] + topics.counts[l], alpha, sizes)
         + log_prior(alpha, settings.shape, settings.rate)
     )

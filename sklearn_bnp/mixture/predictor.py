@@ -15,7 +15,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator.observations import takes_missing, takes_sparse
+from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
@@ -38,7 +38,7 @@ class MixturePredictor(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = takes_missing(self.observation)
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 

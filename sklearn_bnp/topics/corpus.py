@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from ..estimator.observations import can
 from ..estimator.validation import (
     check_groups,
     check_rows,
@@ -24,7 +25,7 @@ from ..estimator.validation import (
 )
 from ..inputs.batches import Batch, column_moments
 from ..inputs.rows import canonical
-from ..likelihood import Moments, MultinomialObservation
+from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
 from .batch import DocumentBatch
@@ -88,8 +89,7 @@ class CountRows(MultinomialLikelihood):
 
 def takes_words(observation):
     """Whether an observation model, or its name, also knows documents of words, without ``groups``."""
-    by_name = isinstance(observation, str) and observation == "multinomial"
-    return by_name or isinstance(observation, MultinomialObservation)
+    return can(observation, "takes_words")
 
 
 def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+from ..engine.affinity import union_evidence
 from ..likelihood.seeding import seeding_mass
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
@@ -73,7 +74,7 @@ class _Nested:
         )  # fmt: skip
         s = step.s * scale
         own = self.evidence(s)
-        gain += self.model.likelihood.union_evidence(self.model.prior, s, i, j) - own[i] - own[j]
+        gain += union_evidence(self.model.likelihood, self.model.prior, s, i, j) - own[i] - own[j]
         open_ = np.flatnonzero(gain > 0)
         if len(open_):
             entropy = np.empty(len(open_))

@@ -18,7 +18,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..estimator.observations import takes_missing, takes_sparse
+from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited
 from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
@@ -57,7 +57,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tags.input_tags.positive_only = takes_words(self.observation)
         tags.input_tags.sparse = takes_sparse(self.observation)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = takes_missing(self.observation)
+        tags.input_tags.allow_nan = allows_missing(self.observation)
         return tags
 
     # ------------------------------------------------------------------ inference

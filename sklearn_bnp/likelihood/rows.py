@@ -1,0 +1,297 @@
+"""Row kernels: the local step and the summary step of prepared rows, in three layouts.
+
+Design note
+-----------
+(a) Given coefficients, nothing depends on the family but s(x): the log weight of a row under a component
+    is ``coef[k] @ s(x)``, shares are the softmax of log weights, and statistics are sums of s(x). So
+    the steps over rows are written once for each layout of rows, and not once for each family.
+(b) `DenseRows`: rows are an array, and s(x) is one of the layouts of `_kernels._responsibilities`, which
+    makes log weights, shares and statistics in one go. This is what a `Likelihood` has unless it
+    derives from another layout.
+(c) `TableRows`: the family makes a table of log weights itself, for rows whose s(x) no kernel knows
+    (several blocks of columns, rows with missing entries); shares are made of the table.
+(d) `SparseRows`: ``s(x) = [x, 1]``, and rows may be a `csr_array`. Zeros add nothing to the statistics, and
+    nothing but a constant to the log weights, so rows stay sparse from the user's CSR to the sums.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .._kernels._responsibilities import Quadratic, local_step, share_out, statistics, summarise
+from .._kernels._sparse_rows import sparse_shares, sparse_summary
+
+# Rows of a table of likelihoods that are in single precision at a time, if rows are.
+_TABLE_ROWS = 2**16
+# Shares below the largest of the row times this are cleared: they are below the last bit of a sum.
+_LEAST_SHARE = 1e-16
+
+
+class RowKernels(ABC):
+    """The steps over prepared rows that a family of likelihoods needs beside its mathematics.
+
+    A layout has `features`, `log_table`, `summarise` and `_share`; the others are made of these.
+
+    Attributes
+    ----------
+    n_statistics : int
+        Length P of s(x).
+    """
+
+    n_statistics: int
+
+    @abstractmethod
+    def features(self, z):
+        """Statistics of single rows.
+
+        Parameters
+        ----------
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+
+        Returns
+        -------
+        features : ndarray, shape (n, P)
+            The rows s(x), in the precision of ``z``.
+        """
+
+    @abstractmethod
+    def log_table(self, coef, z):
+        """Log weights of rows.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (K, P)
+            Coefficients of s(x), one row a component.
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+
+        Returns
+        -------
+        table : ndarray, shape (n, K)
+            ``s(x) @ coef.T``, C-contiguous and in the precision of ``z``.
+        """
+
+    @abstractmethod
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        """Sum the statistics of rows that belong to components in given shares.
+
+        Parameters
+        ----------
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+        shares : ndarray, shape (n, J)
+            How much of each row belongs to each of J components, sample weights included.
+        s : ndarray, shape (J, P)
+            Set to ``shares.T @ features(z)``.
+        coef : ndarray, shape (J, P), or None
+            Coefficients with which the shares were found. Families that impute missing entries need
+            them; without them entries are imputed under one distribution of all the data.
+        sparse : bool
+            Whether most shares are 0, which is a hint for speed.
+        """
+
+    @abstractmethod
+    def _share(
+        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
+    ):
+        """Fill shares ``resp`` (n, K) and, unless None, ``s``, ``entropy`` and ``log_norm`` (n,)."""
+
+    def local_step(
+        self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
+    ):
+        """Share rows among components, and sum what the shares leave behind.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (K, P)
+            The log posterior weight of a row is ``coef[k] @ s(x)``.
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+        mass : ndarray, shape (n,), or None
+            How much of each row is shared out. It is 1 if None; in a restricted step it is the
+            responsibility of the components that are replaced (Hughes 2016, 4.12).
+        weight : ndarray, shape (n,), or None
+            Sample weights, 1 if None.
+        s, entropy : ndarray, shape (K, P) and (K,), or None
+            Set to the statistics and to the entropies of the shares.
+        n_nonzero : int or None
+            The L of L-sparse responsibilities (Alg. 7.2); None for dense ones.
+        n_threads : int
+            Number of threads; no bit of the result depends on it.
+        log_norm : ndarray, shape (n,), or None
+            Set to the logarithm of the sum of each row's weights.
+
+        Returns
+        -------
+        resp : ndarray, shape (n, K)
+            Shares of each row, which sum to 1, in the precision of ``z``.
+        """
+        resp = np.empty((z.shape[0], len(coef)), dtype=z.dtype)
+        n_nonzero = len(coef) if n_nonzero is None else n_nonzero
+        self._share(
+            coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, _LEAST_SHARE
+        )
+        return resp
+
+    def likelihood_table(self, coef, z, floor, n_threads=1):
+        """Likelihoods of rows, as forward-backward needs them.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (K, P)
+            Coefficients of s(x).
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+        floor : float
+            Least value in the table.
+        n_threads : int
+            Number of threads.
+
+        Returns
+        -------
+        table : ndarray of float64, shape (n, K)
+            Likelihoods, each row divided by its sum.
+        log_norm : ndarray, shape (n,)
+            Logarithms of the sums.
+        """
+        out, log_norm = np.empty((z.shape[0], len(coef)), dtype=z.dtype), np.empty(z.shape[0])
+        self._share(coef, z, None, None, out, None, None, log_norm, len(coef), n_threads, floor)
+        return np.maximum(out, floor, dtype=np.float64), log_norm
+
+
+class DenseRows(RowKernels):
+    """Rows are an array, and s(x) is one of the layouts that the kernels know.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns D' of prepared rows.
+    quadratic : Quadratic
+        The quadratic part of s(x): none, ``z * z``, ``|z|^2`` or the upper triangle of ``z z'``.
+    linear : bool
+        Whether s(x) has z itself.
+    """
+
+    n_features: int
+    quadratic = Quadratic.NONE
+    linear = True
+
+    @property
+    def n_kernel_columns(self):
+        """Columns of `kernel_rows`."""
+        return self.n_features
+
+    def kernel_rows(self, z):
+        """Prepared rows as the kernels take them, which make s(x) of these."""
+        return z
+
+    def features(self, z):
+        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
+        statistics(self.kernel_rows(z), self.quadratic, self.linear, out)
+        return out
+
+    def log_table(self, coef, z):
+        return self.features(z) @ coef.T.astype(z.dtype, copy=False)
+
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        shares = np.ascontiguousarray(shares, dtype=z.dtype)
+        summarise(self.kernel_rows(z), shares, self.quadratic, self.linear, s, sparse)
+
+    def _share(
+        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
+    ):
+        local_step(
+            self.kernel_rows(z), np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic,
+            self.linear, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor,
+        )  # fmt: skip
+
+    def likelihood_table(self, coef, z, floor, n_threads=1):
+        table, log_norm = np.empty((len(z), len(coef))), np.empty(len(z))
+        for lo in range(0, len(z), _TABLE_ROWS):  # no second table, in single precision, is held
+            rows = slice(lo, lo + _TABLE_ROWS)
+            own = table[rows]
+            if own.dtype != z.dtype:
+                own = np.empty(own.shape, dtype=z.dtype)
+            self._share(
+                coef,
+                z[rows],
+                None,
+                None,
+                own,
+                None,
+                None,
+                log_norm[rows],
+                len(coef),
+                n_threads,
+                floor,
+            )
+            np.maximum(own, floor, out=table[rows])
+        return table, log_norm
+
+
+class TableRows(RowKernels):
+    """The family makes a table of log weights, of which shares are made.
+
+    It has to define `features`, `log_table`, `summarise` and ``n_statistics``.
+    """
+
+    # A `Likelihood` inherits from `DenseRows` too, whose methods would be wrong here.
+    features, log_table = RowKernels.features, RowKernels.log_table
+    summarise, likelihood_table = RowKernels.summarise, RowKernels.likelihood_table
+
+    def _share(
+        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
+    ):
+        table = self.log_table(coef, z)
+        share_out(table, mass, weight, resp, entropy, log_norm, n_nonzero, n_threads, floor)
+        if s is not None:
+            self.summarise(z, weighted_shares(resp, mass, weight), s, coef=coef)
+
+
+class SparseRows(DenseRows):
+    """Rows of counts, ``s(x) = [x, 1]``: an array, or a `csr_array` that is never made dense."""
+
+    def features(self, z):
+        return super().features(z.toarray() if issparse(z) else z)
+
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        if not issparse(z):
+            super().summarise(z, shares, s, coef=coef, sparse=sparse)
+            return
+        shares = np.ascontiguousarray(shares, dtype=z.dtype)
+        sparse_summary(*_arrays(z), shares, None, s, 1)
+
+    def _share(
+        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
+    ):
+        given = mass, weight, resp
+        if not issparse(z):
+            super()._share(coef, z, *given, s, entropy, log_norm, n_nonzero, n_threads, floor)
+            return
+        rows, coef = _arrays(z), np.ascontiguousarray(coef, dtype=z.dtype)
+        sparse_shares(*rows, coef, *given, entropy, log_norm, n_nonzero, n_threads, floor)
+        if s is not None:
+            factors = [factor for factor in (mass, weight) if factor is not None]
+            scale = np.prod(factors, axis=0) if factors else None
+            sparse_summary(*rows, resp, scale, s, n_threads)
+
+    def likelihood_table(self, coef, z, floor, n_threads=1):
+        layout = RowKernels if issparse(z) else DenseRows
+        return layout.likelihood_table(self, coef, z, floor, n_threads)
+
+
+def weighted_shares(resp, mass, weight):
+    """Shares (n, J) of rows that are there ``mass`` times ``weight``, each (n,) or None."""
+    for factor in (mass, weight):
+        if factor is not None:
+            resp = resp * factor[:, np.newaxis].astype(resp.dtype, copy=False)
+    return resp
+
+
+def _arrays(z):
+    """Sparse rows as the kernels take them."""
+    return z.data, z.indices.astype(np.int32, copy=False), z.indptr.astype(np.int64, copy=False)

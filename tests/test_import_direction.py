@@ -94,8 +94,8 @@ KNOWN = {
     ("sklearn_bnp.estimator.saved_state", "sklearn_bnp.__version__"),
     ("sklearn_bnp.estimator.soundness.engine", "sklearn_bnp.topics.model.TopicParams"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.hmm.model.SequenceModel"),
-    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.state.Kept"),
-    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.state.Topics"),
+    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.items.Kept"),
+    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.model.Topics"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.mixture.model.Model"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.topics.model.TopicModel"),
     ("sklearn_bnp.estimator.soundness.laps", "sklearn_bnp.hmm.delete"),
@@ -180,7 +180,7 @@ def test_wrong_imports_are_found(importer, source):
         ("engine.learner", "from ..likelihood.base import Likelihood\nfrom . import memo"),
         ("likelihood.gaussian", "from .base import ObservationModel\nimport numpy.linalg"),
         ("likelihood.gaussian", "from .._kernels import _linalg\nfrom ..inputs import rows"),
-        ("memory_bounded.state", "from ..topics.documents import Documents"),
+        ("memory_bounded.items", "from ..topics.documents import Documents"),
     ],
 )
 def test_right_imports_pass(importer, source):

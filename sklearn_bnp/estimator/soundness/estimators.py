@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...hmm.model import SequenceModel
-from ...memory_bounded.state import Kept, Topics
+from ...memory_bounded.items import Kept
+from ...memory_bounded.model import Topics
 from ...mixture.model import Model
 from ...topics.model import TopicModel
 from .engine import check_history, check_learner, check_model
@@ -117,6 +118,8 @@ def check_bounded(estimator):
     expect_numbers("entropies of topics", topics.entropy, (K,))
     expect_numbers("priors of topics", topics.alpha, (K,), least=0.0)
     expect_number("the objective", topics.bound)
+    for name, term in estimator.elbo_terms_.items():
+        expect_number(f"the term {name} of the objective", term)
     _check_components(estimator, likelihood)
     expect(estimator.n_components_ == K, "there are other topics than were published")
     check_params(estimator._coef, likelihood, K)

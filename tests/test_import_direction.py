@@ -156,7 +156,7 @@ def test_wrong_imports_are_found(importer, source):
         ("engine.learner", "from ..likelihood.base import Likelihood\nfrom . import memo"),
         ("likelihood.gaussian", "from .base import ObservationModel\nimport numpy.linalg"),
         ("likelihood.gaussian", "from .._kernels import _linalg\nfrom ..inputs import rows"),
-        ("memory_bounded.state", "from ..topics.documents import Documents"),
+        ("memory_bounded.items", "from ..topics.documents import Documents"),
     ],
 )
 def test_right_imports_pass(importer, source):

@@ -93,7 +93,7 @@ def test_epochs_of_fit_are_those_of_partial_fit_in_the_same_units():
         parts.partial_fit(ROWS[own], groups=GROUPS[own])
     assert parts.n_components_ == model.n_components_
     # units differ, of all the data or of the first epoch, and so by rounding what is compressed
-    np.testing.assert_allclose(parts.free_energy_, model.free_energy_, rtol=1e-3)
+    np.testing.assert_allclose(parts.lower_bound_, model.lower_bound_, rtol=1e-3)
 
 
 def test_more_memory_is_never_worse():
@@ -102,7 +102,7 @@ def test_more_memory_is_never_worse():
     for bound in (310, 900, 4000, None):
         found[bound] = np.array(
             [
-                streamed(4, seed, memory_bound=bound, max_document_groups=20).free_energy_
+                streamed(4, seed, memory_bound=bound, max_document_groups=20).lower_bound_
                 for seed in range(5)
             ]
         )
@@ -111,11 +111,18 @@ def test_more_memory_is_never_worse():
     assert np.median(found[None] - found[310]) > 0
 
 
+def test_bound_is_the_sum_of_its_terms(stream):
+    last = stream.history_[-1]
+    assert stream.lower_bound_ == last.lower_bound
+    assert list(stream.elbo_terms_) == ["data", "entropy", "allocation"]
+    np.testing.assert_allclose(sum(stream.elbo_terms_.values()), last.lower_bound, rtol=1e-12)
+
+
 def test_batch_is_one_epoch_without_a_bound(fitted):
     batch = MemoryBoundedTopicVB(None).fit(ROWS, groups=GROUPS)
     assert batch.n_clumps_ == 0
     assert batch.n_singlets_ == len(ROWS)
-    assert batch.free_energy_ == fitted.free_energy_  # of before compression
+    assert batch.lower_bound_ == fitted.lower_bound_  # of before compression
 
 
 def test_order_of_rows_and_documents_changes_nothing(fitted):
@@ -123,7 +130,7 @@ def test_order_of_rows_and_documents_changes_nothing(fitted):
     renamed = np.random.default_rng(1).permutation(20)[GROUPS]
     other = MemoryBoundedTopicVB(BOUND).fit(ROWS[order], groups=renamed[order])
     # sums in another order: rounding, through some tens of updates
-    np.testing.assert_allclose(other.free_energy_, fitted.free_energy_, rtol=1e-9)
+    np.testing.assert_allclose(other.lower_bound_, fitted.lower_bound_, rtol=1e-9)
     np.testing.assert_allclose(other.means_, fitted.means_, atol=1e-6)
     np.testing.assert_allclose(np.sort(other.topic_probs_), np.sort(fitted.topic_probs_), rtol=1e-6)
     assert other.memory_ <= BOUND
@@ -155,7 +162,7 @@ def test_single_precision_is_near_double(stream):
         model.partial_fit(X.astype(np.float32), groups=groups)
     assert model.n_components_ == stream.n_components_
     # some rows may go to other clumps
-    np.testing.assert_allclose(model.free_energy_, stream.free_energy_, rtol=1e-2)
+    np.testing.assert_allclose(model.lower_bound_, stream.lower_bound_, rtol=1e-2)
 
 
 def test_verbose_says_a_line_an_epoch(capsys):

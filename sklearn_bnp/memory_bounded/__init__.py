@@ -1,4 +1,8 @@
 """Topic models in bounded memory: clumps of rows, groups of documents, and epochs.
 
-Gomes, Welling and Perona, Memory bounded inference in topic models, ICML 2008.
+An epoch (`epochs`) joins new documents to the items that were kept (`items`), builds the model (`building`:
+updates in `local`, the objective in `model`, candidates in `birth` and `merge`) and compresses the items
+again (`compression`). All epochs iterate over all items together, outside the engine's learner.
+
+R. Gomes, M. Welling and P. Perona, Memory bounded inference in topic models, ICML 2008.
 """

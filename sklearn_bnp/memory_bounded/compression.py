@@ -1,13 +1,13 @@
-"""Compression (Alg. 3.2): which items become one clump, and which documents one group.
+"""Compression (Alg. 3.2): which items become one clump, and which documents become one group.
 
 Design note
 -----------
-(a) Items are first divided by topic, each given wholly to its likeliest one, and the parts are then
-    halved, the best halves first, as long as what is kept stays within the bound (26). Halves are judged as
-    if the data to come were like those that were seen (30): otherwise memory goes to stray rows.
-(b) The value of a part does not depend on the others at a fixed cost of alpha (`objective`, note (b)): what
-    two halves gain is worked out once, when the part comes to be, and waits in a heap.
-(c) A part that costs less as single rows is kept as these, without any loss.
+(a) Each item first goes to its likeliest topic. The items of each topic are then halved again and again, the
+    best halves first, as long as the result fits in the memory bound (26). Halves are judged as if the
+    data still to come were like those seen so far (30); otherwise memory would be spent on stray rows.
+(b) At a fixed cost of alpha, the value of a set of items does not depend on other sets (`model`, note (b)).
+    The gain of halving a set is therefore computed once, when the set is made, and waits in a heap.
+(c) A set that takes less memory as single rows is kept as single rows, without any loss.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from .halves import ItemSubset, Rules, halve, whole
-from .objective import price
-from .state import Kept, memory_cost
+from .halves import ItemSubset, Rules, Summary, halve, whole
+from .items import Kept, items_by_topic, memory_cost
+from .model import alpha_cost
 
-# Numbers of a table of cosines at a time.
+# Cosines that are held at a time.
 _COSINES = 4_000_000
 
 
@@ -34,21 +34,21 @@ class Leaf(NamedTuple):
     which : ndarray of int
         Numbers of the items, ascending.
     summary : Summary
-        Of all of them as one.
+        Of all these items as one set.
     cost : int
         Numbers to keep.
     single : bool
-        Whether they are to be kept as single rows.
+        Whether they are kept as single rows.
     """
 
     which: np.ndarray
-    summary: object
+    summary: Summary
     cost: int
     single: bool
 
 
 class Tree:
-    """Parts of the items and the gains of halving them.
+    """Disjoint sets of items, the leaves, and the gains of halving them.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Tree:
         return sum(leaf.cost for leaf in self.leaves.values())
 
     def leaf(self, which, summary):
-        """`Leaf` of some items."""
+        """`Leaf` of the items ``which``."""
         likelihood, C = self.rules.likelihood, self.items.n_clumps
         clump = memory_cost(1, 0, likelihood.n_statistics, len(self.items.sizes))
         singles = len(which) * likelihood.n_features
@@ -73,63 +73,56 @@ class Tree:
         return Leaf(which, summary, singles if single else clump, single)
 
     def grow(self, leaf, part):
-        """Take in a leaf, and put its halves, if it has any, in their place in the queue."""
+        """Add a leaf, whose `ItemSubset` is ``part``, and queue its halves, if it has any."""
         self.leaves[self._born] = leaf
         halves = None if leaf.single else halve(part, self.rules, leaf.summary, hard=True)
         if halves is not None:
-            value = halves.summary.value
-            gain = float(value.sum() - leaf.summary.value[0])
+            gain = float(halves.summary.value.sum() - leaf.summary.value[0])
             heapq.heappush(self._heap, (-gain, self._born, halves))
         self._born += 1
 
     def plant(self, which, alpha):
-        """A first leaf of some items."""
+        """Add a first leaf of the items ``which``, whose topic has the prior weight ``alpha``."""
         part = ItemSubset(self.items, which, self.rules.likelihood)
         self.grow(self.leaf(which, whole(part, self.rules, alpha)), part)
 
     def spread(self, memory_bound):
-        """Halve leaves, the best first, while all fit in the bound."""
+        """Halve leaves, the best first, while all of them fit in the bound."""
         cost = self.cost
         while self._heap:
             _, number, halves = heapq.heappop(self._heap)
             which = self.leaves[number].which
             sides = [which[halves.first > 0.5], which[halves.first <= 0.5]]
-            leaves = [self.leaf(own, _one_of(halves.summary, j)) for j, own in enumerate(sides)]
+            leaves = [self.leaf(own, halves.summary.one(j)) for j, own in enumerate(sides)]
             change = sum(leaf.cost for leaf in leaves) - self.leaves[number].cost
             if cost + change > memory_bound:
                 continue
             cost += change
             del self.leaves[number]
             for leaf in leaves:
-                part = ItemSubset(self.items, leaf.which, self.rules.likelihood)
-                self.grow(leaf, part)
-
-
-def _one_of(summary, j):
-    return type(summary)(*(field[j : j + 1] for field in summary))
+                self.grow(leaf, ItemSubset(self.items, leaf.which, self.rules.likelihood))
 
 
 def compress(settings, topics, items, labels, memory_bound, scale):
-    """Parts of the items, a list of `Leaf`, that fit in the bound, which has room for one for each topic.
+    """List of `Leaf`: all items, divided so that they fit in the bound.
 
     Parameters
     ----------
     labels : ndarray of int, shape (n_items,)
         Topic of each item.
     memory_bound : int
-        What (26) may come to.
+        Greatest cost (26); it has room for one clump per topic at least.
     scale : Scale
         Of (23)-(25).
     """
-    cost = price(items.lengths, items.sizes, topics.alpha.sum(), settings.rate, scale.documents)
+    cost = alpha_cost(
+        items.lengths, items.sizes, topics.alpha.sum(), settings.rate, scale.documents
+    )
     rules = Rules(settings.likelihood, topics.prior, items.sizes, settings.shape, cost, scale)
     tree = Tree(items, rules)
-    order = np.argsort(labels, kind="stable")
-    edges = np.searchsorted(labels[order], np.arange(len(topics.s) + 1))
-    for k in range(len(topics.s)):
-        which = np.sort(order[edges[k] : edges[k + 1]])
+    for which, alpha in zip(items_by_topic(labels, len(topics.s)), topics.alpha, strict=True):
         if len(which):
-            tree.plant(which, topics.alpha[k])
+            tree.plant(which, alpha)
     tree.spread(memory_bound)
     return list(tree.leaves.values())
 
@@ -141,38 +134,36 @@ def fits(items, memory_bound, n_statistics):
 
 
 def kept_as_they_are(items, group_of_document):
-    """`Kept` of all items, none of which is joined with another."""
+    """`Kept` with every item as it is."""
     C = items.n_clumps
     n = items.n[:C, np.newaxis]
-    return Kept(
-        items.means[:C] * n, items.shares[:C].toarray() * n, items.z,
-        items.shares[C:].indices.astype(np.int32), items.sizes, group_of_document,
-    )  # fmt: skip
+    owner = items.shares[C:].indices.astype(np.int32)
+    s, counts = items.means[:C] * n, items.shares[:C].toarray() * n
+    return Kept(s, counts, items.z, owner, items.sizes, group_of_document)
 
 
 def kept_of_leaves(items, leaves, group_of_document):
-    """`Kept` of items that have been divided into leaves: nothing of other rows stays in memory."""
+    """`Kept` with a clump for each leaf, or its single rows; a copy, so that other rows can be freed."""
     C = items.n_clumps
     singles = [leaf.which for leaf in leaves if leaf.single]
     singles = np.concatenate([np.empty(0, dtype=np.intp), *singles]).astype(np.intp)
     owner = items.shares[singles].indices.astype(np.int32)
     order = np.lexsort((singles, owner))
-    clumps = [leaf for leaf in leaves if not leaf.single]
+    clumps = [leaf.summary for leaf in leaves if not leaf.single]
     P, S = items.means.shape[1], len(items.sizes)
-    s = np.concatenate([np.empty((0, P)), *(leaf.summary.s for leaf in clumps)])
-    counts = np.concatenate([np.empty((0, S)), *(leaf.summary.counts for leaf in clumps)])
-    return Kept(
-        s, counts, items.z[singles[order] - C], owner[order], items.sizes, group_of_document
-    )
+    s = np.concatenate([np.empty((0, P)), *(summary.s for summary in clumps)])
+    counts = np.concatenate([np.empty((0, S)), *(summary.counts for summary in clumps)])
+    z = items.z[singles[order] - C]
+    return Kept(s, counts, z, owner[order], items.sizes, group_of_document)
 
 
 # ---------------------------------------------------------------------- groups of documents
 
 
 def grouping(topics, sizes, n_groups):
-    """New group (S,) of each document group, so that there are at most ``n_groups``.
+    """New group (S,) of each document group, so that at most ``n_groups`` are left.
 
-    The two whose expected shares are most alike (27) become one, again and again.
+    The two groups whose expected topic shares are most alike (27) are joined, again and again.
     """
     S = len(sizes)
     group = np.arange(S)
@@ -180,9 +171,9 @@ def grouping(topics, sizes, n_groups):
         return group
     counts, sizes = topics.counts.T.copy(), sizes.copy()
     zeta = counts / sizes[:, np.newaxis] + topics.alpha
-    unit = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)  # 0 for groups that are no more
+    unit = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)  # 0 for groups that were joined
     best, partner = np.empty(S), np.empty(S, dtype=np.intp)  # cosine with the most similar group
-    stale = np.zeros(S, dtype=bool)  # whose partner has changed: it may be less now
+    stale = np.zeros(S, dtype=bool)  # the partner has changed, and the cosine may be less now
 
     def look(rows):
         cosine = unit[rows] @ unit.T
@@ -212,7 +203,7 @@ def grouping(topics, sizes, n_groups):
 
 
 def joined_groups(topics, items, group):
-    """Topics and items after document groups were joined as ``group`` (S,) says."""
+    """Topics and items whose document groups are joined: group s becomes ``group[s]``."""
     S = group.max() + 1
     if len(group) == S:
         return topics, items

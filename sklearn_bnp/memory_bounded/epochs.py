@@ -1,4 +1,4 @@
-"""An epoch: new documents come, the model is built on all items, and what is kept of them is compressed."""
+"""An epoch: new documents join the kept items, the model is built on all, and the items are compressed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .compression import (
     kept_as_they_are,
     kept_of_leaves,
 )
-from .objective import Scale
-from .state import Kept, Topics, memory_cost, with_epoch
-from .updates import first_topics, update, with_new_groups
+from .items import Kept, memory_cost, with_epoch
+from .local import first_topics, update
+from .model import Scale, Topics, elbo_terms, with_new_groups
 
-# A target that was not set is so many times what was seen.
+# If no target is set, data are expected to become this many times those seen so far.
 _AHEAD = 10.0
 
 
 class Limits(NamedTuple):
-    """What a user allows and expects.
+    """Limits of memory, and the amount of data to expect.
 
     Attributes
     ----------
@@ -42,21 +42,17 @@ class Limits(NamedTuple):
     max_groups: int | None
 
     def groups_of(self, n):
-        """Groups that ``n`` of them are joined to."""
+        """Number of document groups for ``n`` documents or groups."""
         return n if self.max_groups is None else min(n, self.max_groups)
 
     def scale(self, n_points, n_documents):
-        """`Scale` of what was seen; the data never count less than once."""
-        return Scale(
-            _AHEAD if self.target_points is None else max(1.0, self.target_points / n_points),
-            _AHEAD
-            if self.target_documents is None
-            else max(1.0, self.target_documents / n_documents),
-        )
+        """`Scale` of the data seen so far; no factor is below 1."""
+        pairs = ((self.target_points, n_points), (self.target_documents, n_documents))
+        return Scale(*(_AHEAD if target is None else max(1.0, target / n) for target, n in pairs))
 
 
 class BoundTooSmall(Exception):
-    """The bound cannot hold what has to be kept; ``least`` numbers would do."""
+    """The memory bound has no room for one topic; ``least`` is the smallest bound that has."""
 
     def __init__(self, least, n_groups):
         super().__init__(least, n_groups)
@@ -64,20 +60,24 @@ class BoundTooSmall(Exception):
 
 
 class Epoch(NamedTuple):
-    """What an epoch ends with.
+    """Result of an epoch.
 
     Attributes
     ----------
     kept : Kept
     topics : Topics
+        With the bound before compression.
+    elbo_terms : dict
+        Terms of that bound.
     kept_bound : float
-        The objective once items are joined; `Topics.bound` is from before.
+        The bound after compression and one more update.
     n_splits, n_merges : int
-        Accepted in model building.
+        Numbers of accepted splits and merges.
     """
 
     kept: Kept
     topics: Topics
+    elbo_terms: dict
     kept_bound: float
     n_splits: int
     n_merges: int
@@ -89,7 +89,7 @@ def run_epoch(settings, limits, kept, topics, z, indptr):
     Parameters
     ----------
     settings : EpochSettings
-        Its ``max_topics`` may be lowered: topics have a clump each at least.
+        Its ``max_topics`` is lowered if the memory bound has no room for as many clumps.
     limits : Limits
     kept : Kept
     topics : Topics or None
@@ -104,17 +104,18 @@ def run_epoch(settings, limits, kept, topics, z, indptr):
     else:
         topics = with_new_groups(topics, len(items.sizes))
     topics, labels, n_splits, n_merges = build(settings, topics, items)
+    terms = elbo_terms(settings, topics, items.lengths, items.sizes)
     group = grouping(topics, items.sizes, n_groups)
     older = np.concatenate([kept.group_of_document, len(kept.sizes) + np.arange(len(indptr) - 1)])
     topics, items = joined_groups(topics, items, group)
     kept = _compressed(settings, limits, topics, items, labels, group[older].astype(np.int32))
-    empty = z[:0]
-    again = update(settings, topics, with_epoch(kept, likelihood, empty, np.zeros(1, dtype=int)))
-    return Epoch(kept, topics, again.bound, n_splits, n_merges)
+    no_rows = with_epoch(kept, likelihood, z[:0], np.zeros(1, dtype=int))
+    kept_bound = update(settings, topics, no_rows).bound
+    return Epoch(kept, topics, terms, kept_bound, n_splits, n_merges)
 
 
 def _with_room(settings, limits, n_groups):
-    """Settings for as many topics as can have a clump each."""
+    """Settings with ``max_topics`` lowered to the number of clumps for which there is room."""
     if limits.memory_bound is None:
         return settings
     least = memory_cost(1, 0, settings.likelihood.n_statistics, n_groups)
@@ -124,6 +125,7 @@ def _with_room(settings, limits, n_groups):
 
 
 def _compressed(settings, limits, topics, items, labels, group_of_document):
+    """`Kept` of all items within the memory bound."""
     if fits(items, limits.memory_bound, settings.likelihood.n_statistics):
         return kept_as_they_are(items, group_of_document)
     scale = limits.scale(items.n.sum(), items.sizes.sum())

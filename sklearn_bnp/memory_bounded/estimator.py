@@ -1,4 +1,4 @@
-"""Topic models that learn for as long as data come, in memory that is bounded."""
+"""`MemoryBoundedTopicVB`: topics of a stream of documents, learned in bounded memory."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import MOST, POSITIVE
 from ..topics.corpus import CountRows, corpus_of_rows
 from .epochs import BoundTooSmall, Limits, run_epoch
+from .items import nothing
+from .model import EpochSettings
 from .predictor import BoundedPredictor, check_whole_rows
-from .state import EpochSettings, nothing
 
 _COUNT = Interval(Integral, 1, None, closed="left")
-# Beyond any number of topics that a model could have.
+# More than any number of topics.
 _NO_LIMIT = sys.maxsize
 
 
@@ -42,29 +43,29 @@ class EpochRecord(NamedTuple):
     Attributes
     ----------
     epoch : int
-        From 1.
+        Number of the epoch, from 1.
     n_components : int
-        Topics after it.
-    free_energy : float
-        Bound after model building, before rows were joined.
-    kept_free_energy : float
-        Bound of what is left once they are.
+        Number of topics.
+    lower_bound : float
+        Lower bound after model building, before compression, in nats.
+    kept_lower_bound : float
+        Lower bound after compression and one more update of the topics, in nats.
     n_clumps, n_singlets, n_document_groups : int
-        What is kept.
+        Clumps, single rows and document groups after compression.
     memory : int
-        Numbers kept, as the memory bound counts them.
+        Numbers kept, as ``memory_bound`` counts them.
     memory_bytes : int
-        Bytes of the arrays that are kept.
+        Bytes of all arrays that are kept.
     n_splits, n_merges : int
-        Accepted.
+        Numbers of accepted splits and merges.
     seconds : float
         Wall time.
     """
 
     epoch: int
     n_components: int
-    free_energy: float
-    kept_free_energy: float
+    lower_bound: float
+    kept_lower_bound: float
     n_clumps: int
     n_singlets: int
     n_document_groups: int
@@ -76,71 +77,77 @@ class EpochRecord(NamedTuple):
 
 
 class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
-    """Topic model that learns from documents for ever in bounded memory.
+    """Topic model of an endless stream of documents, in bounded memory.
 
-    Documents (images, recordings, sites) are groups of rows, and mix topics. They come in epochs. In
-    each, the model is built: variational updates, and splits and merges of topics. Then what is known
-    of the data is compressed: rows that topics will hardly tell apart become a *clump*, of which
-    only the summed statistics are kept, and the rows themselves are forgotten.
+    A document (an image, a recording, a site) is a group of rows, and mixes topics. Documents come in
+    epochs. Each epoch has two phases. In the first, the model is built by variational updates, and by
+    splits and merges of topics. In the second, the data are compressed: rows that the topics hardly tell
+    apart become a *clump*. Only the summed statistics of a clump are kept, and its rows are forgotten.
 
     Parameters
     ----------
     memory_bound : int or None, default=100_000
-        Most numbers that may be kept between epochs: for each clump its statistics and its count of rows in
-        each document group, and for each row that is kept as it is its columns. A clump in d
-        columns has ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with diagonal ones and
-        ``d`` for counts. None keeps all rows: the batch algorithm. Beyond it an integer is kept for each
-        document, which `similarity` asks for, and a record for each epoch.
+        Most numbers that may be kept between epochs. A clump costs its statistics and a count of its rows in
+        each document group; a row that is kept as it is costs its columns. In d columns, a clump has
+        ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with diagonal ones, and ``d`` for
+        counts. None keeps all rows, which is the batch algorithm. Not counted are an integer
+        per document, which `similarity` needs, and a record per epoch.
     target_points : float, default=None
-        How many rows the model is expected to see in its life. What is compressed is chosen as if there
-        were so many, all like those that were seen; ten times those seen if None.
+        Number of rows that the model is expected to see in its life. Compression assumes that so many rows
+        will come, all like those seen so far. If None, ten times the rows seen so far.
     target_documents : float, default=None
-        The same of documents.
+        Number of documents that the model is expected to see in its life. If None, ten times the
+        documents seen so far.
     max_document_groups : int, default=None
-        Most groups of documents with topic weights of their own; those most alike are joined. All
-        documents have their own if None: memory for counts then grows with them, and clumps get fewer.
+        Most groups of documents. The documents of a group share their topic weights; the most
+        similar ones are grouped. If None, each document is a group: the counts of each clump then
+        grow with the number of documents, and fewer clumps fit in the bound.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows; `ColumnObservation` for columns of several kinds.
     doc_topic_prior_shape : float, default=1.0
-        Shape a >= 1 of the gamma prior of each topic's weight alpha_k, the parameter of the documents'
-        Dirichlet prior.
+        Shape a >= 1 of the gamma prior of alpha_k, the weight of each topic in the documents' Dirichlet
+        prior.
     doc_topic_prior_rate : float, default=0.5
-        Rate b of the same.
+        Rate b of the gamma prior of alpha_k.
     max_components : int, default=None
-        Splits do not lead beyond this number of topics. A memory bound limits it too: each topic has a
-        clump at least.
+        Most topics that splits may lead to. The memory bound limits topics too, since each needs at
+        least one clump.
     documents_per_epoch : int, default=None
-        Documents that `fit` takes at a time, in the order of their sorted ids; all if None.
-        `partial_fit` always takes what it is given.
+        Number of documents that `fit` takes per epoch, in the order of their sorted ids; all if None.
+        For `partial_fit`, each call is one epoch.
     max_iter : int, default=100
-        Most updates in a row, until they are taken for converged.
+        Most updates in a row.
     tol : float, default=1e-5
-        Updates end, and splits and merges have to bring more, at this change of the bound relative to
-        its value (or to the number of rows, if that is greater).
+        Updates end when the bound's change is below ``tol`` times the bound (or times the number of
+        rows, if that is greater). A split or merge is accepted only if it gains more than that.
     n_jobs : int, default=None
         Threads for the kernels. The result does not depend on it. A process forked after the
         kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
     verbose : int, default=0
-        If 1, print a line an epoch on standard error.
+        If 1, print one line per epoch on standard error.
 
     Attributes
     ----------
     n_components_ : int
-        Number of topics, which are sorted by decreasing weight.
+        Number of topics. Topics are sorted by decreasing weight.
     topic_probs_ : ndarray of shape (`n_components_`,)
-        Mean of the documents' expected shares of the topics.
+        Mean over documents of the expected topic shares.
     doc_topic_prior_ : ndarray of shape (`n_components_`,)
         The learned weights alpha_k.
     means_, covariances_, precisions_, precisions_cholesky_ : ndarray
-        As in `DPMixtureVB`; of other likelihoods, their own.
-    free_energy_ : float
-        The variational bound of all data seen, in nats, after the model building of the last epoch: a
-        lower bound of the log evidence given the learned weights alpha_k; higher is better.
+        Parameters of the topics, as in `DPMixtureVB`; other likelihoods have their own.
+    lower_bound_ : float
+        Variational lower bound of the log evidence of all data seen, given the learned alpha_k, in nats;
+        higher is better. It is the bound after model building in the last epoch, before compression. The
+        bound after compression is ``history_[-1].kept_lower_bound``.
+    elbo_terms_ : dict
+        The terms "data", "entropy" and "allocation" (weights of topics in documents), which sum to
+        ``lower_bound_``.
     n_clumps_, n_singlets_ : int
-        Clumps of several rows, and rows that are kept as they are.
+        Number of clumps of several rows, and of rows that are kept as they are.
     n_document_groups_ : int
-        Groups of documents.
+        Number of document groups.
     n_documents_ : int
         Documents seen.
     n_rows_ : int
@@ -150,9 +157,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     memory_bytes_ : int
         Bytes of all arrays that are kept of the data and of the topics.
     history_ : list of EpochRecord
-        What each epoch did.
+        One record per epoch.
     n_iter_ : int
-        Epochs.
+        Number of epochs.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -228,7 +235,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
     def fit(self, X, y=None, *, groups=None):
-        """Learn topics and their number, and forget what was learned before.
+        """Learn topics and their number from scratch.
 
         Parameters
         ----------
@@ -237,8 +244,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         y : None
             Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. All rows are one document if None: then the model is a mixture,
-            with weights that all rows share.
+            The document of each row of X. If None, all rows are one document: the model is then a mixture,
+            whose weights all rows share.
 
         Returns
         -------
@@ -250,8 +257,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         n = len(documents.indptr) - 1
         step = n if self.documents_per_epoch is None else self.documents_per_epoch
         for first, last in pairwise([*range(0, n, step), n]):
-            self._epoch(documents.part(None, first, last))
-        return self._publish()
+            epoch = self._epoch(documents.part(None, first, last))
+        return self._publish(epoch.elbo_terms)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
@@ -261,12 +268,12 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of data. The first epoch gives the units and the default priors.
+            Rows of data. The units and the default priors come from the first epoch.
         y : None
             Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; all rows are one document if None. Ids mean nothing beyond the
-            epoch, which holds whole documents: those of earlier epochs are others.
+            The document of each row of X; all rows are one document if None. Ids hold within a call only: a
+            document belongs to one epoch as a whole, and the same id in a later call is another document.
 
         Returns
         -------
@@ -281,8 +288,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             self._validate_params()  # `_fit_context` leaves that to the first call
             check_same_observation(self.observation, self._observation, "partial_fit")
             documents = check_units(self._likelihood, documents)
-        self._epoch(documents)
-        return self._publish()
+        return self._publish(self._epoch(documents).elbo_terms)
 
     def _documents(self, X, groups, *, reset):
         """`DocumentBatch` of checked rows."""
@@ -293,7 +299,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         return corpus_of_rows(x, groups).documents
 
     def _begin(self, documents, *, streaming):
-        """An empty model in the units of these documents."""
+        """Start a model without data, in the units of these documents."""
         observation = clone(resolve_observation(self.observation))
         source = ArraySource(documents.x, None)
         likelihood = bind_likelihood(observation, source, streaming=streaming)
@@ -304,13 +310,17 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         self._kept, self._topics, self.history_ = nothing(likelihood, dtype), None, []
 
     def _epoch(self, documents):
-        """Learn from an epoch, and note what it did."""
+        """Learn from an epoch and record it; returns the `Epoch`."""
         start = time.perf_counter()
-        most = _NO_LIMIT if self.max_components is None else self.max_components
         settings = EpochSettings(
-            self._likelihood, self.doc_topic_prior_shape, self.doc_topic_prior_rate, self.tol,
-            self.max_iter, most, threads(self.n_jobs),
-        )  # fmt: skip
+            self._likelihood,
+            shape=self.doc_topic_prior_shape,
+            rate=self.doc_topic_prior_rate,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_topics=_NO_LIMIT if self.max_components is None else self.max_components,
+            n_threads=threads(self.n_jobs),
+        )
         limits = Limits(
             self.memory_bound, self.target_points, self.target_documents, self.max_document_groups
         )
@@ -320,37 +330,45 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
                 epoch = run_epoch(settings, limits, self._kept, self._topics, z, documents.indptr)
         except BoundTooSmall as error:
             raise ValueError(self._least_bound(error)) from error
-        self._kept, self._topics = epoch.kept, epoch.topics
-        kept, topics = epoch.kept, epoch.topics
+        self._kept, self._topics = kept, topics = epoch.kept, epoch.topics
         held = (topics.s, topics.counts, topics.entropy, topics.alpha)
         record = EpochRecord(
-            len(self.history_) + 1, len(topics.s), topics.bound, epoch.kept_bound, len(kept.s),
-            len(kept.z), len(kept.sizes), kept.n_numbers,
-            kept.n_bytes + sum(array.nbytes for array in held), epoch.n_splits, epoch.n_merges,
-            time.perf_counter() - start,
-        )  # fmt: skip
+            epoch=len(self.history_) + 1,
+            n_components=len(topics.s),
+            lower_bound=topics.bound,
+            kept_lower_bound=epoch.kept_bound,
+            n_clumps=len(kept.s),
+            n_singlets=len(kept.z),
+            n_document_groups=len(kept.sizes),
+            memory=kept.n_numbers,
+            memory_bytes=kept.n_bytes + sum(array.nbytes for array in held),
+            n_splits=epoch.n_splits,
+            n_merges=epoch.n_merges,
+            seconds=time.perf_counter() - start,
+        )
         self.history_ = [*self.history_, record]
         if self.verbose:
             print(
                 f"MemoryBoundedTopicVB: epoch {record.epoch} K={record.n_components} bound "
-                f"{record.free_energy:.1f} clumps {record.n_clumps} memory {record.memory} "
+                f"{record.lower_bound:.1f} clumps {record.n_clumps} memory {record.memory} "
                 f"{record.seconds:.1f} s",
                 file=sys.stderr,
             )
+        return epoch
 
     def _least_bound(self, error):
+        """Message of a bound that is too small."""
         groups = "1 group" if error.n_groups == 1 else f"{error.n_groups} groups"
         return (
-            f"memory_bound={self.memory_bound} is too small for this epoch: a topic with a clump, "
-            f"which has statistics and a count for {groups} of documents, needs "
-            f"memory_bound={error.least} at least. Raise it, or have fewer groups by "
-            "max_document_groups."
+            f"memory_bound={self.memory_bound} is too small for this epoch: a topic needs a clump, whose "
+            f"statistics and counts for {groups} of documents take memory_bound={error.least} at least. "
+            "Raise memory_bound, or have fewer groups by max_document_groups."
         )
 
-    def _publish(self):
+    def _publish(self, elbo_terms):
         """Set the fitted attributes."""
         kept, topics, likelihood = self._kept, self._topics, self._likelihood
-        zeta = topics.counts / kept.sizes + topics.alpha[:, np.newaxis]
+        zeta = topics.zeta(kept.sizes)
         weights = (zeta / zeta.sum(axis=0)) @ kept.sizes / kept.sizes.sum()
         order = np.lexsort((-topics.s[:, -1], -weights))
         s, record = topics.s[order], self.history_[-1]
@@ -361,7 +379,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "topic_probs_": weights[order],
             "doc_topic_prior_": topics.alpha[order],
             "n_components_": len(s),
-            "free_energy_": topics.bound,
+            "lower_bound_": topics.bound,
+            "elbo_terms_": elbo_terms,
             "n_clumps_": record.n_clumps,
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
@@ -371,6 +390,6 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
         }
-        require_finite(self, {"free_energy_": topics.bound}, attributes, but=likelihood.may_be_nan)
+        require_finite(self, {"lower_bound_": topics.bound}, attributes, but=likelihood.may_be_nan)
         set_published(self, attributes)
         return self

@@ -1,12 +1,12 @@
-"""A set of items in two halves: along its principal component, refined by restricted updates.
+"""Halves of a set of items: a cut along the principal component, refined by restricted updates.
 
 Design note
 -----------
-(a) Splits of topics in model building (Alg. 3.1) and of clusters in compression (Alg. 3.2) are the
-    same, but for how many times the data count (23)-(25).
-(b) Each of the items belongs to one of the two halves and to nothing else. The updates of two
-    assignments need one difference of log weights an item: a matrix-vector product.
-(c) Halves are judged by the values of `objective.topic_values`, at a fixed cost of alpha.
+(a) Topics are split in model building (Alg. 3.1) and clusters in compression (Alg. 3.2). Both do
+    the same, but for the number of times that the data count (23)-(25).
+(b) Each item belongs to the two halves and to no other topic. An update then needs only the difference
+    of the two log weights of each item: a matrix-vector product.
+(c) Halves are judged by `model.topic_values`, at a fixed cost of alpha.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ import numpy as np
 from scipy.special import digamma, expit, xlogy
 
 from .._kernels._responsibilities import Quadratic
-from .objective import Scale, raised_alpha, topic_values
-from .state import rows_of_statistics
+from .items import rows_of_statistics
+from .model import Scale, raised_alpha, topic_values
 
-# Numbers of items' statistics that are held; beyond it they are made anew, block by block.
+# Numbers of items' statistics that are held; if there are more, they are computed block by block.
 _HELD_NUMBERS = 4_000_000
-# Columns up to which principal components come from the covariance matrix, and steps otherwise.
+# With more columns than this, the principal component is found by power iteration of so many steps.
 _FEW_COLUMNS, _POWER_STEPS = 64, 16
 # Restricted updates end when less than this share of the rows moves, or after so many.
 _MOVED, _MAX_ITER = 0.005, 20
-# A half with less than this has gone.
+# A half with fewer rows than this is empty.
 _LEAST_ROWS = 0.5
 
 
 class Rules(NamedTuple):
-    """What all halves of one phase have in common.
+    """Likelihood, priors and scale by which halves are found and judged.
 
     Attributes
     ----------
     likelihood : Likelihood
     prior : object
+        Prior of the likelihood.
     sizes : ndarray, shape (S,)
         Documents in each group.
-    shape, cost : float
-        Of the gamma prior, and of alpha (`objective.price`).
+    shape : float
+        Shape a of the gamma prior of alpha_k.
+    cost : float
+        Cost of alpha (`model.alpha_cost`).
     scale : Scale
     """
 
@@ -53,16 +56,16 @@ class Rules(NamedTuple):
 
     @property
     def documents_a_point(self):
-        """Weight of documents in (21): the value is that of (30) only if they count as often as rows."""
+        """Weight of documents in (21); it is 1 unless documents and rows count differently in (30)."""
         return self.scale.documents / self.scale.points
 
     def values(self, s, counts, entropy, alpha):
-        return topic_values(
-            self.likelihood, self.prior, s, counts, entropy, alpha, self.sizes, self.shape,
-            self.cost, self.scale,
-        )  # fmt: skip
+        """Values (J,) of sets of items, as of `model.topic_values`."""
+        fixed = (self.sizes, self.shape, self.cost, self.scale)
+        return topic_values(self.likelihood, self.prior, s, counts, entropy, alpha, *fixed)
 
     def raised_alpha(self, counts, alpha, n_iter):
+        """alpha (J,) after steps of (22) or (25)."""
         for _ in range(n_iter):
             alpha = raised_alpha(
                 counts, alpha, self.sizes, self.shape, self.cost, self.scale.documents
@@ -78,15 +81,20 @@ class Summary(NamedTuple):
     alpha: np.ndarray
     value: np.ndarray
 
+    def one(self, j):
+        """`Summary` of the set j alone."""
+        return Summary(*(field[j : j + 1] for field in self))
+
 
 class Halves(NamedTuple):
-    """Two halves of a set.
+    """Two halves of a set of items.
 
     Attributes
     ----------
     first : ndarray, shape (m,)
-        Shares of the first half; 0 or 1 if ``hard``.
+        Responsibility of the first half for each item; 0 or 1 if halves are ``hard``.
     summary : Summary
+        Of the two halves.
     """
 
     first: np.ndarray
@@ -94,13 +102,13 @@ class Halves(NamedTuple):
 
 
 class ItemSubset:
-    """Some of the items, ready for restricted updates.
+    """Some of the items, prepared for restricted updates.
 
     Parameters
     ----------
     items : Items
     which : ndarray of int
-        Their numbers, ascending.
+        Numbers of the items, ascending.
     likelihood : Likelihood
     """
 
@@ -115,9 +123,10 @@ class ItemSubset:
         self.clumps = items.means[which[:n_clumps]]
         self.z = items.z[which[n_clumps:] - items.n_clumps]
         small = len(which) * likelihood.n_statistics <= _HELD_NUMBERS
-        self._held = [np.concatenate(list(self._made()))] if small else None
+        self._held = [np.concatenate(list(self._computed()))] if small else None
 
-    def _made(self):
+    def _computed(self):
+        """Yield blocks of statistics per row."""
         if len(self.clumps):
             yield self.clumps
         size = max(1, _HELD_NUMBERS // self.likelihood.n_statistics)
@@ -125,11 +134,11 @@ class ItemSubset:
             yield rows_of_statistics(self.likelihood, self.z[lo : lo + size])
 
     def blocks(self):
-        """Statistics a row, block by block."""
-        return self._made() if self._held is None else self._held
+        """Statistics per row of the items, block by block."""
+        return self._computed() if self._held is None else self._held
 
     def products(self, coef, psi):
-        """Log weights (m,) for one row of coefficients (P,) and one of document weights (S,)."""
+        """Log weights (m,) from coefficients (P,) and the document groups' log weights ``psi`` (S,)."""
         out = np.concatenate([block @ coef for block in self.blocks()])
         n_clumps = len(self.clumps)
         out[:n_clumps] += self.clump_shares @ psi
@@ -149,9 +158,9 @@ class ItemSubset:
         return s, counts
 
     def points(self, prior, s):
-        """Points (m, D) whose distances mean something, to draw a principal component through."""
+        """Points (m, D) for the items, whose principal component the first cut follows."""
         likelihood, D = self.likelihood, self.likelihood.n_features
-        if not likelihood.linear:  # all that is known of a clump is its scatter
+        if not likelihood.linear:  # the statistics of a clump hold its scatter, and no mean
             return np.concatenate([block[:, :-1] for block in self.blocks()])
         means = np.concatenate([self.clumps[:, -1 - D : -1].astype(self.z.dtype), self.z])
         if likelihood.quadratic == Quadratic.NONE:
@@ -160,7 +169,7 @@ class ItemSubset:
 
 
 def principal_side(points, mass):
-    """Which points (m, D) are on the upper side of the mean along the principal component (bool)."""
+    """Boolean (m,): points (m, D) above their mean along the principal component; ``mass`` are weights."""
     centred = points - (mass @ points / mass.sum()).astype(points.dtype)
     weighted = centred * mass[:, np.newaxis].astype(points.dtype)
     if points.shape[1] <= _FEW_COLUMNS:
@@ -175,14 +184,14 @@ def principal_side(points, mass):
 
 
 def whole(part, rules, alpha, n_iter=3):
-    """`Summary` of all items of a part as one."""
+    """`Summary` of all items of a subset as one set, with alpha starting from the number ``alpha``."""
     s, counts = part.sums(part.n[np.newaxis])
     alpha = rules.raised_alpha(counts, np.array([alpha]), n_iter)
     return Summary(s, counts, alpha, rules.values(s, counts, np.zeros(1), alpha))
 
 
 def _sums(part, first):
-    """Statistics (2, P) and counts (2, S) of two halves with shares ``first`` (m,) and the rest."""
+    """Statistics (2, P) and counts (2, S) of halves with responsibilities ``first`` (m,) and the rest."""
     mass = np.empty((2, len(first)))
     np.multiply(part.n, first, out=mass[0])
     np.subtract(part.n, mass[0], out=mass[1])
@@ -190,12 +199,13 @@ def _sums(part, first):
 
 
 def _entropies(part, first):
+    """Entropies (2,) of the two halves."""
     other = 1.0 - first
     return -np.array([part.n @ xlogy(first, first), part.n @ xlogy(other, other)])
 
 
 def refine(part, rules, first, alpha, trace=None):
-    """Shares, statistics, counts and alpha of halves after restricted updates from shares ``first``.
+    """Responsibilities (m,) and alpha (2,) of halves after restricted updates from ``first`` (m,).
 
     Parameters
     ----------
@@ -219,9 +229,9 @@ def refine(part, rules, first, alpha, trace=None):
 
 
 def halve(part, rules, one, *, hard=False):
-    """`Halves` of a part whose `Summary` as a whole is ``one``; None if it stays in one piece.
+    """`Halves` of a subset whose `Summary` as a whole is ``one``; None if no cut leaves rows on both sides.
 
-    With ``hard`` each item ends up in the half that has the greater share of it.
+    With ``hard``, each item belongs to the half of greater responsibility alone.
     """
     if len(part.n) < 2:
         return None

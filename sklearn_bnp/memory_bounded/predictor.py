@@ -1,10 +1,10 @@
 """Prediction for new rows and documents by a model in bounded memory.
 
-Design note. With ``groups``, a document's shares of the topics are inferred from its rows, as for
-`HDPTopicVB`. Without, nothing is known of a row's document: topics weigh as in all that was seen, and each
-row stands alone. If all that was seen is one document, this is also what is known of its own further
-rows; so without ``groups`` anywhere the model is a mixture, and `transform` is that of mixtures. After
-several documents rows alone have no distribution of topics, and `transform` wants to know their documents.
+Design note. With ``groups``, the topic shares of a document are inferred from its rows, as by `HDPTopicVB`.
+Without ``groups``, the document of a row is unknown: each row stands alone, and the topics' weights
+are those of all data seen. If all data seen are one document, these are also the weights of its further rows.
+A model that was never given ``groups`` is therefore a mixture, and `transform` is that of mixtures. After
+several documents, a row alone has no distribution of topics, and `transform` asks for ``groups``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import logsumexp
+from scipy.special import digamma, logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,11 +27,11 @@ from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from ..topics.documents import DocumentSettings
 from ..topics.local import document_step
-from .retrieval import retrieval_scores
+from .items import rows_of_statistics
 from .soundness import check_bounded
 
-# Numbers of responsibilities at a time.
-_BLOCK_NUMBERS = 4_000_000
+# Responsibilities, and numbers in tables of scores, that are held at a time.
+_BLOCK_NUMBERS, _SCORE_NUMBERS = 4_000_000, 2_000_000
 # Share of a document's rows that `score` predicts from the others.
 _HELDOUT = 0.2
 _SETTINGS = DocumentSettings(
@@ -40,7 +40,7 @@ _SETTINGS = DocumentSettings(
 
 
 def check_whole_rows(estimator, x, *, reset):
-    """Rows as of `check_rows`, dense and without holes: clumps are sums of such."""
+    """Rows from `check_rows`, which must be dense and without missing values, since clumps are their sums."""
     if issparse(x):
         raise TypeError(
             "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
@@ -57,7 +57,7 @@ def check_whole_rows(estimator, x, *, reset):
 class BoundedPredictor(
     SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Inference under fitted topics; the estimator derives from it and brings `fit`."""
+    """Base class of the estimator: prediction with fitted topics."""
 
     _check_state = check_bounded
 
@@ -67,7 +67,7 @@ class BoundedPredictor(
         return tags
 
     def _checked(self, X, groups, alone):
-        """`Corpus`; without groups all rows are one document, or each its own if ``alone``."""
+        """`Corpus` of rows. Without groups all rows are one document, or one each if ``alone``."""
         check_is_fitted(self)
         x = check_whole_rows(self, X, reset=False)
         if groups is None:
@@ -75,33 +75,32 @@ class BoundedPredictor(
         return corpus_of_rows(x, groups)
 
     def _steps(self, documents):
-        """`DocumentStep` of documents, block by block."""
+        """Yield the `DocumentStep` of each block of documents."""
         settings = _SETTINGS._replace(n_threads=threads(self.n_jobs))
         size = max(1, _BLOCK_NUMBERS // self.n_components_)
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, self._prepared)
-                yield document_step(
-                    self._likelihood, self._coef, docs, self.doc_topic_prior_, settings,
-                    want_resp=True,
-                )  # fmt: skip
+                model = (self._likelihood, self._coef)
+                yield document_step(*model, docs, self.doc_topic_prior_, settings, want_resp=True)
 
     def _prepared(self, x):
         return in_range(self._likelihood.prepare, x)
 
     def _alone(self, x):
-        """Responsibilities of rows of no known document, block by block."""
+        """Yield the responsibilities of rows of unknown documents, block by block."""
         coef = self._coef.copy()
         coef[:, -1] += np.log(self.topic_probs_)
         for lo in range(0, len(x), 4096):
             with blas_on_one_thread():
+                z = self._prepared(x[lo : lo + 4096])
+                n_threads = threads(self.n_jobs)
                 yield self._likelihood.local_step(
-                    coef, self._prepared(x[lo : lo + 4096]), None, None, None, None,
-                    n_threads=threads(self.n_jobs),
-                )  # fmt: skip
+                    coef, z, None, None, None, None, n_threads=n_threads
+                )
 
     def _of_rows(self, X, groups, function):
-        """``function(resp)`` of responsibilities of rows, block by block, in the order of X."""
+        """``function(resp)`` of the responsibilities of rows, joined in the order of X."""
         corpus = self._checked(X, groups, alone=True)
         if groups is None:
             return np.concatenate([function(resp) for resp in self._alone(corpus.documents.x)])
@@ -116,7 +115,7 @@ class BoundedPredictor(
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, topics weigh ``topic_probs_`` for every row.
+            The document of each row of X. If None, the topics' weights are ``topic_probs_`` for every row.
 
         Returns
         -------
@@ -126,14 +125,14 @@ class BoundedPredictor(
         return self._of_rows(X, groups, lambda resp: resp)
 
     def predict(self, X, groups=None):
-        """Topic with the greatest responsibility for each row.
+        """Topic of greatest responsibility for each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, topics weigh ``topic_probs_`` for every row.
+            The document of each row of X. If None, the topics' weights are ``topic_probs_`` for every row.
 
         Returns
         -------
@@ -155,9 +154,9 @@ class BoundedPredictor(
         X : array-like of shape (n_samples, n_features)
             Rows of data.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. It is needed if the model has learned from several documents.
-            If it has learned from one, as without ``groups`` in `fit`, None stands for further rows
-            of this, and the result is that of `predict_proba`: a row's own topic, as for mixtures.
+            The document of each row of X. It is required if the model has learned from several documents.
+            If the model has learned from one document, as after `fit` without ``groups``, None stands for
+            further rows of that document, and the result is that of `predict_proba`.
 
         Returns
         -------
@@ -177,8 +176,9 @@ class BoundedPredictor(
         if self.n_documents_ > 1:
             raise ValueError(
                 f"groups=None, but the model has learned from {self.n_documents_} documents, which have "
-                "topics of their own: give the document of each row of X, such as groups=np.zeros(len(X)) if "
-                "all are of one. Rows of no known document are for predict_proba."
+                "topic shares of their own. Give the document of each row of X, such as "
+                "groups=np.zeros(len(X)) for rows of one document, or use predict_proba, which takes rows "
+                "of unknown documents."
             )
 
     def fit_transform(self, X, y=None, groups=None):
@@ -191,20 +191,20 @@ class BoundedPredictor(
         y : None
             Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; if None all rows are of one, as in `fit` and `transform`.
+            The document of each row of X; if None, all rows are one document, as in `fit` and `transform`.
 
         Returns
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
-            As from `transform`.
+            The result of `transform`.
         """
         return self.fit(X, groups=groups).transform(X, groups=groups)
 
     def score(self, X, y=None, groups=None):
         """Mean log predictive density of rows, in nats; higher is better.
 
-        With ``groups``, a fifth of each document's rows is predicted, given the others; which they are
-        depends on the document alone.
+        With ``groups``, a fifth of each document's rows is predicted from the others. Which rows
+        these are depends on the document alone.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class BoundedPredictor(
         Returns
         -------
         score : float
-            Mean over the rows that are predicted.
+            Mean over the predicted rows.
         """
         documents = self._checked(X, groups, alone=True).documents
         if groups is None:
@@ -244,7 +244,7 @@ class BoundedPredictor(
         return out
 
     def similarity(self, X, groups=None):
-        """How well each document that was learned from explains new ones: the retrieval score.
+        """Retrieval score: how well each training document explains new documents.
 
         Parameters
         ----------
@@ -256,17 +256,16 @@ class BoundedPredictor(
         Returns
         -------
         scores : ndarray of shape (n_documents, n_training_documents)
-            A row for each new document, in the order of the sorted ids in ``groups``; a column for each
-            document learned from, in the order in which epochs brought them, and in an epoch
-            in the order of their sorted ids. In nats; greater is more similar. Documents that
-            were joined in a group share its score.
+            One row per new document, in the order of the sorted ids in ``groups``. One column per
+            training document, epoch by epoch, and within an epoch in the order of the sorted ids. In nats;
+            greater is more similar. All documents of a document group have the same score.
 
         References
         ----------
         Gomes, Welling and Perona (2008), (28).
         """
         documents = self._checked(X, groups, alone=False).documents
-        zeta = self._topics.counts / self._kept.sizes + self._topics.alpha[:, np.newaxis]
+        zeta = self._topics.zeta(self._kept.sizes)
         coef = self._likelihood.coefficients(self._topics.prior, self._topics.s)
         with blas_on_one_thread():
             scores = [
@@ -278,3 +277,31 @@ class BoundedPredictor(
     @property
     def _n_features_out(self):
         return self.n_components_
+
+
+def retrieval_scores(likelihood, coef, zeta, z):
+    """Score (S,) of each document group for the rows ``z`` of one document (28).
+
+    ``sum_i max_k {E[log p(x_i | k)] + psi(zeta_ks) - psi(sum_k zeta_ks)}``.
+
+    Parameters
+    ----------
+    coef : ndarray, shape (K, P)
+        Coefficients of E[log p(x | k)].
+    zeta : ndarray, shape (K, S)
+        Parameters of q(pi_s).
+    z : ndarray, shape (n, D)
+        Prepared rows.
+    """
+    log_pi = (digamma(zeta) - digamma(zeta.sum(axis=0))).T
+    S, K = log_pi.shape
+    scores = np.zeros(S)
+    rows = max(1, _SCORE_NUMBERS // max(K, coef.shape[1]))
+    for lo in range(0, len(z), rows):
+        log_lik = rows_of_statistics(likelihood, z[lo : lo + rows]) @ coef.T
+        groups = max(1, _SCORE_NUMBERS // log_lik.size)
+        for first in range(0, S, groups):
+            some = slice(first, first + groups)
+            best = (log_lik + log_pi[some, np.newaxis]).max(axis=2)
+            scores[some] += best.sum(axis=1)
+    return scores

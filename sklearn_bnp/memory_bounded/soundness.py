@@ -17,7 +17,8 @@ from ..estimator.soundness.laps import (
     check_params,
 )
 from ..estimator.soundness.likelihoods import check_likelihood
-from .state import Kept, Topics
+from .items import Kept
+from .model import Topics
 
 
 def check_bounded(estimator):
@@ -43,6 +44,8 @@ def check_bounded(estimator):
     expect_numbers("entropies of topics", topics.entropy, (K,))
     expect_numbers("priors of topics", topics.alpha, (K,), least=0.0)
     expect_number("the objective", topics.bound)
+    for name, term in estimator.elbo_terms_.items():
+        expect_number(f"the term {name} of the objective", term)
     check_components(estimator, likelihood)
     expect(estimator.n_components_ == K, "there are other topics than were published")
     check_params(estimator._coef, likelihood, K)

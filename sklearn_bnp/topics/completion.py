@@ -1,4 +1,4 @@
-"""Document completion: which part of a document is hidden, to be predicted from the rest."""
+"""Document completion: a part of each document is hidden, and predicted from the rest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ _SCATTER = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB]
 
 
 def mean_of_tokens(log_prob, counts):
+    """Mean per token, where entries occur ``counts`` (n,) times and ``log_prob`` (n,) sums over these."""
     total = counts.sum()
     if not total > 0:
         raise ValueError("X holds no tokens to be predicted: all its counts are zero.")
@@ -16,15 +17,15 @@ def mean_of_tokens(log_prob, counts):
 
 
 def perplexity_of(score):
-    """``exp(-score)``; infinite where rows of many columns have less density than doubles go down to."""
+    """``exp(-score)``; infinite if the density of rows of many columns underflows."""
     with np.errstate(over="ignore"):
         return float(np.exp(-score))
 
 
 def hidden_entries(documents, keys, heldout):
-    """Which entries are hidden (boolean): the share ``heldout`` of each document with the least keys.
+    """Boolean (n,): hidden entries, the share ``heldout`` of each document with the least ``keys`` (n,).
 
-    One at least; all of it only if the document has no other entry.
+    At least one entry of each document is hidden, and at least one is left if it has several.
     """
     sizes = np.diff(documents.indptr)
     owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -37,7 +38,7 @@ def hidden_entries(documents, keys, heldout):
 
 
 def keys_of_content(documents):
-    """Numbers, as if drawn at random, for all entries of documents; functions of the document alone."""
+    """Pseudo-random numbers (n,) for the entries, which depend on the entry's document alone."""
     sizes = np.diff(documents.indptr)
     place = np.arange(documents.n_entries) - np.repeat(documents.indptr[:-1], sizes)
     own = (place if documents.indices is None else documents.indices).astype(np.uint64)
@@ -48,6 +49,7 @@ def keys_of_content(documents):
 
 
 def _scattered(x):
+    """Hash of whole numbers (uint64)."""
     x = x * _SCATTER[0]
     x = (x ^ (x >> np.uint64(30))) * _SCATTER[1]
     x = (x ^ (x >> np.uint64(27))) * _SCATTER[2]
@@ -55,7 +57,7 @@ def _scattered(x):
 
 
 def single_tokens(documents):
-    """The documents with an entry for each token."""
+    """The documents with one entry per token."""
     counts = documents.counts
     whole = np.rint(counts)
     if not np.array_equal(whole, counts):

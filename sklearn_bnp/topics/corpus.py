@@ -1,9 +1,9 @@
-"""Corpora as users hold them, checked, and as the engine wants them: whole documents one after another.
+"""From the data that users pass to a `Corpus`: checked, with the entries of each document side by side.
 
-Design note. There are two kinds of corpus, told apart by ``groups``. Without them, a row of X is a
-document and holds how often each word type occurs in it. With them, a row is one token, of the document
-that ``groups`` names, under any likelihood at all. Rows of a group need not be neighbours: they are
-sorted, stably, and `Corpus.rows` tells where each came from.
+Design note. There are two kinds of corpus. Without ``groups``, a row of X is a document and holds the count
+of each word type. With ``groups``, a row of X is one token of the document that ``groups`` names, under
+any likelihood. The rows of a document need not be adjacent: they are sorted, stably, and `Corpus.rows`
+says where each came from.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
 from .batch import DocumentBatch
 
-# Two numbers are equal if they differ by no more than this, relative: tf-idf may be in single precision.
+# Relative difference up to which two numbers are equal: tf-idf may be in single precision.
 _CLOSE = 1e-4
-# Share of entries that have to look like tf-idf, and different factors of words it takes.
+# Share of the entries, and number of different factors of words, that are evidence of tf-idf.
 _MOST, _LEAST_FACTORS = 0.9, 3
 
 
 class Corpus(NamedTuple):
-    """Documents, and how they stand in X.
+    """Documents, and their places in X.
 
     Attributes
     ----------
     documents : DocumentBatch
     rows : ndarray, shape (n_samples,), or None
-        The row of X of each entry; None if rows are documents.
+        Row of X of each entry; None if rows are documents.
     document_of_row : ndarray, shape (n_samples,)
-        The document that each row of X belongs to.
+        Document of each row of X.
     n_features : int
     dtype : dtype
-        Of X.
+        Data type of X.
     kept : ndarray of bool, or None
-        Which entries of X are here: not those of documents of weight 0; all if None.
+        True for entries of X that are in the corpus: documents of weight 0 are left out. All if None.
     reading : Reading or None
         How a frame is read.
     """
@@ -73,7 +73,7 @@ class Corpus(NamedTuple):
         return len(self.documents.indptr) - 1
 
     def in_order_of_rows(self, values):
-        """One value for each entry, put in the order of X."""
+        """Values, one per entry, in the order of X."""
         if self.rows is None:
             return values
         out = np.empty_like(values)
@@ -82,23 +82,23 @@ class Corpus(NamedTuple):
 
 
 class CountRows(MultinomialLikelihood):
-    """Rows of counts as tokens: each whole row belongs to one topic of its document."""
+    """Multinomial likelihood of rows that are tokens: each whole row belongs to one topic."""
 
     words = False
 
 
 def takes_words(observation):
-    """Whether an observation model, or its name, also knows documents of words, without ``groups``."""
+    """Whether an observation model, or its name, takes documents of words, which need no ``groups``."""
     return can(observation, "takes_words")
 
 
 def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None):
-    """`Corpus` of what was given to a method of the estimator."""
+    """`Corpus` of the arguments of an estimator's method, checked."""
     if groups is None:
         corpus = _corpus_of_words(estimator, x, observation, reset)
         weight = check_weights(sample_weight, corpus.n_documents, "document")
     else:
-        corpus = _corpus_of_rows(estimator, x, groups, reset)
+        corpus = corpus_of_rows(check_rows(estimator, x, reset=reset), groups)
         number = corpus.document_of_row
         weight = check_weights(sample_weight, len(number), "row")
         if weight is not None:
@@ -107,7 +107,7 @@ def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None
 
 
 def _weighted(corpus, weight):
-    """The corpus with weights (n_documents,); documents of weight 0 are left out."""
+    """The corpus with weights (n_documents,), without documents of weight 0."""
     documents, keep = corpus.documents._replace(weight=weight.copy()), weight > 0
     if keep.all():
         return corpus._replace(documents=documents)
@@ -117,11 +117,11 @@ def _weighted(corpus, weight):
 
 
 def check_same_kind(likelihood, groups):
-    """Raise if a fitted model of words is given rows with groups, or the other way about."""
+    """Raise if a model fitted without ``groups`` is given them, or the other way about."""
     if likelihood.words and groups is not None:
         raise ValueError(
-            "groups were given, but the model was fitted without: a row of X is a whole document. Leave "
-            "groups out, or fit with them."
+            "groups were given, but the model was fitted without groups: a row of X is a whole document. "
+            "Leave groups out, or fit with groups."
         )
     if not likelihood.words and groups is None:
         raise ValueError(
@@ -130,7 +130,7 @@ def check_same_kind(likelihood, groups):
 
 
 def check_mass(corpus):
-    """Raise if all tokens, if there are any, hardly count, or too much."""
+    """Raise if the weights of all tokens sum to too little or too much; no tokens at all are fine."""
     total = corpus.documents.total_weight
     if total != 0 and not LEAST_MASS < total < MOST_MASS:
         raise ValueError(
@@ -140,11 +140,11 @@ def check_mass(corpus):
 
 
 def require_tokens(corpus):
-    """Raise if there is nothing to learn from."""
+    """Raise if there are no tokens to learn from."""
     if not corpus.documents.total_weight > 0:
         raise ValueError(
-            "X holds no tokens: all its counts are zero. Give documents with words, and look at "
-            "what min_df, max_df and stop_words of the vectorizer leave of them."
+            "X holds no tokens: all its counts are zero. Give documents with words, and check "
+            "whether min_df, max_df or stop_words of the vectorizer remove all of them."
         )
 
 
@@ -155,7 +155,7 @@ def _corpus_of_words(estimator, x, observation, reset):
     if not takes_words(observation):
         raise ValueError(
             f"observation={observation!r} takes rows of data as tokens of documents: give groups, "
-            "one id a row. Without groups X holds counts of words, for observation='multinomial'."
+            "one id per row. Without groups, X holds counts of words, for observation='multinomial'."
         )
     [x], reading = read_frames(estimator, [x], reset=reset)
     x = validate_data(
@@ -170,18 +170,18 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
             "counts of words are zero or more. Look for errors in X."
         )
-    least = x.data.min(initial=1.0)  # of those that are not zero
+    least = x.data.min(initial=1.0)  # zeros are not stored
     if least < LEAST:
         raise ValueError(
-            f"X holds a count of {least:g}; counts are zero, or {LEAST:g} or more. Rescale X, or leave it "
-            "out."
+            f"X holds a count of {least:g}; counts are zero, or {LEAST:g} or more. Rescale X, or set this "
+            "count to zero."
         )
     with np.errstate(over="ignore"):
         total = x.data.sum()
     if not total <= MOST_MASS:
         raise ValueError(
-            f"The counts in X sum to {total:g}, which is more than {MOST_MASS:g}: ones are lost in "
-            "rounding. Rescale X."
+            f"The counts in X sum to {total:g}, which is more than {MOST_MASS:g}: beside such a sum, a count "
+            "of 1 is lost in rounding. Rescale X."
         )
     documents = DocumentBatch(
         "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
@@ -191,12 +191,12 @@ def _corpus_of_words(estimator, x, observation, reset):
 
 
 def _canonical(x):
-    """CSR of doubles with sorted entries, none of them zero or twice; the user's stays as it is."""
+    """Copy of X as CSR of doubles: entries are sorted and summed, and zeros are not stored."""
     return canonical(sparse.csr_array(x)).astype(np.float64, copy=False)
 
 
 def moments_of_words(documents, n_features):
-    """`Moments` of documents of words, of which likelihoods of words only want the mean."""
+    """`Moments` of documents of words; likelihoods of words use only the mean."""
     sums = np.bincount(documents.indices, documents.entry_weight, minlength=n_features)
     mean = sums / max(1, documents.n_documents)
     ones = np.ones(n_features)
@@ -204,22 +204,21 @@ def moments_of_words(documents, n_features):
 
 
 def warn_of_weighting(corpus):
-    """Warn if words were weighted as in tf-idf: fractions of counts are well, but these are none."""
+    """Warn if X looks like tf-idf. Fractions are allowed, since they may be counts times a constant."""
     if corpus.rows is not None:
         return
     why = _weighting(corpus.documents, corpus.n_features)
     if why is not None:
         warnings.warn(
-            f"X holds numbers that are not whole, and {why}, as in tf-idf. HDPTopicVB is a model of how "
-            "often words occur, and finds the number of topics by how much there is of them: give counts, "
-            "as from CountVectorizer.",
+            f"X holds numbers that are not whole, and {why}, as in tf-idf. HDPTopicVB is a model of counts "
+            "of words, and these decide how many topics it finds: give counts, as from CountVectorizer.",
             UserWarning,
-            stacklevel=6,  # of the call of fit, through its two decorators
+            stacklevel=6,  # the line that calls fit, which has two decorators
         )
 
 
 def _weighting(documents, n_features):
-    """A sign that entries of documents are weights, or None. Counts times a common number are counts."""
+    """Reason to take the entries for tf-idf weights, or None. Counts times a constant are counts."""
     x, word = documents.counts, documents.indices
     fractions = x[x != np.rint(x)]
     if len(fractions) == 0:
@@ -232,7 +231,7 @@ def _weighting(documents, n_features):
         return "they are 1 + log(count)"
     if np.mean(_are_whole(x / x.min())) > _MOST:
         return None
-    # what a word that occurs once somewhere is multiplied by
+    # The least entry of a word is its factor, if the word occurs just once in some document.
     factor = np.full(n_features, np.inf)
     np.minimum.at(factor, word, x)
     common = np.bincount(word, minlength=n_features) > 1
@@ -242,19 +241,20 @@ def _weighting(documents, n_features):
         return None
     ratio = x[own] / factor[word[own]]
     for count in (ratio, _counts_of_logs(ratio)):
-        # but for one entry a word, whose ratio is 1 by itself
+        # Each word has one entry whose ratio is 1 whatever the weights: it does not count.
         if np.count_nonzero(_are_whole(count)) - n_words > _MOST * (len(ratio) - n_words):
-            return "each word's are multiples of a factor of its own"
+            return "the entries of each word are multiples of a factor of its own"
     return None
 
 
 def _counts_of_logs(x):
-    """Counts of numbers ``1 + log(count)``; nan of numbers too great for that."""
+    """Counts from numbers ``1 + log(count)``; NaN where a number is too large to be that."""
     return np.exp(np.where(x < 20.0, x, np.nan) - 1.0)
 
 
 def _are_whole(x):
-    with np.errstate(invalid="ignore"):  # of factors of words that do not occur
+    """Boolean: whole numbers, but for rounding."""
+    with np.errstate(invalid="ignore"):  # words that do not occur have infinite factors
         return np.abs(x - np.rint(x)) <= _CLOSE * np.minimum(x, 100.0)
 
 
@@ -267,7 +267,7 @@ def _corpus_of_rows(estimator, x, groups, reset):
 
 
 def corpus_of_rows(x, groups):
-    """`Corpus` of rows that were checked, and of the ids of their documents."""
+    """`Corpus` of checked rows and the ids of their documents."""
     ids, _, document_of_row = check_groups(groups, x.shape[0], "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))
@@ -284,7 +284,7 @@ def _sorted(rows):
 
 
 def bind_likelihood(observation, corpus, *, streaming=False):
-    """The likelihood of the entries of documents, in the units of the corpus."""
+    """Likelihood of the entries of documents, with default priors in the units of the corpus."""
     documents = corpus.documents
     if corpus.rows is None:
         return observation.bind(moments_of_words(documents, corpus.n_features), streaming=streaming)

@@ -1,10 +1,10 @@
-"""How often documents use components: what topic models keep of each document.
+"""Counts N_dk of documents and components, which topic models keep for every document.
 
-The allocation term of a topic model is a function of the counts N_dk alone (doc/formulas.rst), and
-not a linear one, so that no sum over documents of fixed length can stand in for them. They are few:
-a document uses a handful of components. Columns are named by uid, and a component that a document's
-batch does not know is used zero times, so that batches of different truncation always fit together
-where sums of E[log pi_dk] need the care of (5.56)-(5.58). A leaf module.
+The allocation term of a topic model is a function of the counts N_dk alone (doc/formulas_topics.rst). It is
+not linear in them, so that sums over documents cannot replace them exactly. The counts are few, since a
+document uses a handful of components. Columns are stored by uid, and a component without a column has
+counts of 0. Batches of different truncation therefore fit together without the care that sums of
+E[log pi_dk] need, (5.56)-(5.58) of Hughes (2016). A leaf module.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Names of documents of batches that are gone begin so; no user's batch_id does.
+# First part of the names of batches that are gone; no batch_id of a user begins so.
 _PAST = ("sklearn_bnp", "fitted documents")
 
 
 class Column(NamedTuple):
-    """Documents of a batch that use a component, in increasing order, and their counts > 0."""
+    """The documents of a batch that use a component, ascending, and their counts > 0."""
 
     docs: np.ndarray
     values: np.ndarray
@@ -34,9 +34,10 @@ class BatchCounts(NamedTuple):
     columns : dict
         Uid -> `Column`; never changed in place.
     scale : float
-        How many documents each of them stands for: 1 but in stochastic inference.
+        Number of documents that each stands for in stochastic inference; otherwise 1.
     weight : ndarray, shape (n_docs,), or None
-        How many equal documents the user says each is, times which that is.
+        Number of equal documents that each stands for by the user's ``sample_weight``. A document counts
+        ``scale * weight`` times.
     """
 
     lengths: np.ndarray
@@ -46,18 +47,18 @@ class BatchCounts(NamedTuple):
 
     @property
     def is_plain(self):
-        """Whether each document stands for itself alone."""
+        """Whether each document counts once."""
         return self.weight is None and self.scale == 1.0
 
     def times(self, docs):
-        """How many documents each of some stands for; ``docs`` are indices or a boolean array."""
+        """Times that each of the documents ``docs`` (indices, or a boolean array) counts."""
         if self.weight is None:
             return np.full(len(self.lengths[docs]), self.scale)
         return self.scale * self.weight[docs]
 
     @property
     def mean_length(self):
-        """Tokens of a document, on average."""
+        """Mean number of tokens per document."""
         return float(np.average(self.lengths, weights=self.weight)) if len(self.lengths) else 0.0
 
     def dense(self, uids):
@@ -71,7 +72,7 @@ class BatchCounts(NamedTuple):
 
     @classmethod
     def of(cls, counts, lengths, uids, weight=None):
-        """From dense counts (n_docs, K) and weights (n_docs,), if there are any."""
+        """From dense counts (n_docs, K), lengths (n_docs,), and weights (n_docs,) or None."""
         topics, docs = np.nonzero(counts.T)
         values, docs = counts[docs, topics], docs.astype(np.int32)
         ends = np.searchsorted(topics, np.arange(len(uids) + 1))
@@ -90,7 +91,7 @@ class DocumentCounts:
         self.parts = parts
 
     def joined(self, other):
-        """These documents and others; of a batch that both have, the columns of both."""
+        """These documents and others. If both have a batch, it has the columns of both."""
         if not other.parts:
             return self
         parts = dict(self.parts)
@@ -100,34 +101,34 @@ class DocumentCounts:
         return DocumentCounts(parts)
 
     def without(self, other):
-        """The documents of those batches that ``other`` has not."""
+        """The documents of those batches that are not in ``other``."""
         return DocumentCounts({k: p for k, p in self.parts.items() if k not in other.parts})
 
     def only(self, uids):
-        """Columns of the components ``uids``."""
+        """The columns of the components ``uids``, without others."""
         wanted = set(uids)
         if all(wanted.issuperset(part.columns) for part in self.parts.values()):
             return self
         return self._map(lambda part: {u: c for u, c in part.columns.items() if u in wanted})
 
     def replaced(self, removed, other):
-        """Without the columns ``removed``, with those of ``other``."""
+        """The columns without those of the components ``removed``, with the columns of ``other``."""
         gone = set(removed)
         return self._map(
             lambda part: {u: c for u, c in part.columns.items() if u not in gone}
         ).joined(other)
 
     def union(self, removed, created):
-        """The sum of the columns ``removed``, alone and under the name ``created``."""
+        """One column, with uid ``created``: the sum of the columns ``removed``."""
         return self._map(lambda part: _union(part, removed, created))
 
     def as_past(self):
-        """The same documents under names that no later batch can have."""
+        """The same documents under names that no later batch can have: they are never visited again."""
         parts = self.parts.values()
         return DocumentCounts({(*_PAST, i): part for i, part in enumerate(parts)})
 
     def averaged(self, before, keep, rate, times):
-        """These after a stochastic step: each document stands for ``times``, and no others count."""
+        """The counts after a stochastic step: these documents alone, and each stands for ``times``."""
         parts = {key: part._replace(scale=times) for key, part in self.parts.items()}
         return DocumentCounts(parts)
 
@@ -137,10 +138,12 @@ class DocumentCounts:
 
 
 def _more(part, columns):
+    """`BatchCounts` with further columns."""
     return part._replace(columns={**part.columns, **columns})
 
 
 def _union(part, removed, created):
+    """Columns of `DocumentCounts.union` for one batch."""
     found = [part.columns[uid] for uid in removed if uid in part.columns]
     if not found:
         return {}

@@ -1,4 +1,4 @@
-"""Documents as the local step sees them, and what it leaves behind. A leaf module."""
+"""Documents as the local step takes them, its settings and its results. A leaf module."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A document's counts have converged when none moves by more (5.3.3).
+# A document's counts have converged when none changes by more than this (Hughes 2016, Sec. 5.3.3).
 COUNT_TOL = 0.05
 MAX_ITER = 100
-# Stands for all components together where proposals ask for samples of some; no component is named so.
+# Stands for all components where proposals ask for samples of one; no component has this uid.
 EVERYTHING = -1
 
 
 class Documents(NamedTuple):
-    """Entries of some documents.
+    """Entries of some documents, document after document.
 
     Attributes
     ----------
     indptr : ndarray of int64, shape (n_docs + 1,)
         Document d has the entries ``indptr[d]:indptr[d + 1]``.
     counts : ndarray of float64, shape (n,)
-        How often each entry occurs.
+        Number of times that each entry occurs.
     indices : ndarray of int32, shape (n,), or None
         Word types; None if entries are rows.
     z : ndarray, shape (n, D'), or None
         Prepared rows; None if entries are words.
     weight : ndarray of float64, shape (n_docs,), or None
-        How many equal documents each stands for; one if None.
+        Number of equal documents that each stands for; one if None.
     """
 
     indptr: np.ndarray
@@ -47,32 +47,30 @@ class Documents(NamedTuple):
 
     @property
     def total(self):
-        """Documents that all of them stand for."""
+        """Number of documents that these stand for, together."""
         return float(len(self) if self.weight is None else self.weight.sum())
 
     @property
     def entry_weight(self):
-        """How often each entry (n,) counts in sums over documents."""
+        """Weights (n,) of the entries in sums over documents."""
         return weighted_counts(self.counts, self.indptr, self.weight)
 
     def weighing(self, weight):
-        """The same documents of weights (n_docs,), or None."""
+        """The same documents with weights (n_docs,), or without if None."""
         return Documents(self.indptr, self.counts, self.indices, self.z, weight)
 
     def chosen(self, keep):
-        """The documents ``keep`` (boolean, one a document), and the positions of their entries."""
+        """Documents where ``keep`` (n_docs,) is true, and the positions of their entries."""
         sizes = np.diff(self.indptr)
         entries = np.flatnonzero(np.repeat(keep, sizes))
         return self.taken(entries, sizes[keep], keep), entries
 
     def taken(self, entries, sizes, docs):
-        """The documents ``docs`` with only the entries at some positions, so many of each."""
+        """The documents ``docs`` with the entries at some positions alone, ``sizes`` of each document."""
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         fields = (self.counts, self.indices, self.z)
-        return Documents(
-            indptr, *(None if f is None else f[entries] for f in fields),
-            None if self.weight is None else self.weight[docs],
-        )  # fmt: skip
+        weight = None if self.weight is None else self.weight[docs]
+        return Documents(indptr, *(None if f is None else f[entries] for f in fields), weight)
 
 
 def weighted_counts(counts, indptr, weight):
@@ -81,14 +79,14 @@ def weighted_counts(counts, indptr, weight):
 
 
 class DocumentStep(NamedTuple):
-    """What a local step of documents leaves behind.
+    """Result of a local step of documents.
 
     Attributes
     ----------
     s, entropy : ndarray, shapes (K, P) and (K,)
-        As in `StatBag`.
+        Sums over all entries, as in `StatBag`.
     counts : ndarray, shape (n_docs, K)
-        N_dk, exactly the sums of the responsibilities, whatever the document's weight.
+        N_dk, the sums of the document's responsibilities; not multiplied by the document's weight.
     resp : ndarray, shape (n, K), or None
     """
 
@@ -99,20 +97,22 @@ class DocumentStep(NamedTuple):
 
 
 class DocumentSettings(NamedTuple):
-    """How a local step of documents goes about it.
+    """Settings of a local step of documents.
 
     Attributes
     ----------
     warm : bool
-        Start from counts of an earlier visit.
+        Start from the counts of the last visit.
     cold : bool
-        Start from the likelihoods; with counts to start from as well, the better end is kept.
-    max_iter, tol : int, float
-        Iterations end when no N_dk moves by ``tol``.
+        Start from the likelihoods. If ``warm`` too, the better of both results is kept.
+    max_iter : int
+        Most iterations of a document.
+    tol : float
+        Iterations end when no N_dk changes by more.
     n_restarts : int
-        Topics of each document that are tried at zero (Alg. 5.2).
+        Number of topics that each document tries to do without (Hughes 2016, Alg. 5.2).
     n_nonzero : int or None
-        L of L-sparse responsibilities.
+        Most topics of an entry, L; any number if None.
     n_threads : int
     """
 

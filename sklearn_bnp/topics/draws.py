@@ -1,4 +1,4 @@
-"""Documents drawn from a topic model."""
+"""Random documents from a topic model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from scipy import sparse
 
 
 def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
-    """Documents of topics with statistics ``s`` (K, P), and the topics' shares (n_samples, K) in them.
+    """Random documents of topics with statistics ``s`` (K, P), and their topic shares (n_samples, K).
 
-    Of words a CSR matrix of counts; otherwise rows of data, those of a document one after another.
+    Documents of words are a CSR matrix of counts. Others are rows of data, document after document.
     """
-    # As gamma variates: all of tiny parameters may vanish, and would be nan in rng.dirichlet.
+    # Gamma variates: if all parameters are tiny, rng.dirichlet may return NaN.
     shares = np.maximum(rng.gamma(doc_prior, size=(n_samples, len(s))), 1e-300)
     shares /= shares.sum(axis=1, keepdims=True)
     sizes = np.array([rng.multinomial(n_tokens, pi) for pi in shares])

@@ -1,12 +1,13 @@
-"""First statistics of topics of words, from which the first local step finds its parameters.
+"""Initial statistics of topics of words, from which the first local step gets its parameters.
 
 Design note
 -----------
-(a) Seeds of a topic are documents. A seed is half a document and half the corpus: topics made of one
-    document alone would have no room for what another one says.
-(b) What is returned has the mass of the corpus: seeds too small beside the prior are all alike.
+(a) A topic starts from one document, mixed half and half with the words of the corpus: a topic of one
+    document alone would leave no room for the words of other documents.
+(b) The statistics sum to the mass of the corpus. If they were small beside the prior, all topics would be
+    alike.
 (c) Co-occurrences of words are never formed as a whole, (V, V). Anchor words are chosen by random
-    projections of their rows; the topics need only the rows of the anchors, which are exact.
+    projections of the rows; topics need the rows of the anchors alone, and these are exact.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from ..likelihood.seeding import seeding_mass
 
 # Dimension of the random projection in which anchor words are chosen (Arora et al. 2013, Sec. 4).
 _PROJECTION = 1000
-# An anchor word occurs in this share of the documents and in this many, so that its row is known well.
+# An anchor word occurs in at least this share of the documents, and in so many: its row is then known well.
 _ANCHOR_SHARE, _ANCHOR_DOCS = 0.01, 5
-# If these are too few, the most frequent words stand in: so many for each topic.
+# If there are fewer such words than this per topic, the most frequent words are the candidates.
 _CANDIDATES_A_TOPIC = 5
-# Multiplicative updates that recover topics, and the weight of the rows' summing to one in them.
+# Multiplicative updates that recover topics, and the weight of the equation that rows sum to one.
 _RECOVERY_STEPS, _SUM_WEIGHT = 200, 1.0
 
 
 def seeded_topics(documents, n_types, n_components, rng, how):
-    """Statistics (K, V + 1) of topics.
+    """Initial statistics (K, V + 1) of topics.
 
     Parameters
     ----------
     documents : DocumentBatch
-        Of words; one document at least has a token.
+        Documents of words, with one token at least.
     n_types : int
         V.
     n_components : int
-        At most the number of documents with tokens, or for anchor words of types that occur.
+        At most the number of documents with tokens; for anchor words, of word types that occur.
     rng : numpy.random.RandomState
     how : {"random", "k-means++", "anchor"}
     """
@@ -59,12 +60,12 @@ def seeded_topics(documents, n_types, n_components, rng, how):
 
 
 def word_counts(counts, weight=None):
-    """Counts (V,) of words in all documents (n, V), of weights (n,)."""
+    """Counts (V,) of words in all documents (n, V), which have weights (n,)."""
     return np.asarray(counts.sum(axis=0)).ravel() if weight is None else counts.T @ weight
 
 
 def with_total(topics, total=None):
-    """Statistics (K, V + 1) of counts (K, V), which are first scaled to ``total`` tokens if given."""
+    """Statistics (K, V + 1) from counts (K, V), scaled to ``total`` tokens if that is given."""
     topics = np.asarray(topics, dtype=float)
     if total is not None:
         topics = topics * (total / topics.sum())
@@ -72,7 +73,7 @@ def with_total(topics, total=None):
 
 
 def _topics_of_documents(chosen, everything):
-    """Topics (K, V) of the documents ``chosen`` (K, V) and the words (V,) of all documents."""
+    """Counts (K, V) of topics: half a document ``chosen`` (K, V), half the words (V,) of the corpus."""
     topics = chosen.toarray()
     topics /= topics.sum(axis=1, keepdims=True)
     share = everything.sum() / len(topics)
@@ -80,21 +81,21 @@ def _topics_of_documents(chosen, everything):
 
 
 def random_documents(counts, n_components, rng, weight=None):
-    """Documents drawn without replacement, in proportion to their weights."""
+    """Numbers of documents, drawn without replacement in proportion to their weights."""
     return drawn(counts.shape[0], n_components, rng, weight)
 
 
 def spread_documents(counts, n_components, rng, weight=None):
-    """Documents by Bregman k-means++ (Hughes 2016, Alg. 2.2).
+    """Numbers of documents, chosen by Bregman k-means++ (Hughes 2016, Alg. 2.2).
 
-    A document is drawn in proportion to its divergence from the nearest seed, its length (times its
-    `seeding_mass`) times the Kullback-Leibler divergence of word distributions. These are smoothed by the
-    corpus, with the weight of a mean document, in both arguments: as it is, a document has zeros, for
-    which the divergence has no gradient.
+    A document is drawn in proportion to its divergence from the nearest document chosen so far: the
+    Kullback-Leibler divergence of their word distributions, times its `seeding_mass`. Both distributions
+    are smoothed: the words of the corpus are added, with the mass of a mean document. Without that,
+    words that a document lacks would make all divergences infinite.
     """
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     times = np.ones(len(lengths)) if weight is None else weight
-    mass = times * lengths  # how many tokens each document stands for
+    mass = times * lengths  # tokens that each document stands for
     seeding = seeding_mass(lengths, weight)
     mean = word_counts(counts, weight) / mass.sum()
     strength = mass.sum() / times.sum()
@@ -114,13 +115,13 @@ def spread_documents(counts, n_components, rng, weight=None):
         nearest[chosen] = 0.0
         if nearest.sum() > 0:
             chosen.append(int(rng.choice(len(lengths), p=nearest / nearest.sum())))
-        else:  # all that is left are copies of seeds
+        else:  # all other documents are copies of chosen ones
             chosen.append(int(rng.choice(np.setdiff1d(np.arange(len(lengths)), chosen))))
     return np.array(chosen)
 
 
 def _sum_x_log_x(counts, background):
-    """``sum_v x log x`` of ``x = counts + background`` for each row, in the time of the nonzeros."""
+    """``sum_v x log x`` with ``x = counts + background``, for each row, in time by the nonzeros."""
     b = background[counts.indices]
     x = counts.data + b
     change = sparse.csr_matrix((x * np.log(x) - b * np.log(b), counts.indices, counts.indptr))
@@ -131,9 +132,12 @@ def _sum_x_log_x(counts, background):
 
 
 def anchor_topics(counts, n_components, rng, weight=None):
-    """Counts (K, V) of topics by anchor words: words that each occur in one topic alone.
+    """Counts (K, V) of topics from anchor words, words that occur in one topic alone.
 
-    ``weight`` (n_docs,) are weights of the documents, if they have any.
+    Parameters
+    ----------
+    weight : ndarray, shape (n_docs,), or None
+        Weights of the documents.
 
     References
     ----------
@@ -163,13 +167,16 @@ def anchor_topics(counts, n_components, rng, weight=None):
     occurrences = word_counts(counts, weight)
     topics = np.zeros((n_components, n_types))
     topics[:, words] = shares.T * occurrences[words]
-    alone = mass <= 0  # in documents of a single token: they belong to no topic more than another
+    alone = mass <= 0  # words that never occur with another token: all topics share them equally
     topics[:, alone] = occurrences[alone] / n_components
     return topics
 
 
 def _pairs(counts, times=None):
-    """``Q = left.T @ left - diag(diagonal)``: expected co-occurrences of two tokens of a document."""
+    """``left`` and ``diagonal`` of the co-occurrences ``Q = left.T @ left - diag(diagonal)`` (V, V).
+
+    Q is the expected number of co-occurrences of two tokens of a document.
+    """
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     several = lengths > 1
     counts, lengths = counts[several], lengths[several]
@@ -179,7 +186,7 @@ def _pairs(counts, times=None):
 
 
 def _candidates(counts, mass, n_components, weight=None):
-    """Words that may be anchors."""
+    """Numbers of the words that may be anchors."""
     times = None if weight is None else np.repeat(weight, np.diff(counts.indptr))
     n_docs = np.bincount(counts.indices, times, minlength=counts.shape[1]) * (mass > 0)
     total = counts.shape[0] if weight is None else weight.sum()
@@ -192,7 +199,7 @@ def _candidates(counts, mass, n_components, weight=None):
 
 
 def _farthest(points, n_points):
-    """Points (n, m) that span most: each is the farthest from the span of those before."""
+    """Numbers of points (n, m), each the farthest from the affine span of those before it."""
     centred = points - points.mean(axis=0)
     found = [int(np.argmax(np.einsum("nd,nd->n", centred, centred)))]
     rest = points - points[found[0]]
@@ -209,10 +216,10 @@ def _farthest(points, n_points):
 
 
 def _recover(products, gram):
-    """Shares (n, K) on the simplex that combine the anchors' rows into each word's, least squares.
+    """Shares (n, K), which sum to 1, of the anchors' rows in each word's row, by least squares.
 
-    Multiplicative updates, which stay positive and never raise the error; that shares sum to one is a
-    further equation.
+    The updates are multiplicative: shares stay positive, and the error never rises. That shares sum to
+    one is a further equation of the least squares.
     """
     weight = _SUM_WEIGHT * np.trace(gram) / len(gram)
     products, gram = products + weight, gram + weight

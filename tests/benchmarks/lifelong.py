@@ -91,7 +91,7 @@ def main() -> None:
         rows.append([record.epoch, model.n_rows_, record.n_components, record.n_clumps, record.n_singlets,
                      record.n_document_groups, record.memory, f"{record.memory_bytes / 1e6:.2f}",
                      f"{held[-1] / 1e6:.0f}", f"{assignments[-1] / 1e6:.1f}",
-                     f"{record.free_energy / model.n_rows_:.3f}", f"{record.seconds:.1f}"])  # fmt: skip
+                     f"{record.lower_bound / model.n_rows_:.3f}", f"{record.seconds:.1f}"])  # fmt: skip
         print(*rows[-1], flush=True)
     report.print_table(
         ["epoch", "rows", "K", "clumps", "rows kept", "groups", "(26)", "kept MB", "process MB",

@@ -87,16 +87,16 @@ def main() -> None:
         pictures = [every[i] for i in chosen]
         X, groups = images.documents(pictures)
         batch, clock = fit(X, groups, None, args)
-        rows.append([f"batch {subset}", len(X), batch.n_components_, f"{batch.free_energy_:.0f}", "",
+        rows.append([f"batch {subset}", len(X), batch.n_components_, f"{batch.lower_bound_:.0f}", "",
                      "", f"{clock.cpu:.1f}", f"{clock.wall:.1f}"])  # fmt: skip
         models = {"batch": batch}
         wanted = [(c, None) for c in args.clumps] + [(125, g) for g in args.groups]
         for n_clumps, n_groups in wanted:
             model, own = fit(X, groups, n_clumps, args, n_groups)
-            ratio = 1.0 - (batch.free_energy_ - model.free_energy_) / abs(batch.free_energy_)
+            ratio = 1.0 - (batch.lower_bound_ - model.lower_bound_) / abs(batch.lower_bound_)
             name = f"{n_clumps} clumps" + (f", {n_groups} groups" if n_groups else "")
             items = model.n_clumps_ + model.n_singlets_
-            rows.append([name, len(X), model.n_components_, f"{model.free_energy_:.0f}",
+            rows.append([name, len(X), model.n_components_, f"{model.lower_bound_:.0f}",
                          f"{ratio:.4f}", items, f"{own.cpu:.1f}", f"{own.wall:.1f}"])  # fmt: skip
             models[name] = model
             if n_clumps == 125 and n_groups is None:

@@ -9,13 +9,8 @@ from scipy.sparse import csr_array
 
 from sklearn_bnp.estimator.base import bind_likelihood
 from sklearn_bnp.inputs.batches import ArraySource
-from sklearn_bnp.memory_bounded.state import (
-    EpochSettings,
-    Items,
-    Kept,
-    rows_of_statistics,
-    with_epoch,
-)
+from sklearn_bnp.memory_bounded.items import Items, Kept, rows_of_statistics, with_epoch
+from sklearn_bnp.memory_bounded.model import EpochSettings
 from sklearn_bnp.topics.corpus import CountRows
 
 SHAPE, RATE = 1.5, 0.5

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
+from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import build
 from sklearn_bnp.memory_bounded.compression import grouping, joined_groups
 from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
-from sklearn_bnp.memory_bounded.moves import rules_of_splits, split, unions
-from sklearn_bnp.memory_bounded.objective import objective
-from sklearn_bnp.memory_bounded.retrieval import retrieval_scores
-from sklearn_bnp.memory_bounded.state import memory_cost, nothing, rows_of_statistics
-from sklearn_bnp.memory_bounded.updates import converge, first_topics, update
+from sklearn_bnp.memory_bounded.items import memory_cost, nothing, rows_of_statistics
+from sklearn_bnp.memory_bounded.local import converge, first_topics, update
+from sklearn_bnp.memory_bounded.merge import unions
+from sklearn_bnp.memory_bounded.model import objective
+from sklearn_bnp.memory_bounded.predictor import retrieval_scores
 
 from .clump_harness import epoch_items, settings
 from .families import FAMILIES

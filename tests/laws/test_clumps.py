@@ -6,16 +6,16 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma
 
 from sklearn_bnp.memory_bounded.halves import ItemSubset, Rules, halve, refine, whole
-from sklearn_bnp.memory_bounded.objective import (
+from sklearn_bnp.memory_bounded.local import converge, first_topics, update
+from sklearn_bnp.memory_bounded.model import (
     Scale,
-    document_rises,
+    Topics,
+    alpha_cost,
+    log_rising_factorials,
     objective,
-    price,
     raised_alpha,
     update_alpha,
 )
-from sklearn_bnp.memory_bounded.state import Topics
-from sklearn_bnp.memory_bounded.updates import converge, first_topics, update
 from tests.reference import clumps as reference
 
 from .clump_harness import RATE, SHAPE, epoch_items, problem, settings
@@ -169,7 +169,7 @@ def test_restricted_updates_raise_the_value(family):
 
 def test_halves_are_judged_by_what_they_sum(family):
     likelihood, items = epoch_items(family)
-    cost = price(items.lengths, items.sizes, 2.0, RATE)
+    cost = alpha_cost(items.lengths, items.sizes, 2.0, RATE)
     rules = Rules(likelihood, likelihood.prior, items.sizes, SHAPE, cost)
     part = ItemSubset(items, np.arange(len(items.n)), likelihood)
     one = whole(part, rules, 1.0)
@@ -195,7 +195,7 @@ def test_steps_of_alpha_raise_the_bound_and_reach_its_top(shape, largest):
     cost = 2.0
 
     def value(k, alpha):
-        rise = document_rises(counts[k : k + 1], np.array([alpha]), sizes)[0]
+        rise = log_rising_factorials(counts[k : k + 1], np.array([alpha]), sizes)[0]
         return rise + (shape - 1.0) * np.log(alpha) - cost * alpha
 
     alpha = np.full(4, 3.0)

@@ -1,23 +1,18 @@
-"""The updates (18)-(22) of all topics from all items."""
+"""The local step: updates (18)-(22) of all topics from all items of an epoch."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import digamma, softmax, xlogy
 
-from .objective import objective, update_alpha
-from .state import Topics
+from .model import Topics, global_step, threshold
 
-# Steps of (22) after each update of the assignments.
-_ALPHA_STEPS = 3
-# Topics with fewer rows than this are gone.
-_LEAST_ROWS = 1e-6
-# Numbers of the table's responsibilities at a time.
+# Responsibilities of the table that are held at a time.
 _BLOCK_NUMBERS = 1_000_000
 
 
 def first_topics(settings, items):
-    """All items in one topic."""
+    """`Topics` with all items in one topic."""
     likelihood = settings.likelihood
     z, s = items.z[items.edges[0] :], np.zeros((1, likelihood.n_statistics))
     coef = np.zeros_like(s)
@@ -27,55 +22,32 @@ def first_topics(settings, items):
     s[0] += items.n[:T] @ items.means
     counts = items.lengths[np.newaxis]
     topics = Topics(s, counts, np.zeros(1), np.ones(1), likelihood.prior, 0.0)
-    return finished(settings, topics, items)
-
-
-def with_new_groups(topics, n_groups):
-    """Topics that know of new documents, of which nothing is known: zeta is alpha (Alg. 3.1)."""
-    K, before = topics.counts.shape
-    return topics._replace(
-        counts=np.concatenate([topics.counts, np.zeros((K, n_groups - before))], axis=1)
-    )
-
-
-def finished(settings, topics, items):
-    """Topics with alpha, the likelihood's prior and the bound renewed."""
-    lengths, likelihood = items.lengths, settings.likelihood
-    topics = update_alpha(settings, topics, lengths, items.sizes, _ALPHA_STEPS)
-    if likelihood.adapts_prior:
-        topics = topics._replace(prior=likelihood.update_prior(topics.prior, topics.s, 1))
-    return topics._replace(bound=objective(settings, topics, lengths, items.sizes))
+    return global_step(settings, topics, items)
 
 
 def log_weights(settings, topics, sizes):
     """Coefficients (K, P) of E[log p(x | k)], and ``psi(zeta_ks)`` (K, S) (21)."""
     coef = settings.likelihood.coefficients(topics.prior, topics.s)
-    return coef, digamma(topics.counts / sizes + topics.alpha[:, np.newaxis])
+    return coef, digamma(topics.zeta(sizes))
 
 
 def update(settings, topics, items, observe=None):
-    """Topics after (21), (18)-(20) and (22).
+    """Topics after responsibilities (21), their sums (18)-(20), and a global step (22).
 
     Parameters
     ----------
     observe : callable or None
-        Is given each block's first item, numbers of rows (or None for 1 each) and
-        responsibilities (n, K).
+        Called for each block of items with the number of its first item, the rows of each item (None if
+        each is one row) and the responsibilities (n, K).
     """
     coef, psi = log_weights(settings, topics, items.sizes)
-    s, counts, entropy = _of_table(items, coef, psi, observe)
+    s, counts, entropy = _sums_of_table(items, coef, psi, observe)
     _add_documents(settings, items, coef, psi, observe, s, counts, entropy)
-    return finished(settings, topics._replace(s=s, counts=counts, entropy=entropy), items)
+    return global_step(settings, topics._replace(s=s, counts=counts, entropy=entropy), items)
 
 
-def alive(topics):
-    """Which topics have any rows (K,)."""
-    n = topics.s[:, -1]
-    return n > min(_LEAST_ROWS, n.max() / 2)
-
-
-def _of_table(items, coef, psi, observe):
-    """What clumps and singlets leave behind."""
+def _sums_of_table(items, coef, psi, observe):
+    """Statistics (K, P), counts (K, S) and entropies (K,) of clumps and singlets."""
     T, (K, S) = len(items.means), psi.shape
     s, counts, entropy = np.zeros(coef.shape), np.zeros((K, S)), np.zeros(K)
     size = max(1, _BLOCK_NUMBERS // K)
@@ -93,7 +65,7 @@ def _of_table(items, coef, psi, observe):
 
 
 def _add_documents(settings, items, coef, psi, observe, s, counts, entropy):
-    """Add what the rows of this epoch leave behind, document by document."""
+    """Add the sums of this epoch's rows to ``s``, ``counts`` and ``entropy``, document by document."""
     likelihood, edges = settings.likelihood, items.edges
     first, C = psi.shape[1] - (len(edges) - 1), items.n_clumps
     own_s, own_entropy = np.empty_like(s), np.empty_like(entropy)
@@ -112,7 +84,10 @@ def _add_documents(settings, items, coef, psi, observe, s, counts, entropy):
 
 
 def converge(settings, topics, items, trace=None):
-    """Topics after updates until the bound's relative change is below ``tol``."""
+    """Topics after updates until the bound's relative change is below ``tol``.
+
+    The bound after each update is appended to ``trace``, if it is a list.
+    """
     last = -np.inf
     for _ in range(settings.max_iter):
         topics = update(settings, topics, items)
@@ -122,8 +97,3 @@ def converge(settings, topics, items, trace=None):
             break
         last = topics.bound
     return topics
-
-
-def threshold(settings, topics, items):
-    """Least change of the bound that counts: relative to it, or to the rows if it is near 0."""
-    return settings.tol * max(abs(topics.bound), items.n.sum())

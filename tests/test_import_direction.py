@@ -96,7 +96,7 @@ KNOWN = {
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.hmm.model.SequenceModel"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.state.Kept"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.memory_bounded.state.Topics"),
-    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.mixture.model.Model"),
+    ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.mixture.model.MixtureModel"),
     ("sklearn_bnp.estimator.soundness.estimators", "sklearn_bnp.topics.model.TopicModel"),
     ("sklearn_bnp.estimator.soundness.laps", "sklearn_bnp.hmm.delete"),
     ("sklearn_bnp.estimator.soundness.laps", "sklearn_bnp.hmm.local.ChainParams"),

@@ -17,7 +17,7 @@ from ..estimator.validation import (
 from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
-from .model import Model
+from .model import MixtureModel
 from .sampling import Collector
 from .weights import ALLOCATIONS
 
@@ -25,11 +25,11 @@ PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
 
 
 def bind_model(estimator, source, *, streaming=False):
-    """`Model` whose units and priors are those of the data."""
+    """`MixtureModel` whose units and priors are those of the data."""
     observation = checked(observation_of(estimator))
     check_explains_rows(observation)
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
-    return Model(likelihood, allocation_of(estimator), likelihood.prior)
+    return MixtureModel(likelihood, allocation_of(estimator), likelihood.prior)
 
 
 def allocation_of(estimator):

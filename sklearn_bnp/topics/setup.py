@@ -117,7 +117,7 @@ def bind_model(estimator, corpus, *, streaming=False):
     check_explains_rows(observation)
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
     allocation = DOCUMENT_ALLOCATIONS[estimator.allocation](estimator)
-    return TopicModel(likelihood, allocation, likelihood.prior, schedule(estimator))
+    return TopicModel(likelihood, allocation, likelihood.prior, local=schedule(estimator))
 
 
 def make_learner(estimator, model, rng):

@@ -8,6 +8,7 @@ from ...engine.learner import Learner
 from ...engine.memo import Memo
 from ...engine.scheduler import Scheduler
 from ...engine.statistics import UidCounter
+from ...hdp.model import HierarchicalModel
 from ...hdp.sticks import Sticks
 from ...topics.model import TopicParams
 from .expectations import (
@@ -65,7 +66,7 @@ def check_model(model, model_type, below, n_columns):
     for name, value in vars(model.allocation).items():
         if value is not None:
             expect_number(f"the allocation's {name}", value, least=0.0)
-    if "sticks" not in model_type._fields:
+    if not issubclass(model_type, HierarchicalModel):
         return
     expect_uids("names of sticks", model.uids, below)
     if model.sticks is not None:

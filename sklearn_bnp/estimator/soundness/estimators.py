@@ -6,7 +6,7 @@ import numpy as np
 
 from ...hmm.model import SequenceModel
 from ...memory_bounded.state import Kept, Topics
-from ...mixture.model import Model
+from ...mixture.model import MixtureModel
 from ...topics.model import TopicModel
 from .engine import check_history, check_learner, check_model
 from .expectations import (
@@ -33,7 +33,7 @@ _OF_COMPONENTS = (
 
 def check_mixture(estimator):
     """Raise unless a fitted `DPMixtureVB` is sound."""
-    _check_fitted(estimator, Model, "rows")
+    _check_fitted(estimator, MixtureModel, "rows")
     check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
 

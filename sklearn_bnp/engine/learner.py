@@ -97,7 +97,7 @@ class Learner:
         if self.lap_under_way or self._before is not None:
             self.abandon_lap()
         self.scheduler.drop_trials()
-        self.model = self.model._replace(likelihood=likelihood)
+        self.model = self.model.with_likelihood(likelihood)
         self.memo = self.memo.mapped(lambda bag: bag._replace(s=change(bag.s)))
         self.totals = self.totals._replace(s=change(self.totals.s))
         self.coef = self.model.coefficients(self.totals)

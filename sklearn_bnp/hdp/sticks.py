@@ -126,6 +126,15 @@ def beta_remainders(x):
     return phi, h, g
 
 
+def beta_counts(n_groups, n_components, gamma):
+    """Coefficients of ``E[log u_k]`` and ``E[log(1 - u_k)]``, each of shape (K,); (5.25).
+
+    They are ``n_groups + 1`` and ``n_groups (K + 1 - k) + gamma`` for k = 1, ..., K.
+    """
+    down = np.arange(n_components, 0, -1.0)
+    return np.full(n_components, n_groups + 1.0), n_groups * down + gamma
+
+
 def balanced_omega(logit_rho, ones, zeros):
     """Best omega given rho when omega is large, shape (K,).
 

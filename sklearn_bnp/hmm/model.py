@@ -1,79 +1,52 @@
-"""The model of sequences: a likelihood, and a Markov chain whose rows share global weights.
-
-As for documents (topic_model.py), the allocation term has no closed-form optimum in the sticks, which
-are therefore part of the model, in the order of the totals' components.
-"""
+"""The model of sequences: a likelihood, and a Markov chain whose rows share global weights."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..hdp.order import in_order_of_weights
+from ..engine.model import BaseModel
+from ..hdp.model import HierarchicalModel
 from .local import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 from .sampling import RunSampling
 
-# L-BFGS iterations of a global step, and of the judgement of a candidate.
-_STEPS, _CANDIDATE_STEPS = 100, 40
-# Nats by which better sticks may raise a candidate's objective over those it is first tried with.
-_STICK_GAIN = 60.0
 
+@dataclass(frozen=True, eq=False)
+class SequenceModel(HierarchicalModel, BaseModel):
+    """The model of sequences: a likelihood, and a chain whose rows share global weights; immutable.
 
-class SequenceModel(NamedTuple):
-    """What the learner knows of a model of sequences; immutable.
-
-    Attributes
+    Parameters
     ----------
     likelihood : Likelihood
     allocation : ChainAllocation
     prior : object
         The likelihood's prior as it stands, after empirical Bayes.
     sticks : Sticks or None
-        Global parameters for the components ``uids``.
+        Global parameters of the states ``uids``.
     uids : tuple of int
-    retired : dict
-        States that take part in no local step any more -> those that take their place; several
-        states with the same heirs left together.
+    retired : dict or None
+        States that take part in no local step any more -> states that take their place. Several states
+        with the same heirs left together.
     low_memory : bool
         Hold no table of all rows and states of long sequences.
     """
 
-    likelihood: object
-    allocation: object
-    prior: object
-    sticks: object = None
-    uids: tuple = ()
-    retired: dict | None = None
     low_memory: bool = False
 
-    # Births are tried in every other round on a new batch; merges tidy up in between.
+    stick_gain, candidate_steps = 60.0, 40
+    # Births are tried in every other round on a new batch of a stream; merges tidy up in between.
     stream_rounds = 6
-    # How runs are drawn for proposals.
     sampling = RunSampling
 
-    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
-        """No trials: what a batch gave to a state has transitions to others, and cannot be told apart."""
-        return []
-
-    def elbo_terms(self, totals):
-        """The objective in three terms, in nats: (6.22) at the optimum of q(phi) and q(pi)."""
-        return {
-            "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
-            "entropy": float(totals.extra.entropy),
-            "allocation": self.allocation_term(totals),
-        }
-
-    def elbo(self, totals):
-        return sum(self.elbo_terms(totals).values())
-
-    def allocation_term(self, totals):
-        """What the allocation model adds to the objective, in nats."""
-        return float(self.allocation.objective(self._sticks(totals), chain_counts(totals)))
+    @staticmethod
+    def _entropy(totals):
+        return float(totals.extra.entropy)  # of joint posteriors, with no share for each state
 
     def coefficients(self, totals):
         """`ChainParams` of the local step."""
-        counts, states = chain_counts(totals), np.arange(len(totals.uids))
+        counts, states = self.counts(totals), np.arange(len(totals.uids))
         groups = {}
         for gone, created in (self.retired or {}).items():
             groups.setdefault(created, []).append(gone)
@@ -81,102 +54,58 @@ class SequenceModel(NamedTuple):
             leaving = totals.positions(gone)
             states = np.setdiff1d(states, leaving)
             counts = _inherited(counts, leaving, totals.positions(created), totals.n)
-        log_rows = self.allocation.expected_log_rows(self._sticks(totals), counts)
+        log_rows = self.allocation.expected_log_rows(self.current_sticks(totals), counts)
         coef = self.likelihood.coefficients(self.prior, totals.s[states])
         log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
         return ChainParams(np.ascontiguousarray(coef), np.maximum(log_rows, LOG_FLOOR), states)
 
-    def carry(self, statistics, batch_id):
-        """Sequences start anew at each visit: there is nothing that a batch is remembered by."""
-        return None
-
     def local_pass(
         self, batch, params, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
     ):
-        """`StatBag` of a batch after its local step."""
+        """`StatBag` of a batch after its local step; of the settings, only ``n_threads`` is used."""
         return sequence_pass(
             batch, self.likelihood, params, uids, observers,
             low_memory=self.low_memory, n_threads=n_threads,
         )  # fmt: skip
 
-    def _sticks(self, totals):
-        """Sticks in the order of ``totals``; a guess from the masses if they are for others."""
-        uids, mass = tuple(totals.uids.tolist()), totals.n
-        if self.sticks is not None:
-            if self.uids == uids:
-                return self.sticks
-            weights = dict(zip(self.uids, self.allocation.weights(self.sticks), strict=True))
-            if weights.keys() >= set(uids):
-                return self.allocation.of_weights(np.array([weights[uid] for uid in uids]))
-        return self.allocation.start(mass)
-
-    def weights(self, totals):
-        """``E[pi^G]`` (K,) of the states of ``totals``."""
-        return self.allocation.weights(self._sticks(totals))
-
     def mean_rows(self, totals):
         """Expected weights (K + 1, K) of the start and of transitions among the states of ``totals``."""
-        return self.allocation.mean_rows(self._sticks(totals), chain_counts(totals))
+        return self.allocation.mean_rows(self.current_sticks(totals), self.counts(totals))
 
-    def updated(self, totals, max_iter=_STEPS):
-        """The model after the global step of the sticks."""
-        if not totals.extra.uids or len(totals.uids) == 0:
-            return self._replace(sticks=None, uids=())
-        sticks, _ = self.allocation.optimise(chain_counts(totals), self._sticks(totals), max_iter)
-        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
-
-    def blended(self, totals, rate):
-        """The model after a stochastic step at a learning ``rate``: the totals are averages already."""
-        return self.updated(totals)
-
-    in_order = in_order_of_weights
-
-    def adopting(self, totals, retired):
-        """The model for a lap with states on trial: sticks from masses, some states out."""
-        mass = totals.n.copy()
-        mass[totals.positions(list(retired))] = 0.0
-        sticks = self.allocation.start(mass)
-        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+    def union_gains(self, totals, groups):
+        """Estimated change of the allocation term by each union of two states (rows of ``totals``)."""
+        pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
+        return self.allocation.union_gains(self.current_sticks(totals), self.counts(totals), pairs)
 
     def without(self, totals, gone):
         """`StepWithout` the state ``gone``."""
         params = self.adopting(totals, {gone: ()}).coefficients(totals)
         return StepWithout(self.likelihood, params, totals.uids[params.states], self.low_memory)
 
-    def replacement_gains(self, totals, replacements, fixed):
-        """Change of the objective by each of several replacements; see `Model.replacement_gains`.
+    # ------------------------------------------------------------------ counts and sticks
 
-        The change of the entropy comes with the transitions, and is added to ``fixed``. Each candidate
-        has sticks of its own: first a guess, and where that leaves the verdict open, the best.
-        """
-        here = self.allocation_term(totals)
-        gains = np.array(fixed, dtype=float)
-        weights = self.allocation.weights(self._sticks(totals))
+    def counts(self, totals):
+        return chain_counts(totals)
+
+    def _has_counts(self, totals):
+        return bool(totals.extra.uids)
+
+    def _sticks_of_masses(self, totals, mass):
+        return self.allocation.start(mass)
+
+    def _sticks_of_weights(self, totals, weights):
+        return self.allocation.of_weights(weights)
+
+    def _guessed_weights(self, totals, weights, removed, new):
+        """States that stay keep their weights; new ones have equal shares of those that go."""
         known = dict(zip(totals.uids.tolist(), weights.tolist(), strict=True))
-        for i, (removed, new) in enumerate(replacements):
-            there = totals.replaced(removed, new)
-            share = sum(known[uid] for uid in removed) / max(len(new.n), 1)
-            after = np.array([known.get(uid, share) for uid in there.uids.tolist()])
-            order = np.argsort(-after, kind="stable")
-            start, counts = (
-                self.allocation.of_weights(after[order]),
-                chain_counts(there.take(order)),
-            )
-            rest = fixed[i] + there.extra.entropy - totals.extra.entropy - here
-            gain = rest + self.allocation.objective(start, counts)
-            if 0 >= gain > -_STICK_GAIN:
-                _, value = self.allocation.optimise(counts, start, _CANDIDATE_STEPS)
-                gain = rest + value
-            gains[i] = gain
-        return gains
+        share = sum(known[uid] for uid in removed) / max(len(new.n), 1)
+        uids = [uid for uid in known if uid not in removed] + new.uids.tolist()
+        return np.array([known.get(uid, share) for uid in uids])
 
-    def union_gains(self, totals, groups):
-        """Estimated change of the allocation term for each pair (of rows) joined."""
-        pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
-        return self.allocation.union_gains(self._sticks(totals), chain_counts(totals), pairs)
-
-    def with_adapted_prior(self, totals, n_iter):
-        return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+    @staticmethod
+    def _gain_of_extra(before, after):
+        return after.extra.entropy - before.extra.entropy
 
 
 class StepWithout(NamedTuple):

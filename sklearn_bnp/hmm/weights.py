@@ -22,7 +22,7 @@ continuous at kappa = 0.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
@@ -31,13 +31,13 @@ from ..hdp.sticks import (
     Sticks,
     StickTerms,
     balanced_omega,
+    beta_counts,
     chain_to_logits,
     log_weights,
-    logit,
     logits_of_weights,
-    maximise_over_sticks,
     stick_terms,
 )
+from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 
 # Least value of alpha pi_k: its logarithm stays finite.
 _TINY = 1e-290
@@ -45,14 +45,11 @@ _TINY = 1e-290
 _UNION_STEPS = 40
 
 
-class ChainAllocation(ABC):
+class ChainAllocation(SharedWeights):
     """Prior over the start and the transitions of Markov chains, with its variational posterior.
 
-    Rows of transitions are always at their optimum given the counts: the objective is a function of
-    the counts and of the global parameters, which are held in ``Sticks``. All methods are pure
-    functions. Counts are arrays (K + 1, K): row 0 has the starts, row j the transitions from state
-    j - 1. States are in the order in which the caller holds them; for the HDP that should be by
-    decreasing mass.
+    Counts are arrays (K + 1, K): row 0 has the starts, row j the transitions from state j - 1. Rows of
+    transitions are at their optimum given the counts.
     """
 
     start_concentration: float
@@ -60,28 +57,12 @@ class ChainAllocation(ABC):
     stickiness: float
 
     @abstractmethod
-    def objective(self, sticks, counts):
-        """Allocation term of the objective in nats, without the entropy of the states."""
-
-    @abstractmethod
-    def optimise(self, counts, start=None, max_iter=100):
-        """Sticks that maximise the objective, from ``start`` on, and its value there; never lower."""
-
-    @abstractmethod
     def start(self, mass):
-        """Sticks to start from, for states of these masses (K,)."""
+        """`Sticks` to start from, for states of these masses (K,)."""
 
     @abstractmethod
     def of_weights(self, weights):
-        """Sticks for which ``E[pi_k]`` is ``weights`` (K,), about; what they leave of 1 is the rest's."""
-
-    @abstractmethod
-    def weights(self, sticks):
-        """``E[pi_k]`` (K,); they leave ``rest(sticks)`` for states that are not there yet."""
-
-    @abstractmethod
-    def rest(self, sticks):
-        """``E[pi_>]``, the mass of all states that are not there yet."""
+        """`Sticks` for which ``E[pi_k]`` is about ``weights`` (K,); the rest has what they leave of 1."""
 
     def prior(self, sticks):
         """Parameters (K + 1, K) of the Dirichlet priors of the rows, and those (K + 1,) of the rest."""
@@ -99,11 +80,11 @@ class ChainAllocation(ABC):
         return digamma(theta) - digamma(theta.sum(axis=1) + rest)[:, np.newaxis]
 
     def union_gains(self, sticks, counts, pairs):
-        """Estimated change of the objective for each pair of states joined, shape (P,).
+        """Estimated change of the objective by each union of two states, shape (P,).
 
-        That of the rows' terms with weights that add up differs from pair to pair. What else there is
-        to gain, from one weight less and the best ones for the others, is much the same for all of
-        them. It is found for the first.
+        The change of the rows' terms, with weights that add up, is found for each pair. One weight less, and
+        better weights for the other states, gain about the same for all pairs. This part is
+        found for the first pair alone.
 
         Parameters
         ----------
@@ -126,7 +107,7 @@ class ChainAllocation(ABC):
         return gains + (value - self.objective(sticks, counts) - gains[0])
 
     def row_gains(self, sticks, counts, pairs):
-        """Change of the rows' terms alone for each pair of states joined, with weights that add up."""
+        """Change of the rows' terms (P,) by each union of two states, with weights that add up."""
         a, rest = self.prior(sticks)
         i, j = pairs.T
         p, kappa = np.arange(len(pairs)), self.stickiness
@@ -158,7 +139,7 @@ def _rises(counts, a):
     return gammaln(counts + a) - gammaln(a)
 
 
-class HDPChains(ChainAllocation):
+class HDPChains(StickBreakingWeights, ChainAllocation):
     """Sticky hierarchical Dirichlet process; Hughes (2016), Sec. 6.1 to 6.3.
 
     Parameters
@@ -168,7 +149,7 @@ class HDPChains(ChainAllocation):
     transition_concentration : float, default=1.0
         alpha > 0: how much the rows of transitions are like the global weights.
     start_concentration : float, default=1.0
-        The same for the states that sequences start in.
+        alpha_0 > 0: how much the weights of first states are like the global ones.
     stickiness : float, default=50.0
         kappa >= 0: pseudo-count of every state's transition to itself.
     """
@@ -183,24 +164,15 @@ class HDPChains(ChainAllocation):
         self.stickiness = stickiness
 
     def _problems(self, counts):
-        """The objective under each bound of the diagonal that may be the better one."""
+        """`_Problem` under each bound of the diagonal that may be the better one."""
         if self.stickiness == 0:
             return [_Problem(self, counts, chord=False)]
         if self.stickiness >= self.concentration:
             return [_Problem(self, counts, chord=True)]
         return [_Problem(self, counts, chord=chord) for chord in (False, True)]
 
-    def objective(self, sticks, counts):
-        where = logit(sticks.rho), np.log(sticks.omega)
-        return max(float(problem(*where).value) for problem in self._problems(counts))
-
-    def optimise(self, counts, start=None, max_iter=100):
-        start = self.start(counts.sum(axis=0)) if start is None else start
-        found = [
-            maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
-            for problem in self._problems(counts)
-        ]
-        return max(found, key=lambda sticks_and_value: sticks_and_value[1])
+    def start_of(self, counts):
+        return self.start(counts.sum(axis=0))
 
     def start(self, mass):
         mass = np.maximum(mass, 0.0)  # below 0 by rounding, where all there was has been taken away
@@ -217,20 +189,13 @@ class HDPChains(ChainAllocation):
         ones, zeros = _beta_counts(len(weights), self.gamma, self.stickiness > 0)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
-    def weights(self, sticks):
-        left = np.concatenate([[1.0], np.cumprod(1.0 - sticks.rho)[:-1]])
-        return sticks.rho * left
-
-    def rest(self, sticks):
-        return np.prod(1.0 - sticks.rho)
-
 
 def _beta_counts(n_states, gamma, chord):
     """Coefficients of E[log u_k] and E[log(1 - u_k)], the prior's included; see the design note."""
-    down = np.arange(n_states, 0, -1.0)
-    if chord:
-        return np.full(n_states, n_states + 1.0), n_states * down + 1.0 + gamma
-    return np.full(n_states, n_states + 2.0), (n_states + 1.0) * down + gamma
+    if not chord:
+        return beta_counts(n_states + 1.0, n_states, gamma)
+    ones, zeros = beta_counts(n_states, n_states, 1.0)
+    return ones, zeros + gamma
 
 
 class _Problem:
@@ -288,10 +253,10 @@ class _Problem:
         )
 
 
-class DirichletChains(ChainAllocation):
+class DirichletChains(EqualWeights, ChainAllocation):
     """Symmetric Dirichlet priors of the rows, sticky or not: the finite Bayesian HMM.
 
-    There is nothing global to learn. The sticks are those of equal weights, and known.
+    The global weights are equal and known.
 
     Parameters
     ----------
@@ -311,18 +276,10 @@ class DirichletChains(ChainAllocation):
         value = np.sum(gammaln(counts + a)) - np.sum(gammaln(a))
         return value + np.sum(gammaln(a.sum(axis=1)) - gammaln((counts + a).sum(axis=1)))
 
-    def optimise(self, counts, start=None, max_iter=100):
-        sticks = self.start(np.empty(counts.shape[1]))
-        return sticks, self.objective(sticks, counts)
+    def start_of(self, counts):
+        return self._equal(counts.shape[1])
 
     def start(self, mass):
-        n_states = len(mass)
-        return Sticks(1.0 / np.arange(n_states, 0, -1.0), np.full(n_states, np.inf))
+        return self._equal(len(mass))
 
     of_weights = start
-
-    def weights(self, sticks):
-        return np.full(len(sticks.rho), 1.0 / len(sticks.rho))
-
-    def rest(self, sticks):
-        return 0.0

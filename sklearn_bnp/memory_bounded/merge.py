@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+from ..engine.affinity import union_evidence
 from .local import update
 from .model import log_prior, log_rising_factorials
 
@@ -71,7 +72,7 @@ def _gains(settings, topics, sizes, pairs, entropy):
     k, l = pairs.T
     alpha = topics.alpha[k] + topics.alpha[l]
     union = (
-        settings.likelihood.union_evidence(topics.prior, topics.s, k, l)
+        union_evidence(settings.likelihood, topics.prior, topics.s, k, l)
         + log_rising_factorials(topics.counts[k] + topics.counts[l], alpha, sizes)
         + log_prior(alpha, settings.shape, settings.rate)
     )

@@ -11,7 +11,7 @@ from ..estimator.validation import check_means, check_reach, check_responsibilit
 from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
-from .model import Model
+from .model import MixtureModel
 from .weights import ALLOCATIONS
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
@@ -19,10 +19,10 @@ MIXTURE = base.ModelKind("mixture", PROPOSALS)
 
 
 def bind_model(observation, allocation, source, *, streaming=False):
-    """`Model` with units and priors for the rows of an `ArraySource`."""
+    """`MixtureModel` with units and priors for the rows of an `ArraySource`."""
     check_explains_rows(checked(observation))
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
-    return Model(likelihood, allocation, likelihood.prior)
+    return MixtureModel(likelihood, allocation, likelihood.prior)
 
 
 def allocation_of(name, concentration):

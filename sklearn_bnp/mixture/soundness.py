@@ -19,10 +19,10 @@ from ..estimator.soundness.laps import (
     check_prepared_rows,
     check_sampling,
 )
-from .model import Model
+from .model import MixtureModel
 from .sampling import RowSampling
 
-MIXTURE = Kind(Model, (NoExtra,))
+MIXTURE = Kind(MixtureModel, (NoExtra,))
 
 
 def check_mixture(estimator):

@@ -26,6 +26,52 @@ class CountColumns(NamedTuple):
     # in which it has no part but the gap of the surrogate bound.
 
 
+def n_docs(totals):
+    """Documents that have any tokens."""
+    return float(sum(p.times(p.lengths > 0).sum() for p in totals.extra.parts.values()))
+
+
+def count_columns(totals):
+    """`CountColumns` of the components of ``totals``, in their order."""
+    parts = list(totals.extra.parts.values())
+    uids = totals.uids.tolist()
+    values, sizes, weights = [], [], []
+    plain = all(part.is_plain for part in parts)
+    for uid in uids:
+        size = 0
+        for part in parts:
+            column = part.columns.get(uid)
+            if column is not None:
+                values.append(column.values)
+                size += len(column.values)
+                if not plain:
+                    weights.append(part.times(column.docs))
+        sizes.append(size)
+    lengths = np.concatenate([p.lengths[p.lengths > 0] for p in parts] or [np.empty(0)])
+    times = np.concatenate([p.times(p.lengths > 0) for p in parts] or [np.empty(0)])
+    different, which = np.unique(lengths, return_inverse=True)
+    return CountColumns(
+        np.concatenate(values) if values else np.empty(0),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
+        None if plain else np.concatenate(weights) if weights else np.empty(0),
+        float(times.sum()),
+        (different, np.bincount(which, times, minlength=len(different))),
+    )
+
+
+def document_numbers(totals):
+    """The documents (nnz,) of the counts in `count_columns`, numbered over all batches."""
+    parts = list(totals.extra.parts.values())
+    first = np.cumsum([0] + [len(part.lengths) for part in parts])
+    found = [
+        part.columns[uid].docs + start
+        for uid in totals.uids.tolist()
+        for part, start in zip(parts, first, strict=False)
+        if uid in part.columns
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+
+
 def count_terms(values, indptr, a, weight=None):
     """Sums over the documents that use a topic, one for each topic.
 

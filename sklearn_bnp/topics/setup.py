@@ -106,7 +106,7 @@ def bind_model(observation, allocation, schedule, corpus, *, streaming=False):
     """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`."""
     check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
-    return TopicModel(likelihood, allocation, likelihood.prior, schedule)
+    return TopicModel(likelihood, allocation, likelihood.prior, local=schedule)
 
 
 # ---------------------------------------------------------------------- where fits start

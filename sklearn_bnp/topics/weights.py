@@ -23,7 +23,7 @@ for D_k documents that use topic k. Nothing in it is large, or undefined, for ho
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
@@ -32,13 +32,13 @@ from ..hdp.sticks import (
     Sticks,
     StickTerms,
     balanced_omega,
+    beta_counts,
     chain_to_logits,
     log_weights,
-    logit,
     logits_of_weights,
-    maximise_over_sticks,
     stick_terms,
 )
+from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 from .document_terms import (
     TINY,
     count_terms,
@@ -48,70 +48,31 @@ from .document_terms import (
     union_document_gains,
 )
 
-# What one topic less saves beside the documents' terms: half of log D, and what better sticks bring.
-# A candidate too many costs little, one too few is a merge that is never made.
+# Nats that a union is assumed to gain beside the documents' terms: half of log D for one stick less, and
+# more from better sticks. A candidate too many costs little, one too few is a merge that is never made.
 _STICK_COST = 20.0
 
 
-class DocumentAllocation(ABC):
+class DocumentAllocation(SharedWeights):
     """Prior over the topic weights of documents, with its variational posterior.
 
-    The documents' weights pi_d are always at their optimum given the counts N_dk: the objective is
-    a function of the counts and of the global parameters, which are held in ``Sticks``. All methods
-    are pure functions. Topics are in the order in which the caller holds them; for the HDP that
-    should be by decreasing mass.
+    Counts are `CountColumns`. The weights pi_d of a document are at their optimum given its counts N_dk.
     """
 
     @abstractmethod
-    def objective(self, sticks, columns):
-        """Allocation term of the objective, without the entropy of the assignments.
-
-        Parameters
-        ----------
-        sticks : Sticks
-            Global parameters.
-        columns : CountColumns
-            Counts of the documents.
-
-        Returns
-        -------
-        float
-            A lower bound of ``E_q[log p(z, pi, u) - log q(pi, u)]``, in nats.
-        """
-
-    @abstractmethod
-    def optimise(self, columns, start=None, max_iter=100):
-        """Global parameters that maximise the objective, and its value there.
-
-        Parameters
-        ----------
-        columns : CountColumns
-            Counts of the documents.
-        start : Sticks or None, default=None
-            Where to start; the value is never lower than the one there. By default, as ``start``
-            has it for the masses in ``columns``.
-        max_iter : int, default=100
-            Largest number of iterations.
-
-        Returns
-        -------
-        sticks : Sticks
-        value : float
-        """
-
-    @abstractmethod
     def start(self, mass, n_docs):
-        """Sticks to start from, for topics of these masses (K,) in this many documents."""
+        """`Sticks` to start from, for topics of these masses (K,) in this many documents."""
 
     @abstractmethod
     def averaged(self, before, now, rate):
-        """Sticks whose weights ``E[pi]`` are those of ``now`` at a ``rate``, else those ``before``.
+        """`Sticks` whose weights are averages, where there are weights to learn.
 
         Parameters
         ----------
         before : ndarray, shape (K + 1,)
-            Weights; the last one is what they leave for topics that are not there yet.
+            Weights, of which ``1 - rate`` is kept; the last one is for topics that are not there yet.
         now : Sticks
+            Their weights enter at the ``rate``.
         rate : float
         """
 
@@ -120,24 +81,27 @@ class DocumentAllocation(ABC):
         """Parameters (K,) of the Dirichlet prior of a document's weights, for the local step."""
 
     @abstractmethod
-    def weights(self, sticks):
-        """``E[pi_k]`` (K,); they leave ``rest(sticks)`` for topics that are not there yet."""
-
-    @abstractmethod
-    def rest(self, sticks):
-        """``E[pi_>]``, the mass of all topics that are not there yet."""
-
-    @abstractmethod
     def union_gains(self, pairs, docs, columns, sticks):
-        """Change of the objective (P,) for each pair of topics (P, 2) joined, to choose candidates by.
+        """Estimated change of the objective by each union of two topics, to choose candidates by.
 
-        An estimate, too high rather than too low for small topics. ``docs`` (nnz,) are the documents of
-        the counts.
+        It is too high rather than too low for small topics.
+
+        Parameters
+        ----------
+        pairs : ndarray of int, shape (P, 2)
+        docs : ndarray of int, shape (nnz,)
+            The document of each of ``columns.values``.
+        columns : CountColumns
+        sticks : Sticks
+
+        Returns
+        -------
+        ndarray, shape (P,)
         """
 
     @abstractmethod
     def nested_union_gains(self, pairs, docs, columns, a):
-        """The same for topics nested in one, whose parameters ``a`` (K,) add up to its own."""
+        """As `union_gains`, for topics nested in one, whose parameters ``a`` (K,) add up to its own."""
 
     @abstractmethod
     def nested_terms(self, counts, a, weight=None):
@@ -147,7 +111,7 @@ class DocumentAllocation(ABC):
         """
 
 
-class HDPDocuments(DocumentAllocation):
+class HDPDocuments(StickBreakingWeights, DocumentAllocation):
     """Hierarchical Dirichlet process: ``pi_d ~ Dir(alpha pi)``, pi by stick-breaking.
 
     Hughes (2016), Sec. 5.1 to 5.3.2; (5.25) and (5.27) with theta at its optimum.
@@ -164,17 +128,11 @@ class HDPDocuments(DocumentAllocation):
         self.concentration = concentration
         self.doc_concentration = doc_concentration
 
-    def objective(self, sticks, columns):
-        return self._problem(columns)(logit(sticks.rho), np.log(sticks.omega)).value
+    def _problems(self, columns):
+        return [_StickProblem(columns, self.concentration, self.doc_concentration)]
 
-    def optimise(self, columns, start=None, max_iter=100):
-        if start is None:
-            start = self.start(group_sums(columns.values, columns.indptr), columns.n_docs)
-        problem = self._problem(columns)
-        return maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
-
-    def _problem(self, columns):
-        return _StickProblem(columns, self.concentration, self.doc_concentration)
+    def start_of(self, columns):
+        return self.start(group_sums(columns.values, columns.indptr), columns.n_docs)
 
     def start(self, mass, n_docs):
         mass = np.asarray(mass, dtype=float)
@@ -182,7 +140,7 @@ class HDPDocuments(DocumentAllocation):
         floor = 1.0 / (1.0 + n_docs)
         weights = np.append(np.maximum(mass / max(mass.sum(), TINY), floor), floor)
         logit_rho = logits_of_weights(weights)
-        ones, zeros = _beta_counts(n_docs, len(mass), self.concentration)
+        ones, zeros = beta_counts(n_docs, len(mass), self.concentration)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
     def averaged(self, before, now, rate):
@@ -193,15 +151,8 @@ class HDPDocuments(DocumentAllocation):
     def prior(self, sticks):
         return self.doc_concentration * self.weights(sticks)
 
-    def weights(self, sticks):
-        left = np.concatenate([[1.0], np.cumprod(1.0 - sticks.rho)[:-1]])
-        return sticks.rho * left
-
-    def rest(self, sticks):
-        return np.prod(1.0 - sticks.rho)
-
     def union_gains(self, pairs, docs, columns, sticks):
-        # the documents' terms are exact at sticks that add up; better ones there may be
+        # the documents' terms are exact at weights that add up; there may be better weights
         return _STICK_COST + self.nested_union_gains(pairs, docs, columns, self.prior(sticks))
 
     def nested_union_gains(self, pairs, docs, columns, a):
@@ -213,11 +164,6 @@ class HDPDocuments(DocumentAllocation):
         return rises + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
 
 
-def _beta_counts(n_docs, n_topics, gamma):
-    """``D + 1`` and ``D (K + 1 - k) + gamma`` for k = 1, ..., K: the coefficients of (5.25)."""
-    return np.full(n_topics, n_docs + 1.0), n_docs * np.arange(n_topics, 0, -1.0) + gamma
-
-
 class _StickProblem:
     """The objective of the HDP as a function of the sticks, for fixed counts."""
 
@@ -225,7 +171,7 @@ class _StickProblem:
         self.columns, self.gamma, self.alpha = columns, gamma, alpha
         lengths, n = columns.lengths
         self.using = documents_using(columns)
-        self.ones, self.zeros = _beta_counts(columns.n_docs, len(self.using), gamma)
+        self.ones, self.zeros = beta_counts(columns.n_docs, len(self.using), gamma)
         # Documents that do not use each topic, nor the rest; rounding may not make it negative.
         unused = np.maximum(columns.n_docs - self.using, 0.0)
         self.unused = np.append(unused, columns.n_docs)
@@ -256,11 +202,10 @@ class _StickProblem:
         )
 
 
-class DirichletDocuments(DocumentAllocation):
+class DirichletDocuments(EqualWeights, DocumentAllocation):
     """Symmetric Dirichlet prior of each document: latent Dirichlet allocation.
 
-    There is nothing global to learn. The sticks are those of equal weights, ``E[pi_k] = 1 / K``,
-    and known (omega is infinite); of those that are given, only the number K is used.
+    The global weights are equal and known, ``E[pi_k] = 1 / K``.
 
     Parameters
     ----------
@@ -287,13 +232,11 @@ class DirichletDocuments(DocumentAllocation):
         value = used.sum() - documents_using(columns).sum() * gammaln(a)
         return value + np.dot(n, gammaln(n_topics * a) - gammaln(n_topics * a + lengths))
 
-    def optimise(self, columns, start=None, max_iter=100):
-        sticks = self.start(np.empty(len(columns.indptr) - 1), columns.n_docs)
-        return sticks, self.objective(sticks, columns)
+    def start_of(self, columns):
+        return self._equal(len(columns.indptr) - 1)
 
     def start(self, mass, n_docs):
-        n_topics = len(mass)
-        return Sticks(1.0 / np.arange(n_topics, 0, -1.0), np.full(n_topics, np.inf))
+        return self._equal(len(mass))
 
     def averaged(self, before, now, rate):
         return now
@@ -302,22 +245,13 @@ class DirichletDocuments(DocumentAllocation):
         n_topics = len(sticks.rho)
         return np.full(n_topics, self._concentration(n_topics))
 
-    def weights(self, sticks):
-        n_topics = len(sticks.rho)
-        return np.full(n_topics, 1.0 / n_topics)
-
-    def rest(self, sticks):
-        return 0.0
-
     def union_gains(self, pairs, docs, columns, sticks):
         # Topics do not add up: with one less, all have the parameter that this number has.
         n_topics = len(sticks.rho)
         a = np.full(n_topics, self._concentration(n_topics - 1))
         same = union_document_gains(pairs, docs, columns, a, union=a[0])
-        now, then = (self._rises(columns, n, c) for n, c in (
-            (n_topics, self._concentration(n_topics)), (n_topics - 1, a[0])
-        ))  # fmt: skip
-        return same + then - now
+        then = self._rises(columns, n_topics - 1, a[0])
+        return same + then - self._rises(columns, n_topics, self._concentration(n_topics))
 
     def nested_union_gains(self, pairs, docs, columns, a):
         return union_document_gains(pairs, docs, columns, a)

@@ -178,7 +178,7 @@ def test_count_terms(weighted):
 def test_gradient(gamma, alpha, n_docs):
     rng = np.random.default_rng(7)
     counts = random_counts(rng, 7, 4)
-    problem = HDPDocuments(gamma, alpha)._problem(columns_of(counts, np.full(7, n_docs / 7)))
+    [problem] = HDPDocuments(gamma, alpha)._problems(columns_of(counts, np.full(7, n_docs / 7)))
     x = np.concatenate([rng.normal(0.0, 2.0, 4), rng.normal(np.log(n_docs), 2.0, 4)])
     terms = problem(*np.split(x, 2))
     found = np.concatenate([terms.logit_rho, terms.log_omega])
@@ -294,7 +294,7 @@ def test_each_empty_topic_lowers_the_objective(n_docs):
 
 def with_rule_of_thumb(model, columns):
     """Best objective over rho with omega by (5.39)."""
-    problem = model._problem(columns)
+    [problem] = model._problems(columns)
     n_topics = len(columns.indptr) - 1
     log_omega = np.log(problem.ones + problem.zeros)
 

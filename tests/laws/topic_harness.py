@@ -68,7 +68,8 @@ class Followed(NamedTuple):
 
 def model_of(kind, prior, corpus, schedule=None):
     likelihood = Overheard(kind.likelihood(corpus))
-    return TopicModel(likelihood, prior.allocation, likelihood.prior, schedule or LocalSchedule())
+    schedule = schedule or LocalSchedule()
+    return TopicModel(likelihood, prior.allocation, likelihood.prior, local=schedule)
 
 
 def topic_learner(

@@ -31,7 +31,7 @@ class LapState(NamedTuple):
 
     Attributes
     ----------
-    model : Model, TopicModel or SequenceModel
+    model : MixtureModel, TopicModel or SequenceModel
     n_components : int
         Those in the model during the lap, K.
     names : Names

@@ -1,0 +1,306 @@
+"""The model: the protocol through which the engine knows it, and what all models have in common.
+
+Design note
+-----------
+(a) A model is a likelihood with its prior, and an *allocation model*, the prior of the components' weights.
+    It is a value that is never changed: a global step returns another model.
+(b) The statistics of the data are in a `StatBag`, the *totals*. Given these, q(phi), the posterior of the
+    components' parameters, is always at its optimum, so that the objective is a function of the model and
+    of the totals, and proposals are judged without a pass over the data.
+(c) Global parameters that have no closed-form optimum (the sticks of hierarchical models) are fields of the
+    model. They are kept for the components of the totals, by uid, and any method may be called with totals
+    of other components.
+(d) To write a model, derive from `BaseModel`, give it the methods of `Model` that are missing, and pass it to
+    `Learner`. The three models of the package are ``mixture/model.py``, ``topics/model.py`` and
+    ``hmm/model.py``; the latter two share ``hdp/model.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+
+class Model(Protocol):
+    """The methods and fields of a model that the engine and the proposals use; immutable.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+        The family of the components.
+    allocation : object
+        The prior of the components' weights. The engine does not use it. Proposals written for one kind
+        of model may.
+    prior : object
+        The likelihood's prior as it stands, after empirical Bayes.
+    stream_rounds : int
+        The most rounds of proposals on a new batch of a stream. Each may split the components that the
+        round before has found.
+    sampling : type
+        It draws the samples that proposals look at, from all batches in one pass; see `mixture.sampling`.
+    """
+
+    likelihood: object
+    allocation: object
+    prior: object
+    stream_rounds: int
+    sampling: type
+
+    # ------------------------------------------------------------------ local step
+
+    def coefficients(self, totals):
+        """Parameters of the local step.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        params : object
+            It is handed to `local_pass` as it is, with the uids of ``totals``.
+        """
+
+    def local_pass(
+        self, batch, params, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
+    ):
+        """Local and summary step of a batch.
+
+        Parameters
+        ----------
+        batch : object
+            One that the model's source yields. If it brings responsibilities, these are summarised and no
+            local step is made.
+        params : object
+            From `coefficients`.
+        uids : ndarray of int, shape (K,)
+            Components of the totals that ``params`` came from.
+        observers : sequence of Observer
+            Each has a method ``observe(block)``, to be called with every block of rows. A block is the
+            model's own class; it has the responsibilities ``resp`` and the ``uids`` of their columns.
+        carry : object
+            From `carry`.
+        lap : int
+            How many laps have ended.
+        n_nonzero : int or None
+            The most components that may share a row; any number if None.
+        n_threads : int
+            Number of threads. No bit of the result may depend on it.
+
+        Returns
+        -------
+        bag : StatBag
+            Statistics of the batch, listed as ``uids``.
+        """
+
+    def carry(self, statistics, batch_id):
+        """What the next local pass over a part of a batch wants to know of its last visit.
+
+        Parameters
+        ----------
+        statistics : StatBag or None
+            What the batch left behind, with all changes made since; None if it is new.
+        batch_id : object
+            Name of the part.
+
+        Returns
+        -------
+        carry : object
+            A value that can be pickled; None if there is nothing.
+        """
+
+    # ------------------------------------------------------------------ streams
+
+    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+        """Trials by which a new batch of a stream takes what it gave to components along to new ones.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data, the new batch included.
+        bag : StatBag
+            What the batch left behind, listed as ``totals``.
+        batch_id : object
+        new_uids : callable
+            ``new_uids(n)`` names n new components.
+        n_most : float
+            The most trials.
+        mean_weight : float or None
+            Of the batch's rows; None if they have no weights.
+
+        Returns
+        -------
+        trials : list of KnownTrial
+        """
+
+    # ------------------------------------------------------------------ objective
+
+    def elbo_terms(self, totals):
+        """The objective in nats, as a dict of the terms "data", "entropy" and "allocation".
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics under any responsibilities.
+
+        Returns
+        -------
+        terms : dict of str to float
+            They add up to a lower bound of the log evidence.
+        """
+
+    def elbo(self, totals):
+        """The objective in nats, the sum of `elbo_terms`."""
+
+    def allocation_term(self, totals):
+        """The term "allocation" of `elbo_terms`, a float."""
+
+    def replacement_gains(self, totals, replacements, fixed):
+        """Change of the objective by each of several replacements of components.
+
+        Each replacement is judged by itself, against the totals as they are.
+
+        Parameters
+        ----------
+        totals : StatBag
+        replacements : list of pairs
+            Uids that go, and the `StatBag` of the components that take their place. An uid may be in
+            both.
+        fixed : ndarray, shape (n_replacements,)
+            Change of the "data" term, and of the entropies in ``totals.entropy``.
+
+        Returns
+        -------
+        gains : ndarray, shape (n_replacements,)
+            Exact changes, at parameters of the model that are chosen for each replacement.
+        """
+
+    def union_gains(self, totals, groups):
+        """Estimated change of the allocation term by each of several unions.
+
+        Merges choose their candidates by it. `replacement_gains` then judges them, so that an estimate
+        may err; too high rather than too low, as a union that is not tried is never made.
+
+        Parameters
+        ----------
+        totals : StatBag
+        groups : list of sequences of int
+            Rows of ``totals`` that become one component. Models for which `Merge` joins pairs only need
+            support no more than two rows a group.
+
+        Returns
+        -------
+        gains : ndarray, shape (n_groups,)
+        """
+
+    # ------------------------------------------------------------------ global step
+
+    def updated(self, totals):
+        """The model after the global step of its own parameters; it never lowers the objective.
+
+        Components on trial stop being so: what `adopting` said of retired components is forgotten.
+        """
+
+    def blended(self, totals, rate):
+        """The model after a global step of stochastic learning.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics that are averaged over steps already. Its ``extra`` is what `Extra.averaged` makes
+            of the batch's.
+        rate : float
+            Learning rate in (0, 1]: the weight of the batch in the average.
+        """
+
+    def in_order(self, totals):
+        """Totals with the components in the order that suits the model, and the model for them."""
+
+    def with_adapted_prior(self, totals, n_iter):
+        """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
+
+    def with_likelihood(self, likelihood):
+        """The model with another likelihood, whose statistics are linear in the present one's."""
+
+    # ------------------------------------------------------------------ components on trial
+
+    def adopting(self, totals, retired):
+        """The model for a lap with components on trial.
+
+        Parameters
+        ----------
+        totals : StatBag
+            It lists components on trial with the statistics that they start from, and retired ones.
+        retired : dict of int to tuple of int
+            Components that no row may go to during the lap -> components on trial in their place.
+
+        Returns
+        -------
+        model : Model
+            Its `coefficients` give no weight to retired components. It need not be updated before the
+            lap ends.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class BaseModel:
+    """A likelihood, an allocation model and a prior, with the methods that are the same for all models.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    allocation : object
+    prior : object
+        The likelihood's prior as it stands, after empirical Bayes.
+    """
+
+    likelihood: object
+    allocation: object
+    prior: object
+
+    def _replace(self, **changes):
+        """The model with other values of some fields, as of a NamedTuple."""
+        return replace(self, **changes)
+
+    def elbo_terms(self, totals):
+        """The objective in three terms, in nats; see `Model.elbo_terms`.
+
+        Hughes (2016), (3.18), (5.29), (6.22), at the optimum of all factors but those of the sticks.
+        """
+        return {
+            "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
+            "entropy": self._entropy(totals),
+            "allocation": self.allocation_term(totals),
+        }
+
+    def elbo(self, totals):
+        """The objective in nats, the sum of `elbo_terms`."""
+        return sum(self.elbo_terms(totals).values())
+
+    def carry(self, statistics, batch_id):
+        """Nothing: rows start anew at each visit."""
+        return None
+
+    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+        """No trials; see `Model.own_components`."""
+        return []
+
+    @staticmethod
+    def _entropy(totals):
+        """Entropy of the responsibilities, a float."""
+        return float(np.sum(totals.entropy))
+
+    def blended(self, totals, rate):
+        """The model after a global step of stochastic learning: of sums, the totals are averages."""
+        return self.updated(totals)
+
+    def with_adapted_prior(self, totals, n_iter):
+        """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
+        return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+
+    def with_likelihood(self, likelihood):
+        """The model with another likelihood."""
+        return self._replace(likelihood=likelihood)

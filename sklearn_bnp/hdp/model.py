@@ -1,0 +1,156 @@
+"""Models of rows in groups (documents, sequences) whose weights of components share global ones.
+
+The allocation term is a function of the groups' counts and of the sticks, and has no closed-form optimum in
+these. The sticks are therefore fields of the model, in the order of the totals' components. The
+objective is taken at the sticks as they stand: it is a bound at any time, and no global step lowers it.
+
+`HierarchicalModel` knows nothing of the engine: the model of a slice derives from it and from `BaseModel`
+of the engine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .sticks import Sticks
+
+# L-BFGS iterations of a global step.
+_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchicalModel(ABC):
+    """Sticks of a model, and the methods that depend on them; immutable.
+
+    It is for models whose ``allocation`` is a `SharedWeights`.
+
+    Parameters
+    ----------
+    sticks : Sticks or None
+        Global parameters of the components ``uids``; None before the first global step.
+    uids : tuple of int
+    retired : dict or None
+        During a lap with components on trial: components that no row may go to any more -> components
+        that take their place.
+    """
+
+    sticks: Sticks | None = None
+    uids: tuple = ()
+    retired: dict | None = None
+
+    # A candidate is first judged with guessed sticks. If better ones may raise its objective by this many
+    # nats to a gain, they are searched for with so many L-BFGS iterations.
+    stick_gain: ClassVar[float]
+    candidate_steps: ClassVar[int]
+    # Rows of a group depend on each other: what a batch gave to a component cannot simply be told apart.
+    new_batches_stay_together = False
+
+    # ------------------------------------------------------------------ where the models differ
+
+    @abstractmethod
+    def counts(self, totals):
+        """The groups' counts of the components of ``totals``, as the allocation wants them."""
+
+    @abstractmethod
+    def _has_counts(self, totals):
+        """Whether any group has been counted; not so before the first lap."""
+
+    @abstractmethod
+    def _sticks_of_masses(self, totals, mass):
+        """`Sticks` to start from, for components of these masses (K,)."""
+
+    @abstractmethod
+    def _sticks_of_weights(self, totals, weights):
+        """`Sticks` of which the global weights are about ``weights`` (K,)."""
+
+    @abstractmethod
+    def _guessed_weights(self, totals, weights, removed, new):
+        """Global weights of ``totals.replaced(removed, new)``, given those of ``totals`` (K,)."""
+
+    @staticmethod
+    def _gain_of_extra(before, after):
+        """Change of the entropy that is not in ``entropy`` of these totals."""
+        return 0.0
+
+    # ------------------------------------------------------------------ sticks and weights
+
+    def current_sticks(self, totals):
+        """`Sticks` in the order of ``totals``; a guess from weights or masses if they are for others."""
+        uids = tuple(totals.uids.tolist())
+        if self.sticks is not None:
+            if self.uids == uids:
+                return self.sticks
+            known = dict(zip(self.uids, self.allocation.weights(self.sticks), strict=True))
+            if known.keys() >= set(uids):
+                return self._sticks_of_weights(totals, np.array([known[uid] for uid in uids]))
+        return self._sticks_of_masses(totals, totals.n)
+
+    def weights(self, totals):
+        """Expected global weights (K,) of the components of ``totals``."""
+        return self.allocation.weights(self.current_sticks(totals))
+
+    def allocation_term(self, totals):
+        """The allocation term of the objective at the present sticks, in nats."""
+        return float(self.allocation.objective(self.current_sticks(totals), self.counts(totals)))
+
+    # ------------------------------------------------------------------ global step
+
+    def updated(self, totals):
+        """The model after the global step of the sticks."""
+        if len(totals.uids) == 0 or not self._has_counts(totals):
+            return self._replace(sticks=None, uids=())
+        start = self.current_sticks(totals)
+        sticks, _ = self.allocation.optimise(self.counts(totals), start, _STEPS)
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
+
+    def in_order(self, totals):
+        """Totals with the components in the order that suits the sticks, and the model for them.
+
+        That is the order of decreasing weight, if it is not worse than the present one. The weight of a
+        component is about how many groups use it, and not its mass.
+        """
+        here = self.updated(totals)
+        if len(totals.uids) < 2:
+            return totals, here
+        order = np.lexsort((-totals.n, -here.allocation.weights(here.sticks)))
+        if np.all(np.diff(order) > 0):
+            return totals, here
+        other = totals.take(order)
+        there = here.updated(other)
+        value = here.allocation_term(totals)
+        if there.allocation_term(other) >= value - 1e-12 * abs(value):
+            return other, there
+        return totals, here
+
+    def adopting(self, totals, retired):
+        """The model for a lap with components on trial: sticks from masses, none for retired ones."""
+        mass = totals.n.copy()
+        mass[totals.positions(list(retired))] = 0.0
+        sticks = self._sticks_of_masses(totals, mass)
+        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+
+    # ------------------------------------------------------------------ candidates
+
+    def replacement_gains(self, totals, replacements, fixed):
+        """Change of the objective by each of several replacements; see `Model.replacement_gains`.
+
+        Each candidate has sticks of its own: first guessed ones, and where these leave the verdict open,
+        the best.
+        """
+        here, weights = self.allocation_term(totals), self.weights(totals)
+        gains = np.array(fixed, dtype=float)
+        for i, (removed, new) in enumerate(replacements):
+            after = self._guessed_weights(totals, weights, removed, new)
+            order = np.argsort(-after, kind="stable")
+            there = totals.replaced(removed, new).take(order)
+            start, counts = self._sticks_of_weights(there, after[order]), self.counts(there)
+            rest = fixed[i] + self._gain_of_extra(totals, there) - here
+            gains[i] = rest + self.allocation.objective(start, counts)
+            if 0 >= gains[i] > -self.stick_gain:
+                _, value = self.allocation.optimise(counts, start, self.candidate_steps)
+                gains[i] = rest + value
+        return gains

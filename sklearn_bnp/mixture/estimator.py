@@ -16,7 +16,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .predictor import MixturePredictor
-from .weights import ALLOCATIONS
+from .weights import ALLOCATIONS, MixtureAllocation
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -37,11 +37,15 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
             "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood; `ColumnObservation` for columns of several kinds. Nested parameters may be set
         even if this is a name: ``set_params(observation__covariance_type="diag")``.
-    allocation : {"dp", "dirichlet"}, default="dp"
-        Prior of the weights: a Dirichlet process, or a finite symmetric Dirichlet distribution.
+    allocation : {"dp", "pitman-yor", "dirichlet"} or MixtureAllocation, default="dp"
+        Prior of the weights: a Dirichlet process, a Pitman-Yor process whose discount is learned, or a
+        finite symmetric Dirichlet distribution; or an object, such as `PitmanYorAllocation` with a
+        given discount. Nested parameters may be set even if this is a name:
+        ``set_params(allocation__discount=0.5)``.
     weight_concentration_prior : float, default=None
-        For ``"dp"`` the concentration gamma (1 if None); for ``"dirichlet"`` the parameter of each
-        component (1 / K if None). Greater values favour more components.
+        For ``"dp"`` and ``"pitman-yor"`` the concentration gamma (1 if None); for ``"dirichlet"`` the
+        parameter of each component (1 / K if None). Greater values favour more components. It must be
+        None if ``allocation`` is an object, which has parameters of its own.
     max_components : int, default=None
         No fit starts from more components, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
@@ -121,6 +125,8 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         Of `ColumnObservation` only: attributes of each block by its name.
     categories_ : dict
         Categories of columns of frames in which they are not numbers, by name.
+    discount_ : float
+        Pitman-Yor process only: its discount, as given or learned.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
     lower_bounds_ : list of float
@@ -160,7 +166,7 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
-        "allocation": [StrOptions(set(ALLOCATIONS))],
+        "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
         "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
@@ -233,6 +239,14 @@ class DPMixtureVB(base.ObservationParameters, MixturePredictor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` and ``allocation`` even if these are names."""
+        allocation = params.get("allocation", self.allocation)
+        nested = any(name.startswith("allocation__") for name in params)
+        if nested and isinstance(allocation, str) and allocation in ALLOCATIONS:
+            params["allocation"] = ALLOCATIONS[allocation]()
+        return super().set_params(**params)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @base.leaves_model_on_error

@@ -19,7 +19,7 @@ from .birth import Birth
 from .delete import Delete
 from .model import Model
 from .sampling import Collector
-from .weights import ALLOCATIONS
+from .weights import allocation_from
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
 
@@ -33,9 +33,8 @@ def bind_model(estimator, source, *, streaming=False):
 
 
 def allocation_of(estimator):
-    """The `MixtureAllocation` that the estimator's parameters name."""
-    family, concentration = ALLOCATIONS[estimator.allocation], estimator.weight_concentration_prior
-    return family() if concentration is None else family(float(concentration))
+    """The `MixtureAllocation` of the estimator's parameters."""
+    return allocation_from(estimator.allocation, estimator.weight_concentration_prior)
 
 
 def make_learner(estimator, model, rng):
@@ -94,5 +93,6 @@ def publish(estimator, learner):
             "_coef": coef,
             "weights_": model.allocation.weights(totals.n),
             **model.likelihood.attributes(model.prior, totals.s),
+            **model.allocation.attributes(totals.n),
         },
     )  # fmt: skip

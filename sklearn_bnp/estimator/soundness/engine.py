@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ...engine.learner import Learner
 from ...engine.memo import Memo
@@ -62,9 +63,12 @@ def check_model(model, model_type, below, n_columns):
     """Raise unless a model of this type is sound."""
     expect_type("the model", model, model_type)
     check_likelihood(model.likelihood, model.prior, n_columns)
-    for name, value in vars(model.allocation).items():
-        if value is not None:
-            expect_number(f"the allocation's {name}", value, least=0.0)
+    if isinstance(model.allocation, BaseEstimator):
+        model.allocation._validate_params()
+    else:
+        for name, value in vars(model.allocation).items():
+            if value is not None:
+                expect_number(f"the allocation's {name}", value, least=0.0)
     if "sticks" not in model_type._fields:
         return
     expect_uids("names of sticks", model.uids, below)

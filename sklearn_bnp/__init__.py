@@ -20,6 +20,12 @@ from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
+from .mixture.weights import (
+    DirichletAllocation,
+    DPAllocation,
+    MixtureAllocation,
+    PitmanYorAllocation,
+)
 from .topics.birth import TopicBirth
 from .topics.delete import TopicDelete
 from .topics.estimator import HDPTopicVB
@@ -31,14 +37,18 @@ __all__ = [
     "Birth",
     "CategoricalObservation",
     "ColumnObservation",
+    "DPAllocation",
     "DPMixtureVB",
     "Delete",
+    "DirichletAllocation",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "HDPTopicVB",
     "MemoryBoundedTopicVB",
     "Merge",
+    "MixtureAllocation",
     "MultinomialObservation",
+    "PitmanYorAllocation",
     "PoissonObservation",
     "StateBirth",
     "StateDelete",

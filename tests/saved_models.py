@@ -18,6 +18,7 @@ from sklearn_bnp import (
     GaussianObservation,
     HDPTopicVB,
     MemoryBoundedTopicVB,
+    PitmanYorAllocation,
 )
 
 from .estimators import CENTERS, blobs, chains, documents, grouped_rows
@@ -144,6 +145,10 @@ MODELS = {
     "merges under way": mid_lap(
         _mixture(n_components=5, observation=CategoricalObservation(n_categories=3)),
         np.array_split(CODES, 3), of_rows(CODES), 7,
+    ),
+    "learned discount": mid_lap(
+        _mixture(n_components=4, allocation=PitmanYorAllocation(0.5)), np.array_split(NEAR, 3),
+        of_rows(NEAR), 5,
     ),
     "spherical": mid_lap(
         _mixture(observation=GaussianObservation("spherical"), proposals=(Birth("adopt"), "merge")),

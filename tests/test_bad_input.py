@@ -9,10 +9,14 @@ from sklearn_bnp import (
     BernoulliObservation,
     Birth,
     Delete,
+    DirichletAllocation,
+    DPAllocation,
     DPMixtureVB,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     Merge,
+    MixtureAllocation,
+    PitmanYorAllocation,
     PoissonObservation,
 )
 from sklearn_bnp.likelihood import ObservationModel
@@ -36,7 +40,7 @@ def with_value(value):
 PARAMETERS = {
     "n_components": [0, -1, 2.5, "three", None, [1]],
     "observation": ["gauss", 3, None, GaussianObservation, ["gaussian"]],
-    "allocation": ["hdp", 3, None, ["dp"]],
+    "allocation": ["hdp", 3, None, ["dp"], PitmanYorAllocation, GaussianObservation()],
     "weight_concentration_prior": [0, -1.0, np.nan, np.inf, "one", [1.0]],
     "max_components": [0, 1.5, "many"],
     "proposals": ["split", ("birth", "split"), 3, [3], (Birth,), {"birth"}, {"birth": 1}],
@@ -100,6 +104,12 @@ NESTED = {
         "mean_prior": [1.0, "zeros", [0.0] * (D + 1), [np.nan] * D, np.zeros((D, 1))],
         "mean_variance_prior": [0.0, -1.0, np.nan, "wide", [1.0] * (D + 1), np.eye(D)],
     },
+    DPAllocation: {"concentration": [0, -1.0, np.nan, np.inf, "one", None, [1.0]]},
+    DirichletAllocation: {"concentration": [0, -1.0, np.nan, np.inf, "one", [1.0]]},
+    PitmanYorAllocation: {
+        "concentration": [0, -1.0, np.nan, np.inf, "one", None, [1.0]],
+        "discount": [-0.1, 1.0, 2, np.nan, "learned", None, [0.5]],
+    },
     Birth: {
         "strategy": ["move", 3],
         "n_seeds": [0, 2.5, "ten"],
@@ -132,6 +142,8 @@ def test_nested_parameter_is_refused_by_name(part):
             component = part(**{name: value})
             if issubclass(part, ObservationModel):
                 model.set_params(observation=component)
+            elif issubclass(part, MixtureAllocation):
+                model.set_params(allocation=component)
             else:
                 model.set_params(proposals=[component])
             try:
@@ -170,6 +182,49 @@ def test_singular_covariance_prior(n_columns, scale):
             DPMixtureVB(observation=observation).fit(x)
         nearly = GaussianObservation(covariance_prior=prior + 1e-8 * np.eye(n_columns))
         assert np.isfinite(DPMixtureVB(observation=nearly, max_iter=0).fit(x).lower_bound_)
+
+
+class BadWeights(DPAllocation):
+    """A prior of a user's own, one of whose methods is wrong."""
+
+    def __init__(self, wrong="elbo"):
+        super().__init__()
+        self.wrong = wrong
+
+    def elbo(self, n):
+        right = super().elbo(n)
+        wrong = {
+            "elbo": right[..., np.newaxis], "nan": right + n.sum(axis=-1), "absent": right - n.shape[-1],
+        }  # fmt: skip
+        return wrong.get(self.wrong, right)
+
+    def expected_log_weights(self, n):
+        return super().expected_log_weights(n)[1 if self.wrong == "expected_log_weights" else 0 :]
+
+    def weights(self, n):
+        return super().weights(n) * (np.inf if self.wrong == "weights" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [("elbo", ["elbo", "shape (2,)"]), ("nan", ["elbo", "finite"]), ("absent", ["elbo", "nan"]),
+     ("expected_log_weights", ["expected_log_weights", "shape (3,)"]), ("weights", ["weights", "finite"])],
+)  # fmt: skip
+def test_priors_of_weights_that_are_wrong(wrong, words):
+    assert DPMixtureVB(allocation=BadWeights("nothing"), max_iter=0).fit(X).n_iter_ == 1
+    model = DPMixtureVB(allocation=BadWeights(wrong))
+    with pytest.raises(ValueError, match=names("allocation=BadWeights(", *words)):
+        model.fit(X)
+    assert not hasattr(model, "n_components_")
+
+
+def test_concentration_of_an_allocation_that_is_an_object():
+    model = DPMixtureVB(allocation=PitmanYorAllocation(2.0), weight_concentration_prior=3.0)
+    remedy = names("weight_concentration_prior=3.0", "allocation__concentration", "=None")
+    with pytest.raises(ValueError, match=remedy):
+        model.fit(X)
+    with pytest.raises(ValueError, match=remedy):
+        model.partial_fit(X)
 
 
 def test_parameters_that_exclude_each_other():

@@ -18,7 +18,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation, HDPTopicVB, Merge
+from sklearn_bnp import (
+    HDPHMMVB,
+    Birth,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+    Merge,
+    PitmanYorAllocation,
+)
 from sklearn_bnp.engine import progress
 from sklearn_bnp.inputs.blas import blas_on_one_thread
 
@@ -70,6 +78,33 @@ def test_nested_parameters_of_an_object():
     assert observation.zero_mean
 
 
+def test_nested_parameters_of_an_allocation():
+    model = DPMixtureVB(allocation="pitman-yor")
+    assert "allocation__discount" not in model.get_params()
+    assert model.set_params(allocation__discount=0.3).allocation.discount == 0.3
+    assert model.get_params()["allocation__discount"] == 0.3
+    allocation = PitmanYorAllocation()
+    model = DPMixtureVB(allocation=allocation).set_params(allocation__concentration=2.0)
+    assert model.allocation is allocation
+    assert allocation.concentration == 2.0
+    assert clone(model).allocation is not allocation
+    both = {"allocation__concentration": 3.0, "allocation": "dp", "observation__zero_mean": True}
+    assert model.set_params(**both).allocation.concentration == 3.0
+    assert model.observation.zero_mean
+    with pytest.raises(ValueError, match="discount"):
+        model.set_params(allocation__discount=0.5)
+
+
+def test_fitted_models_keep_their_allocation():
+    """Parameters that are set after a fit are for the next one."""
+    model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.2), random_state=0).fit(X)
+    score = model.score(X)
+    model.set_params(allocation__discount=0.7)
+    assert model._model.allocation.discount == model.discount_ == 0.2
+    assert model.score(X) == score
+    assert model.fit(X).discount_ == 0.7
+
+
 def test_clone():
     model = DPMixtureVB(
         observation=GaussianObservation("diag", mean_prior=[0.0, 1.0, 2.0]),
@@ -107,6 +142,15 @@ def test_grid_search_over_the_observation():
     assert search.best_params_["observation__covariance_type"] == "full"
     assert search.best_score_ == pytest.approx(search.cv_results_["mean_test_score"].max())
     assert same_partition(search.predict(rows), truth)
+
+
+def test_grid_search_over_the_allocation():
+    grid = {"allocation__discount": [0.0, 0.5, "auto"], "allocation__concentration": [1.0, 5.0]}
+    search = GridSearchCV(
+        DPMixtureVB(allocation="pitman-yor", random_state=0), grid, cv=2, error_score="raise"
+    ).fit(X)
+    assert len(set(search.cv_results_["mean_test_score"])) > 1
+    assert search.best_estimator_.n_components_ == K
 
 
 def test_pipeline():

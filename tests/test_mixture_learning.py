@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import Birth, Delete, DPMixtureVB, Merge
+from sklearn_bnp import (
+    Birth,
+    Delete,
+    DirichletAllocation,
+    DPAllocation,
+    DPMixtureVB,
+    Merge,
+    PitmanYorAllocation,
+)
 from sklearn_bnp.engine.proposal import Proposal
 
 from .estimators import (
@@ -174,14 +182,36 @@ def test_births_stop_at_max_components():
 
 def test_allocation_and_concentration():
     objectives = set()
-    for allocation in ("dp", "dirichlet"):
+    priors = {
+        "dp": DPAllocation,
+        "dirichlet": DirichletAllocation,
+        "pitman-yor": PitmanYorAllocation,
+    }
+    for allocation, family in priors.items():
         for concentration in (None, 5.0):
             model = DPMixtureVB(
                 allocation=allocation, weight_concentration_prior=concentration, random_state=0
             ).fit(X)
             assert same_partition(model.predict(X), truth)
             objectives.add(model.lower_bound_)
-    assert len(objectives) == 4
+            given = family() if concentration is None else family(concentration)
+            same = DPMixtureVB(allocation=given, random_state=0).fit(X)
+            assert same.lower_bounds_ == model.lower_bounds_
+    assert len(objectives) == 4  # few large clusters want no discount: the Dirichlet process
+    assert model.discount_ == 0.0
+
+
+def test_another_allocation_later():
+    """A warm start goes on with the allocation as it is now, `partial_fit` with the one of the fit."""
+    model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.5), random_state=0).fit(X)
+    assert model.discount_ == 0.5
+    model.set_params(allocation="dp").partial_fit(X[:50])
+    assert model.discount_ == 0.5
+    model.set_params(warm_start=True).fit(X)
+    assert not hasattr(model, "discount_")
+    assert model.lower_bound_ == pytest.approx(DPMixtureVB(random_state=0).fit(X).lower_bound_)
+    model.set_params(allocation=PitmanYorAllocation(discount=0.25)).fit(X)
+    assert model.discount_ == 0.25
 
 
 # ---------------------------------------------------------------------- reproducibility

@@ -19,7 +19,15 @@ from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB, Merge
+from sklearn_bnp import (
+    HDPHMMVB,
+    DPAllocation,
+    DPMixtureVB,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+    Merge,
+    PitmanYorAllocation,
+)
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
 
@@ -242,6 +250,31 @@ def test_what_cannot_be_taken_apart_is_for_the_outer_pickler():
         pickle.dumps(model)
     cloudpickle = pytest.importorskip("cloudpickle")
     assert pickle.loads(cloudpickle.dumps(model)).init_params is np
+
+
+class OwnWeights(DPAllocation):
+    """A user's prior of weights, with a parameter that is no number."""
+
+    def __init__(self, note=("mine", None)):
+        super().__init__(2.0)
+        self.note = note
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "deepcopy"])
+def test_priors_of_weights_of_a_user(way):
+    model = DPMixtureVB(allocation=OwnWeights(), random_state=0).fit(X)
+    copied = WAYS[way](model)
+    assert content(copied) == content(model)
+    assert copied._model.allocation is copied._learner_.model.allocation
+    assert np.array_equal(copied.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(("name", "value"), [("concentration", np.nan), ("discount", 1.5)])
+def test_damaged_priors_of_weights(name, value):
+    model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.5), random_state=0).fit(X)
+    setattr(model._model.allocation, name, value)
+    with pytest.raises(ValueError, match=names("damaged", name)):
+        pickle.loads(pickle.dumps(model))
 
 
 class Times(PoissonObservation):

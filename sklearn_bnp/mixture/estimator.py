@@ -17,7 +17,7 @@ from ..inputs.batches import ArraySource, Batch
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .predictor import MixturePredictor
-from .weights import ALLOCATIONS
+from .weights import ALLOCATIONS, MixtureAllocation, allocation_from
 
 _COUNT = Interval(Integral, 1, None, closed="left")
 
@@ -45,11 +45,15 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood; `ColumnObservation` for columns of several kinds. Nested parameters may be set
         even if this is a name: ``set_params(observation__covariance_type="diag")``.
-    allocation : {"dp", "dirichlet"}, default="dp"
-        Prior of the weights: a Dirichlet process, or a finite symmetric Dirichlet distribution.
+    allocation : {"dp", "pitman-yor", "dirichlet"} or MixtureAllocation, default="dp"
+        Prior of the weights: a Dirichlet process, a Pitman-Yor process whose discount is learned, or a
+        finite symmetric Dirichlet distribution; or an object, such as `PitmanYorAllocation` with a
+        given discount. Nested parameters may be set even if this is a name:
+        ``set_params(allocation__discount=0.5)``.
     weight_concentration_prior : float, default=None
-        For ``"dp"`` the concentration gamma (1 if None); for ``"dirichlet"`` the parameter of each
-        component (1 / K if None). Greater values favour more components.
+        For ``"dp"`` and ``"pitman-yor"`` the concentration gamma (1 if None); for ``"dirichlet"`` the
+        parameter of each component (1 / K if None). Greater values favour more components. It must be
+        None if ``allocation`` is an object, which has parameters of its own.
     max_components : int, default=None
         No fit starts from more components, and births do not lead beyond this number.
     proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
@@ -129,6 +133,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         Of `ColumnObservation` only: attributes of each block by its name.
     categories_ : dict
         Categories of columns of frames in which they are not numbers, by name.
+    discount_ : float
+        Pitman-Yor process only: its discount, as given or learned.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
     lower_bounds_ : list of float
@@ -169,7 +175,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     _parameter_constraints = {
         "n_components": [_COUNT],
         "observation": "no_validation",  # here and in proposals, our own messages say more
-        "allocation": [StrOptions(set(ALLOCATIONS))],
+        "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
         "weight_concentration_prior": [POSITIVE, None],
         "max_components": [_COUNT, None],
         "proposals": "no_validation",
@@ -243,6 +249,14 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def set_params(self, **params):
+        """Set parameters, nested ones of ``observation`` and ``allocation`` even if these are names."""
+        allocation = params.get("allocation", self.allocation)
+        nested = any(name.startswith("allocation__") for name in params)
+        if nested and isinstance(allocation, str) and allocation in ALLOCATIONS:
+            params["allocation"] = ALLOCATIONS[allocation]()
+        return super().set_params(**params)
+
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
     def fit(self, X, y=None, sample_weight=None):
@@ -313,7 +327,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         resp = setup.given_responsibilities(settings, X, rng)
         n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
         source = ArraySource(batch.x, batch.weight, n_batches, resp)
-        allocation = setup.allocation_of(self.allocation, self.weight_concentration_prior)
+        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
         if self._is_warm:
             return self._warm_start(source, allocation, settings)
         observation = resolve_observation(self.observation, data.reading)

@@ -12,7 +12,6 @@ from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
-from .weights import ALLOCATIONS
 
 PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
 MIXTURE = base.ModelKind("mixture", PROPOSALS)
@@ -23,12 +22,6 @@ def bind_model(observation, allocation, source, *, streaming=False):
     check_explains_rows(checked(observation))
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
     return MixtureModel(likelihood, allocation, likelihood.prior)
-
-
-def allocation_of(name, concentration):
-    """The `MixtureAllocation` of this name; its own default stands where the concentration is None."""
-    family = ALLOCATIONS[name]
-    return family() if concentration is None else family(float(concentration))
 
 
 def given_responsibilities(settings, x, rng):
@@ -73,5 +66,6 @@ def published(learner, keeps_order):
         "_coef": coef,
         "weights_": model.allocation.weights(totals.n),
         **model.likelihood.attributes(model.prior, totals.s),
+        **model.allocation.attributes(totals.n),
     }
     return publishing.Published(totals, own)

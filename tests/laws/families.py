@@ -21,7 +21,8 @@ from sklearn_bnp.likelihood import (
     GaussianObservation,
     ObservationModel,
 )
-from tests.reference.allocations import DirichletProcess, FiniteDirichlet
+from sklearn_bnp.mixture.weights import PitmanYorAllocation
+from tests.reference.allocations import DirichletProcess, FiniteDirichlet, PitmanYor
 from tests.reference.autoregressive import MatrixNormalWishart
 from tests.reference.categories import DirichletCategories, SideBySide
 from tests.reference.families import (
@@ -300,4 +301,10 @@ ALLOCATIONS = [
     Allocation("dp-5", _parameters("dp", 5.0), lambda K: DirichletProcess(5.0)),
     Allocation("dirichlet", _parameters("dirichlet"), lambda K: FiniteDirichlet(1.0 / K, K)),
     Allocation("dirichlet-2", _parameters("dirichlet", 2.0), lambda K: FiniteDirichlet(2.0, K)),
+    Allocation(
+        "pitman-yor-.6", _parameters(PitmanYorAllocation(0.5, 0.6)), lambda K: PitmanYor(0.5, 0.6)
+    ),
+    Allocation("pitman-yor", _parameters("pitman-yor"), lambda K: PitmanYor(1.0, None)),
 ]
+# Those of weights without end, and those over the components there are.
+PROCESSES, FINITE = [*ALLOCATIONS[:2], *ALLOCATIONS[4:]], ALLOCATIONS[2:4]

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from .families import ALLOCATIONS, FAMILIES
+from .families import FAMILIES, PROCESSES
 from .harness import given, random_resp
 
 
@@ -157,7 +157,7 @@ def test_absent_components(allocation):
 
 def test_empty_component_adds_nothing_to_a_process():
     """Nested truncation (3.4.3): not so for a finite Dirichlet prior, which pays for each label."""
-    for allocation in ALLOCATIONS[:2]:
+    for allocation in PROCESSES:
         model = allocation_model(allocation)
         for n in COUNTS:
             assert_allclose(model.elbo(np.append(n, 0.0)), model.elbo(n), rtol=1e-14)

@@ -50,6 +50,8 @@ SEARCHES = [
     pytest.param(1, "split", ALLOCATIONS[3], id="up-dirichlet-2"),
     pytest.param(1, "adopt", ALLOCATIONS[0], id="adopt-dp"),
     pytest.param(8, "adopt", ALLOCATIONS[3], id="adopt-dirichlet-2"),
+    pytest.param(1, "split", ALLOCATIONS[5], id="up-pitman-yor"),
+    pytest.param(8, "adopt", ALLOCATIONS[5], id="adopt-pitman-yor"),
 ]
 
 

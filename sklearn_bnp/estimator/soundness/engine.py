@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import NamedTuple
 
+from sklearn.base import BaseEstimator
+
 from ...engine.memo import Memo
 from ...engine.state import LearnerState, ScheduleState
 from .expectations import (
@@ -73,9 +75,12 @@ def check_model(model, model_type, below, n_columns):
     """Raise unless a model of this type is sound."""
     expect_type("the model", model, model_type)
     check_likelihood(model.likelihood, model.prior, n_columns)
-    for name, value in vars(model.allocation).items():
-        if value is not None:
-            expect_number(f"the allocation's {name}", value, least=0.0)
+    if isinstance(model.allocation, BaseEstimator):
+        model.allocation._validate_params()
+    else:
+        for name, value in vars(model.allocation).items():
+            if value is not None:
+                expect_number(f"the allocation's {name}", value, least=0.0)
     check_own_model(model, below)
 
 

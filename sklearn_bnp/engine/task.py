@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.blas import blas_on_one_thread
 from .statistics import StatBag
 
 
@@ -100,10 +101,11 @@ class LocalResult(NamedTuple):
 def run(task):
     """`LocalResult` of a `LocalTask`."""
     observers = _observers(task)
-    statistics = task.model.local_pass(
-        task.part.load(), task.params, task.uids, [observer for _, observer in observers],
-        carry=task.carry, lap=task.lap, n_nonzero=task.n_nonzero, n_threads=task.n_threads,
-    )  # fmt: skip
+    with blas_on_one_thread():
+        statistics = task.model.local_pass(
+            task.part.load(), task.params, task.uids, [observer for _, observer in observers],
+            carry=task.carry, lap=task.lap, n_nonzero=task.n_nonzero, n_threads=task.n_threads,
+        )  # fmt: skip
     findings = [None] * len(task.probes)
     for places, observer in observers:
         for i, finding in zip(places, observer.finish(statistics), strict=True):

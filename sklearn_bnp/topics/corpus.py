@@ -98,7 +98,7 @@ def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None
         corpus = _corpus_of_words(estimator, x, observation, reset)
         weight = check_weights(sample_weight, corpus.n_documents, "document")
     else:
-        corpus = corpus_of_rows(check_rows(estimator, x, reset=reset), groups)
+        corpus = _corpus_of_rows(estimator, x, groups, reset)
         number = corpus.document_of_row
         weight = check_weights(sample_weight, len(number), "row")
         if weight is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels._entropies import union_entropies
+from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import seeding_mass
 from .documents import Settings
 from .local import document_parameters, document_step, document_summary
@@ -66,21 +66,22 @@ class _Nested:
         """Disjoint pairs whose union raises the nested objective, best first; others alone."""
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
-        scale = self.sample.total / sample.total
+        pairs, scale = np.column_stack([i, j]), self.sample.total / sample.total
         gain = scale * self.model.nested_union_gains(
-            np.column_stack([i, j]), step.counts, self.prior(step.s), self.sample.docs.total / scale,
+            pairs,
+            step.counts,
+            self.prior(step.s),
+            self.sample.docs.total / scale,
             sample.docs.weight,
-        )  # fmt: skip
+        )
         s = step.s * scale
         own = self.evidence(s)
         gain += self.model.likelihood.union_evidence(self.model.prior, s, i, j) - own[i] - own[j]
         open_ = np.flatnonzero(gain > 0)
         if len(open_):
-            entropy = np.empty(len(open_))
-            members = np.column_stack([i[open_], j[open_]]).ravel().astype(np.intp)
-            indptr = np.arange(0, len(members) + 1, 2, dtype=np.intp)
-            weight = sample.docs.entry_weight
-            union_entropies(step.resp, weight, indptr, members, entropy, self.n_threads)
+            entropy = entropies_of_unions(
+                step.resp, sample.docs.entry_weight, pairs[open_], self.n_threads
+            )
             gain[open_] += scale * (entropy - step.entropy[i[open_]] - step.entropy[j[open_]])
         used, groups = np.zeros(J, dtype=bool), []
         for pair in open_[np.argsort(-gain[open_], kind="stable")]:

@@ -20,11 +20,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
+from .weights import log_rising_factorial
 
 # Entries of the rows' statistics that are held at a time.
 _TILE_ENTRIES = 2**17
@@ -71,8 +72,11 @@ class NestedChain(NamedTuple):
 def _log_dirichlet(prior, counts):
     """Log evidence of rows of counts under Dirichlet priors."""
     total = prior.sum(axis=1)
-    rise = gammaln(prior + counts) - gammaln(prior)
-    return float(rise.sum() - np.sum(gammaln(total + counts.sum(axis=1)) - gammaln(total)))
+    each, rows = (
+        log_rising_factorial(counts, prior),
+        log_rising_factorial(counts.sum(axis=1), total),
+    )
+    return float(each.sum() - rows.sum())
 
 
 class Chain(NamedTuple):

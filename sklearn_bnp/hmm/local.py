@@ -309,7 +309,7 @@ def _backward(rows, cuts, forward, log_rows, want_alpha, n_threads):
 
 
 def given_blocks(rows, n_states):
-    """`ChainBlock` objects of a batch whose states are independent given its responsibilities."""
+    """`ChainBlock` objects of a batch with given responsibilities, under which rows are independent."""
     last = None  # responsibilities of the last row of the part before
     for part in (part for cuts in parts(rows.indptr, PART_ROWS) for part in cuts):
         own = rows.batch.cut(part)

@@ -161,9 +161,8 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         return union_document_gains(pairs, docs, columns, a, columns.n_docs)
 
     def nested_terms(self, counts, a, weight=None):
-        value = log_probability_of_counts(
-            counts, a, weight
-        )  # the surrogate bound in place of Dir(alpha pi)
+        # the surrogate bound takes the place of the normaliser of Dir(alpha pi)
+        value = log_probability_of_counts(counts, a, weight)
         n_docs = len(counts) if weight is None else weight.sum()
         return value + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
 

@@ -1,4 +1,4 @@
-"""How near components are to each other, from statistics alone."""
+"""Distances between components, and unions of pairs, from statistics alone."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from functools import partial
 
 import numpy as np
 
-# Numbers in the statistics of pairs that are worked on at a time: more would only add memory.
-_NUMBERS = 2**16
+# Entries of the statistics of pairs that are held at a time: more would only take memory.
+_ENTRIES = 2**16
 
 
 def reassignment_loss(model, totals):
-    """Expected loss a row when component i's rows are explained by j instead, shape (K, K).
+    """Expected loss per row if the rows of component i are explained by component j, shape (K, K).
 
-    ``s_i . (theta_i - theta_j) / N_i`` with the coefficients theta of ``E[log p(x | k)]``: one matrix
-    product, whatever the family. Zero on the diagonal; an upper bound of what a merge of i into j
-    costs the data term.
+    It is ``s_i . (theta_i - theta_j) / N_i`` with the coefficients theta of ``E[log p(x | k)]``, one
+    matrix product for any family. It is zero on the diagonal. Times N_i, it is an upper bound of the cost
+    of a merge of i into j to the data term.
     """
     theta = model.likelihood.coefficients(model.prior, totals.s)
     cross = totals.s @ theta.T
@@ -31,7 +31,7 @@ def union_evidence(likelihood, prior, s, i, j):
 
 def evidence_of_sums(evidence, s, i, j):
     """``evidence(s[i] + s[j])``, shape (M,), for a limited number of pairs at a time."""
-    step = max(1, _NUMBERS // s.shape[1])
+    step = max(1, _ENTRIES // s.shape[1])
     parts = (slice(m, m + step) for m in range(0, max(1, len(i)), step))
     return np.concatenate([evidence(s[i[part]] + s[j[part]]) for part in parts])
 

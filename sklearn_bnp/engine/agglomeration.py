@@ -1,8 +1,8 @@
-"""Greedy agglomeration of components by what each step costs the objective.
+"""Greedy agglomeration of components by the cost of each union to the objective.
 
-Merging pairs alone gets stuck where only several components together are redundant. Here components
-are joined one after the other all the way down to one, even when the objective falls, so that every
-node of the tree can be judged as one multi-way merge.
+Merges of pairs get stuck where only several components together are redundant. Here components are joined
+one after another until one is left, even where the objective falls. Each node of the resulting tree can
+then be judged as one merge of several components.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 
 from .affinity import evidence_of_sums
 
+# Least mass that a loss is divided by.
 _LEAST_MASS = 1e-9
 
 
 class Node(NamedTuple):
-    """A union met on the way.
+    """A node of the tree: a union of components.
 
     Attributes
     ----------
     members : tuple of int
-        Indices of the components it holds.
+        Indices of the components in the union.
     gain : float
-        Estimated change of data and entropy terms against its members kept apart, in nats.
+        Estimated change of data and entropy terms by the union of its members, in nats.
     """
 
     members: tuple
@@ -32,16 +33,16 @@ class Node(NamedTuple):
 
 
 class Agglomeration(NamedTuple):
-    """The tree and the best cut through it.
+    """The tree of unions, and the best cut through it.
 
     Attributes
     ----------
     nodes : list of Node
         In order of creation.
     cut : list of tuple
-        Groups of indices whose objective was highest; all indices appear once.
+        Groups of indices with the highest objective; each index is in one group.
     gain : float
-        That objective minus the one of all components apart.
+        Objective of the cut minus the objective of all components apart.
     """
 
     nodes: list
@@ -50,18 +51,18 @@ class Agglomeration(NamedTuple):
 
 
 def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours=None):
-    """Join components greedily, each time the pair with the least loss per row moved.
+    """Join components greedily, each time the pair that loses least per row of the smaller one.
 
     Parameters
     ----------
     s : ndarray, shape (K, P)
     entropy : ndarray, shape (K,)
     union_entropy : callable
-        ``union_entropy(list of member tuples)`` -> entropies of the unions, an array.
+        From a list of tuples of members to the entropies of their unions, an array.
     evidence : callable
-        Statistics (M, P) -> data terms (M,).
+        From statistics (M, P) to data terms (M,).
     allocation_elbo : callable
-        Counts of the groups -> allocation term.
+        From the counts of groups to their allocation term.
     neighbours : ndarray of bool, shape (K, K), or None
         Pairs that may be joined; all if None.
 
@@ -71,7 +72,7 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
     """
     K = len(s)
     s, value = s.copy(), evidence(s) + entropy
-    own = value.copy()  # of the members kept apart, summed along
+    own = value.copy()  # sums over the members kept apart
     near = np.ones((K, K), dtype=bool) if neighbours is None else neighbours | neighbours.T
     near = near & ~np.eye(K, dtype=bool)
     members = [(k,) for k in range(K)]

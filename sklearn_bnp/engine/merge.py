@@ -7,12 +7,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .._kernels._entropies import union_entropies
 from .affinity import nearest, reassignment_loss, union_evidence
 from .agglomeration import agglomerate
 from .failures import Failures
 from .proposal import Proposal
 from .trials import UnionTrial
+from .unions import entropies_of_unions
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01
@@ -112,11 +112,7 @@ class Merge(Proposal):
         scale = totals.n.sum() / context.uniform.total
 
         def union_entropy(unions):
-            indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
-            members = np.array([k for u in unions for k in u], dtype=np.intp)
-            out = np.empty(len(unions))
-            union_entropies(resp, weight, indptr, members, out, 1)
-            return scale * out
+            return scale * entropies_of_unions(resp, weight, unions)
 
         tree = agglomerate(
             totals.s, union_entropy([(k,) for k in range(len(totals.n))]), union_entropy,

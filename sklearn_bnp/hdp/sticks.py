@@ -1,16 +1,16 @@
 """Stick-breaking weights with Beta posteriors, for priors that share weights between groups.
 
 Topics of documents and states of hidden Markov models have global weights pi_k = u_k prod_{l<k}
-(1 - u_l), u_k ~ Beta(1, gamma), with q(u_k) = Beta(rho_k omega_k, (1 - rho_k) omega_k). Their
-objective adds up terms ``n_k E[log u_k] + m_k E[log(1 - u_k)]``, the divergence of q(u), and
-functions of E[pi]. Two things make it computable for a million groups:
+(1 - u_l) with u_k ~ Beta(1, gamma) and q(u_k) = Beta(rho_k omega_k, (1 - rho_k) omega_k). Their
+objective is a sum of terms ``n_k E[log u_k] + m_k E[log(1 - u_k)]``, of the divergence of q(u), and
+of functions of E[pi]. Two things make it computable for a million groups:
 
 - With phi(x) = psi(x) - log x, ``E[log u] = log rho + phi(rho omega) - phi(omega)``. The logarithm
   of the mean, which cancels against the groups' own terms, is kept apart from the rest, which is
   O(1 / omega).
-- The terms lnG(x), x psi(x) of the entropy of a Beta cancel to all digits when omega is 1e12, as
-  it is for the last stick of a million documents. What is left after the cancellation has a short
-  asymptotic series (DLMF 5.11.1, 5.11.2), which is used directly.
+- The terms lnG(x) and x psi(x) of the entropy of a Beta cancel to all digits when omega is 1e12, as
+  it is for the last stick of a million documents. The remainder has a short asymptotic series (DLMF
+  5.11.1, 5.11.2), which is used directly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from scipy.special import digamma, expit, gammaln, log_expit, zeta
 
-# From here on the series below are exact to double precision: their next terms are < 1e-15.
+# For x above this the asymptotic series are exact to double precision: their next terms are < 1e-15.
 _ASYMPTOTIC = 20.0
 # Half of log(2 pi e): entropy of a standard normal variable.
 _HALF_LOG_2PIE = 0.5 * (np.log(2.0 * np.pi) + 1.0)
-# Sticks are searched in 1e-11 < rho < 1 - 1e-11: much beyond, rho as a number cannot tell 1 - rho.
+# Sticks are searched in 1e-11 < rho < 1 - 1e-11: much closer to 1, 1 - rho has no digits left.
 _MAX_LOGIT = 25.0
-# omega is searched within this factor (e^30) of what balances the terms.
+# omega is searched within this factor (e^30) of `balanced_omega`.
 _MAX_LOG_RATIO = 30.0
-# Relative gain at which the search stops, and the slope at which it does: in the units of the
-# search half the squared slope is about the gain that is left, in nats.
+# The search stops at this relative gain, or at this slope. In the units of the search half the squared slope
+# is about the gain that is left, in nats.
 _RELATIVE_GAIN = 1e-10
 _SLOPE = 1e-3
 
@@ -38,7 +38,7 @@ _SLOPE = 1e-3
 class Sticks(NamedTuple):
     """Global parameters of q(u): means and concentrations of the Beta posteriors, (5.8).
 
-    The topics are in the order of the sticks, which the caller chooses.
+    The caller chooses the order of the components, which is that of the sticks.
     """
 
     rho: np.ndarray  # (K,) in (0, 1): E[u_k]
@@ -46,12 +46,12 @@ class Sticks(NamedTuple):
 
 
 class StickTerms(NamedTuple):
-    """The objective, or a part of it, and its derivatives in logit rho and log omega."""
+    """The objective, or a part of it, with its derivatives in logit rho and log omega."""
 
     value: float
     logit_rho: np.ndarray  # (K,)
     log_omega: np.ndarray  # (K,)
-    draws: np.ndarray | float  # (K,) >= 0: draws from pi that curve log pi as much as the data do
+    draws: np.ndarray | float  # (K,) >= 0: as many draws from pi have the curvature of the data
 
 
 def logit(rho):
@@ -76,7 +76,7 @@ def log_weights(logit_rho):
     Returns
     -------
     ndarray, shape (K + 1,)
-        The last entry is the mass of all components that are not there yet.
+        The last entry is for the mass of all components that are not there yet.
     """
     log_left = np.concatenate([[0.0], np.cumsum(log_expit(-logit_rho))])
     log_left[:-1] += log_expit(logit_rho)
@@ -84,17 +84,17 @@ def log_weights(logit_rho):
 
 
 def chain_to_logits(slopes, rho):
-    """Gradient in logit rho (K,) of a function whose slopes in log pi (K + 1,) are given.
+    """Gradient in logit rho (K,) of a function with the slopes (K + 1,) in log pi.
 
-    Stick k raises log pi_k by 1 - rho_k, and lowers that of all later ones, and of the rest, by
-    rho_k.
+    Stick k raises log pi_k by 1 - rho_k, and lowers log pi of all later components, and of the rest,
+    by rho_k.
     """
     after = np.cumsum(slopes[::-1])[::-1][1:]
     return (1.0 - rho) * slopes[:-1] - rho * after
 
 
 def beta_remainders(x):
-    """What is left of the functions of a Beta's parameters when their leading terms cancel.
+    """Remainders of functions of a Beta's parameters without their leading terms, which cancel.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def balanced_omega(logit_rho, ones, zeros):
     """Best omega given rho when omega is large, shape (K,).
 
     The objective depends on omega through ``ones phi(a) + zeros phi(b) - (ones + zeros) phi(omega)
-    + g(a) + g(b) - g(omega)``; with the leading terms of phi and g its maximum is at
+    + g(a) + g(b) - g(omega)``. With the leading terms of phi and g its maximum is at
     ``omega = ones (1 - rho) / rho + zeros rho / (1 - rho)``. Where rho = ones / (ones + zeros),
     this is the rule of thumb (5.39), ``ones + zeros``; at the last stick it is far larger.
     """
@@ -147,7 +147,7 @@ def balanced_omega(logit_rho, ones, zeros):
 
 
 def stick_terms(logit_rho, log_omega, ones, zeros, gamma):
-    """Terms of the objective in which q(u) enters other than through E[pi].
+    """Terms of the objective that depend on q(u) other than through E[pi].
 
     Equivalent to ``sum_k (ones_k - 1) (E[log u_k] - log rho_k) + (zeros_k - gamma)
     (E[log(1 - u_k)] - log(1 - rho_k)) - KL(q(u_k) || Beta(1, gamma))``, but exact for any omega.
@@ -157,8 +157,8 @@ def stick_terms(logit_rho, log_omega, ones, zeros, gamma):
     logit_rho, log_omega : ndarray, shape (K,)
         The sticks.
     ones, zeros : ndarray, shape (K,)
-        Parameters of Beta(u_k) that the prior and the expected logarithms make up together:
-        for D documents D + 1 and ``D (K + 1 - k) + gamma``, (5.25).
+        Coefficients of ``E[log u_k]`` and ``E[log(1 - u_k)]``, those of the prior included; see
+        `beta_counts`.
     gamma : float
         Concentration of the prior.
 
@@ -192,10 +192,9 @@ def stick_terms(logit_rho, log_omega, ones, zeros, gamma):
 def maximise_over_sticks(objective, start, ones, zeros, max_iter):
     """Maximum of an objective over rho and omega, by L-BFGS.
 
-    The coordinates are logit rho, each in its own unit, and log omega less the logarithm of
-    ``balanced_omega``. This all but decouples them and gives them curvature 1: draws from pi make
-    up Beta counts of the sticks, with curvature ``rho (1 - rho) (draws_k + draws_>k)`` in logit
-    rho.
+    The coordinates are logit rho, each in its own unit, and log omega minus the logarithm of
+    ``balanced_omega``. They are nearly independent and have curvature 1: draws from pi add up to Beta
+    counts of the sticks, whose curvature in logit rho is ``rho (1 - rho) (draws_k + draws_>k)``.
 
     Parameters
     ----------
@@ -212,7 +211,7 @@ def maximise_over_sticks(objective, start, ones, zeros, max_iter):
     -------
     sticks : Sticks
     value : float
-        Never lower than at the start. Both are of the best point met.
+        Never lower than at the start. Sticks and value are those of the best point that was met.
     """
     logit_rho, log_omega = logit(start.rho), np.log(start.omega)
     terms = objective(logit_rho, log_omega)
@@ -234,7 +233,7 @@ def maximise_over_sticks(objective, start, ones, zeros, max_iter):
     best = [terms.value, logit_rho, log_omega]
 
     def negated(point):
-        if np.array_equal(point, origin):  # the search begins by asking for what is known
+        if np.array_equal(point, origin):  # the search begins with a point that is known already
             return at_origin
         logit_rho = units * point[: len(units)]
         log_omega = point[len(units) :] + np.log(balanced_omega(logit_rho, ones, zeros))

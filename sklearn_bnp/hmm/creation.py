@@ -1,9 +1,9 @@
 """New states for a target, from the runs of rows it explains (Hughes 2016, Sec. 6.5.2).
 
-A hidden Markov model nested in the state: seeds are windows of a run, for rows next to each other mostly
-belong together; a few passes; then agglomeration. How long states last is not known beforehand,
-so that windows of several lengths are tried, and more seeds where most of them survive. The best few
-are worked out, and the small states of the winner are put to the test.
+A hidden Markov model is nested in the state. Its seeds are windows of runs, as neighbours mostly belong
+together. It makes a few passes, and then states are joined by agglomeration. How long states last is not
+known beforehand, so windows of several lengths are tried, and more seeds where most of them survive. The
+best few candidates get more passes, and the small states of the winner are removed if that is better.
 """
 
 from __future__ import annotations
@@ -15,22 +15,26 @@ import numpy as np
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .nested_chain import Chain, NestedModel, feature_tiles
 
+# Rows of a window.
 _WINDOWS = (1, 10, 50)
-# A longer window is worth trying if there are fewer than this share of windows then.
+# A longer window is tried only if it lowers the number of windows to less than this share.
 _FEWER = 0.8
+# Numbers of seeds.
 _SEEDS = (10, 2)
-# If more than this share of the seeds survive, twice as many are tried, up to so many.
+# If more than this share of the seeds survive, twice as many are tried, up to a limit.
 _MOST_SURVIVE, _MOST_SEEDS = 0.6, 40
 _LLOYD_STEPS = 3
-# Windows tried for each seed; the best is taken.
+# Windows drawn for each seed; the best is taken.
 _TRIES = 3
-# Passes before a candidate's first cut; how many are worked out.
+# Passes before a candidate's first cut; candidates that get more passes after it.
 _FIRST_STEPS, _FINALISTS = 3, 2
-# Nats a row that a candidate may lack of what it should gain, and be worked out all the same.
+# A candidate whose estimated gain is at most this many nats per row too low still gets more passes.
 _SHORT = 0.1
-# Passes of those, and after each later cut; they stop when they gain less than this a row.
+# Most passes of such a candidate, and after each later cut; rounds of cuts.
 _STEPS, _STEPS_AFTER_CUT, _ROUNDS = 8, 4, 3
+# Passes stop when they gain less than this per row, in nats.
 _TOL = 1e-4
+# Steps of empirical Bayes between cuts; small states that may be tried for removal.
 _ADAPT_STEPS = 5
 _PRUNINGS = 3
 
@@ -74,12 +78,12 @@ def create_states(
     rng : numpy.random.RandomState
     n_threads : int
     lengths : list of int, or None
-        Lengths of the windows to try; all that make a difference if None.
+        Lengths of the windows to try; those of `window_lengths` if None.
     seeds : tuple of int
-        How many seeds to try.
+        Numbers of seeds to try.
     least_gain : float or None
-        Candidates that fall far short of it after few passes are given up, and no further length is tried
-        if none so far reaches it. None is 0, and all lengths are tried.
+        Candidates that are far below this gain after few passes are given up, and no further length is tried
+        if no candidate has reached it. None is a gain of 0, and all lengths are tried.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def create_states(
 
 
 class _Entrant(NamedTuple):
-    """A candidate: length of its windows, model (with its own prior), chain, gain so far."""
+    """A candidate: length of its windows, model (with a prior of its own), chain, present gain."""
 
     L: int
     model: NestedModel
@@ -121,7 +125,7 @@ class _Entrant(NamedTuple):
 
 
 class _Field:
-    """All candidates, each after few passes and a first cut; the best first."""
+    """All candidates by decreasing gain, each after few passes and a first cut."""
 
     def __init__(self, likelihood, prior, sample, settings, n_threads):
         self.prior = prior
@@ -129,13 +133,15 @@ class _Field:
         self.windows, self.entrants = {}, []
 
     def enter(self, L, n_seeds, rng):
-        """One more candidate, unless it is left with fewer than two states."""
+        """Add a candidate, unless it is left with fewer than two states."""
         if L not in self.windows:
             self.windows[L] = windows(*self.problem[:3], L)
         model = NestedModel(*self.problem)
         chain = self.windows[L].seeded(n_seeds, rng)
         if len(chain.s) > 1:
-            model.adapt(chain.s, _ADAPT_STEPS)  # the prior of one wide state would blur narrow ones
+            model.adapt(
+                chain.s, _ADAPT_STEPS
+            )  # a prior for one wide state would make narrow ones wide
             chain = model.iterate(chain, _FIRST_STEPS, 0.0)
         if len(chain.s) > 1:
             chain = model.cut(chain)
@@ -143,12 +149,12 @@ class _Field:
             self.entrants.sort(key=lambda entrant: -entrant.gain)
 
     def crowded(self, n_seeds):
-        """Whether the best candidate may want more than ``n_seeds`` seeds."""
+        """Whether the best candidate may need more than ``n_seeds`` seeds."""
         return bool(self.entrants) and len(self.entrants[0].chain.s) > _MOST_SURVIVE * n_seeds
 
 
 def _refined(model, chain):
-    """Passes and cuts in turn; there may be one state left."""
+    """The chain after passes and cuts in turn; there may be one state left."""
     tol = _TOL * model.sample.total
     chain = model.iterate(chain, _STEPS, tol)
     for _ in range(_ROUNDS):
@@ -163,12 +169,12 @@ def _refined(model, chain):
 
 
 def _pieces(sample, L):
-    """Into how many windows of about L rows each run is cut, (n_runs,)."""
+    """Number of windows of about L rows that each run is cut into, (n_runs,)."""
     return np.maximum(1, np.diff(sample.indptr) // L)
 
 
 def window_lengths(sample):
-    """Those that make a difference: runs may be too short."""
+    """Lengths of windows worth trying: longer ones make no difference where runs are short."""
     out, n_last = [], np.inf
     for L in _WINDOWS:
         n = _pieces(sample, L).sum()
@@ -179,7 +185,7 @@ def window_lengths(sample):
 
 
 def _hard_chain(s, labels, sample):
-    """The chain of rows with ``labels`` (n,) and statistics ``s`` (J, P)."""
+    """The chain of rows that belong to one state each: ``labels`` (n,), statistics ``s`` (J, P)."""
     J, later, weight = len(s), np.ones(sample.n_rows, dtype=bool), sample.row_weight
     later[sample.indptr[:-1]] = False
     later = np.flatnonzero(later)
@@ -190,18 +196,18 @@ def _hard_chain(s, labels, sample):
 
 
 def _consecutive(labels):
-    """Labels renamed 0, 1, ..., and how many there are."""
+    """Labels renamed 0, 1, ..., and the number of different ones."""
     names, labels = np.unique(labels, return_inverse=True)
     return labels, len(names)
 
 
 def windows(likelihood, prior, sample, L):
-    """Windows of about L rows of a sample's runs, which seeds of states are chosen among."""
+    """Windows of about L rows of a sample's runs, among which seeds of states are chosen."""
     return (_Rows if L == 1 else _Windows)(likelihood, prior, sample, L)
 
 
 class _Rows:
-    """Windows of one row, compared in the family's geometry."""
+    """Windows of one row, which are compared by the likelihood's seeding points."""
 
     def __init__(self, likelihood, prior, sample, L):
         self.likelihood, self.sample = likelihood, sample
@@ -212,7 +218,7 @@ class _Rows:
         self.points = likelihood.seeding_points(prior, whole, sample.z)
 
     def seeded(self, n_seeds, rng):
-        """A chain to start from: rows near the same seed are one state."""
+        """A chain to start from: the rows nearest to one seed are one state."""
         shares = lloyd(self.points, self.odds, n_seeds, rng, n_steps=_LLOYD_STEPS)
         labels, J = _consecutive(shares.argmax(axis=1))
         shares = self.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
@@ -221,10 +227,10 @@ class _Rows:
 
 
 class _Windows:
-    """The runs cut into windows of about L rows, compared by their expected log likelihoods.
+    """Windows of about L rows, which are compared by their expected log likelihoods.
 
-    A window has too few rows for parameters of its own, whatever their weight: it is smoothed by as many
-    rows of the whole sample as there are columns.
+    A window has too few rows for parameters of its own, whatever their weight. Its statistics are therefore
+    smoothed with the mean statistics of the sample, which count as many rows as there are columns.
     """
 
     def __init__(self, likelihood, prior, sample, L):
@@ -254,7 +260,7 @@ class _Windows:
         return out
 
     def seeded(self, n_seeds, rng):
-        """A chain to start from: windows near the same seed are one state."""
+        """A chain to start from: the windows that one seed explains best are one state."""
         coef = self.coef[self._seeds(n_seeds, rng)]
         for _ in range(_LLOYD_STEPS + 1):
             labels, J = _consecutive(np.argmax(self.s @ coef.T, axis=1))
@@ -266,7 +272,10 @@ class _Windows:
         return _hard_chain(s, labels[self.of_row], self.sample)
 
     def _seeds(self, n_seeds, rng):
-        """Windows drawn one by one by their loss under those so far, the best of a few draws each."""
+        """Positions of windows, drawn in proportion to their loss under the seeds so far.
+
+        Each is the best of a few draws.
+        """
         seeds = [rng.randint(len(self.s))]
         least = self._loss(seeds)[0]
         while len(seeds) < n_seeds:
@@ -282,5 +291,5 @@ class _Windows:
         return seeds
 
     def _loss(self, seeds):
-        """What every window loses when a seed explains it, (n_seeds, W); more if it is drawn more often."""
+        """Loss of log likelihood (n_seeds, W) of windows under seeds, times the odds to be drawn."""
         return self.odds * np.maximum(self.own - self.coef[seeds] @ self.s.T, 0.0)

@@ -125,17 +125,17 @@ class StepWithout(NamedTuple):
 
 
 def chain_counts(totals):
-    """Counts (K + 1, K) of starts and transitions of the components of ``totals``, in their order.
+    """Counts (K + 1, K) of starts and transitions of the states of ``totals``, in their order.
 
-    Totals less batches may leave rounding errors below zero, which are large where weights are.
+    Rounding may leave numbers below 0 where batches were subtracted, and not small ones if weights are large.
     """
     return np.maximum(totals.extra.listed(totals.uids.tolist()), 0.0)
 
 
 def _inherited(counts, gone, heirs, mass):
-    """Counts with the links of states ``gone`` given to their heirs, in proportion to their masses.
+    """Counts with the transitions of states ``gone`` given to their heirs, in proportion to masses.
 
-    Transitions among those are left out: the heirs come with transitions among themselves.
+    Transitions among the states that go are left out, as the heirs bring transitions among themselves.
     """
     counts = counts.copy()
     into, out_of = counts[:, gone].sum(axis=1), counts[gone + 1].sum(axis=0)

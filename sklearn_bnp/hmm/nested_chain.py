@@ -2,17 +2,15 @@
 
 Design note
 -----------
-(a) What the state explains are *runs* of rows; one of weight w counts as w runs. The nested model has J
-    states, rows of transitions with prior Dir(alpha/J + kappa delta_k), and first states of runs with
-    prior Dir(alpha/J). Transitions are always at their optimum given the counts, so that their term is
-    a ratio of Gamma functions and a chain is known by three sums: statistics, counts of transitions,
-    counts of first states.
-(b) Logarithms that enter the posterior of states are clamped at -200 (likelihoods: relative to the row's
-    best), and the entropy is that of the posterior so found, ``log Z - sum r log B - sum M log A``. A
-    clamp thus moves the posterior, and the bound stays one.
-(c) Unions of states are chosen without another pass. Their statistics and counts are sums; of the
-    entropy of the chain with states renamed, rows one by one give a fair guess at a tenth of the
-    cost. What is chosen so is then judged by a pass.
+(a) The state explains *runs* of consecutive rows; a run of weight w counts as w runs. The nested model has J
+    states. The prior of each row of transitions is Dir(alpha/J + kappa delta_k), that of the first states of
+    runs is Dir(alpha/J). The posterior of transitions is always at its optimum given the counts, so
+    that their term is a ratio of Gamma functions, and a chain is known by three sums: statistics, counts
+    of transitions, and counts of first states.
+(b) A pass is the forward-backward pass of whole sequences (``local.py``), with its floors of logarithms.
+(c) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
+    that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
+    a tenth of the cost. The chain that is chosen so is then judged by a pass.
 
 Symbols are those of ``doc/formulas_chains.rst``; source: Hughes (2016), Sec. 6.5.2.
 """
@@ -22,18 +20,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
-from .._kernels._entropies import union_entropies
-from .._kernels._forward_backward import backward, forward, log_sums
 from ..engine.agglomeration import agglomerate
+from ..engine.unions import entropies_of_unions
+from .local import LOG_FLOOR, filtered, over_sequences, smoothed
+from .weights import log_rising_factorial
 
-_LEAST_LOG = -200.0
-# Numbers in the statistics of rows that are held at a time.
-_TILE_NUMBERS = 2**17
-# States with fewer rows, and with a smaller share of them, are dropped.
+# Entries of the rows' statistics that are held at a time.
+_TILE_ENTRIES = 2**17
+# States with fewer rows, or with a smaller share of all rows, are dropped.
 _LEAST_ROWS, _LEAST_SHARE = 1.0, 0.002
-# Empirical Bayes: every so many passes, so many steps.
+# Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 
 
@@ -45,64 +43,57 @@ class NestedChain(NamedTuple):
     concentration : float
         The alpha of Dir(alpha/J + kappa delta_k).
     stickiness : float
-        Its kappa.
+        The kappa of Dir(alpha/J + kappa delta_k).
     others : ndarray, shape (K - 1, P), or None
-        Statistics of the states that stay: the prior of emissions adapts to them and to the new ones
-        together, where the likelihood adapts priors at all. None leaves the prior as it is.
+        Statistics of the states that stay. A prior that is learned adapts to these and to the
+        new states together. None leaves the prior as it is.
     """
 
     concentration: float
     stickiness: float
     others: np.ndarray | None = None
 
-    def transition_prior(self, n_states):
-        """Parameters (J, J) of the rows of transitions."""
-        return self.concentration / n_states + self.stickiness * np.eye(n_states)
-
-    def start_prior(self, n_states):
-        """Parameters (1, J) of the first states of runs."""
-        return np.full((1, n_states), self.concentration / n_states)
+    def row_priors(self, n_states):
+        """Dirichlet parameters (J + 1, J) of first states and of the rows of transitions."""
+        alpha = self.concentration / n_states
+        return np.vstack([np.full(n_states, alpha), alpha + self.stickiness * np.eye(n_states)])
 
     def transition_term(self, counts, start):
         """Log evidence of transitions (J, J) and first states (J,)."""
-        J = len(start)
-        first = _log_dirichlet(self.start_prior(J), start[np.newaxis])
-        return first + _log_dirichlet(self.transition_prior(J), counts)
+        prior = self.row_priors(len(start))
+        return _log_dirichlet(prior[:1], start[np.newaxis]) + _log_dirichlet(prior[1:], counts)
 
-    def log_weights(self, counts, start):
-        """Clamped ``E[log pi]``: of transitions (J, J), and of first states (1, J)."""
-        J = len(start)
-        parameters = (self.transition_prior(J) + counts, self.start_prior(J) + start)
-        means = (digamma(p) - digamma(p.sum(axis=1, keepdims=True)) for p in parameters)
-        return [np.maximum(mean, _LEAST_LOG) for mean in means]
+    def expected_log_rows(self, counts, start):
+        """``E[log pi]`` (J + 1, J) of first states and transitions, no less than `LOG_FLOOR`."""
+        theta = self.row_priors(len(start)) + np.vstack([start, counts])
+        return np.maximum(digamma(theta) - digamma(theta.sum(axis=1, keepdims=True)), LOG_FLOOR)
 
 
 def _log_dirichlet(prior, counts):
     """Log evidence of rows of counts under Dirichlet priors."""
     total = prior.sum(axis=1)
-    rise = gammaln(prior + counts) - gammaln(prior)
-    return float(rise.sum() - np.sum(gammaln(total + counts.sum(axis=1)) - gammaln(total)))
-
-
-def _sum_over_runs(values, weight):
-    """Sum of ``values`` (n_runs, ...), as often as the weights (n_runs,) say if there are any."""
-    return values.sum(axis=0) if weight is None else weight @ values
+    each, rows = (
+        log_rising_factorial(counts, prior),
+        log_rising_factorial(counts.sum(axis=1), total),
+    )
+    return float(each.sum() - rows.sum())
 
 
 class Chain(NamedTuple):
-    """What a pass of the nested model leaves behind.
+    """Statistics of the nested states, as a pass finds them or as a start for one.
 
     Attributes
     ----------
     s : ndarray, shape (J, P)
+        Sums of s(x) over the rows of each state.
     counts : ndarray, shape (J, J)
         Expected transitions within runs.
     start : ndarray, shape (J,)
         Expected first states of runs.
     entropy : float
-        Of the posterior of states.
+        Entropy of the joint posterior of the states.
     resp : ndarray, shape (n, J), or None
-        None unless the chain comes right from a pass.
+        Responsibilities; None unless the chain comes right from a pass.
     """
 
     s: np.ndarray
@@ -112,7 +103,7 @@ class Chain(NamedTuple):
     resp: np.ndarray | None = None
 
     def taken(self, keep):
-        """The states ``keep`` alone, as something to start a pass from."""
+        """The states ``keep`` alone, to start a pass from."""
         return Chain(self.s[keep], self.counts[np.ix_(keep, keep)], self.start[keep])
 
     def grouped(self, groups, entropy=0.0):
@@ -124,9 +115,9 @@ class Chain(NamedTuple):
 
 
 def feature_tiles(likelihood, z, edges):
-    """Pairs (slice of rows, their s(x)), cut at some of the ``edges``, from 0 to n."""
+    """Pairs (slice of rows, their s(x)) that cover all rows, each cut at one of the ``edges``."""
     P = likelihood.n_statistics
-    most = max(1, _TILE_NUMBERS // P)
+    most = max(1, _TILE_ENTRIES // P)
     lo = 0
     while lo < z.shape[0]:
         i = np.searchsorted(edges, lo + most, side="right") - 1
@@ -148,18 +139,18 @@ class NestedModel:
         return self.likelihood.evidence(self.prior, s)
 
     def adapt(self, s, n_steps):
-        """Empirical Bayes on the other states and these."""
+        """Empirical Bayes on the states that stay and on the nested ones with statistics ``s``."""
         if self.adapts:
             everything = np.concatenate([self.settings.others, s])
             self.prior = self.likelihood.update_prior(self.prior, everything, n_steps)
 
     def bound(self, chain):
-        """Nested objective, without the states that stay."""
+        """Objective of the nested model alone, without the states that stay."""
         term = self.settings.transition_term(chain.counts, chain.start)
         return float(self.evidence(chain.s).sum() + term + chain.entropy)
 
     def gain(self, chain, before):
-        """Nested objective minus that of the one state under the prior ``before``."""
+        """Change of the objective if the nested states replace the one state under the prior ``before``."""
         whole = chain.s.sum(axis=0, keepdims=True)
         gain = self.bound(chain) - self.likelihood.evidence(before, whole)[0]
         others = self.settings.others
@@ -171,23 +162,17 @@ class NestedModel:
         """The chain after a forward-backward pass with the parameters of ``chain``."""
         likelihood, (z, indptr, weight) = self.likelihood, self.sample
         coef = likelihood.coefficients(self.prior, chain.s)
-        table, _ = likelihood.likelihood_table(coef, z, np.exp(_LEAST_LOG), self.n_threads)
-        log_trans, log_first = self.settings.log_weights(chain.counts, chain.start)
-        (n, J), n_runs = table.shape, len(indptr) - 1
-        trans, first = np.exp(log_trans), np.tile(np.exp(log_first), (n_runs, 1))
-        scale, log_z, data = np.empty(n), np.empty(n_runs), np.empty(n_runs)
-        counts, start = np.zeros((J, J)), np.empty((n_runs, J))
-        forward(table, indptr, first, trans, scale, self.n_threads)
-        backward(
-            table, indptr, first, trans, scale, None, counts, start, None, data, self.n_threads, weight
-        )  # fmt: skip
-        log_sums(scale, indptr, log_z)
-        s, start = np.empty((J, likelihood.n_statistics)), _sum_over_runs(start, weight)
-        shares = table if weight is None else self.sample.row_weight[:, np.newaxis] * table
+        log_rows = self.settings.expected_log_rows(chain.counts, chain.start)
+        rows = np.exp(log_rows)
+        first = np.tile(rows[:1], (len(indptr) - 1, 1))
+        passed = filtered(z, indptr, likelihood, coef, first, rows[1:], self.n_threads)
+        counts, _, _, log_z, data = smoothed(passed, rows[1:], None, weight, self.n_threads)
+        resp, s = passed.alpha, np.empty((len(coef), likelihood.n_statistics))
+        shares = resp if weight is None else self.sample.row_weight[:, np.newaxis] * resp
         likelihood.summarise(z, shares, s, coef=coef)
-        paths = _sum_over_runs(log_z, weight) - _sum_over_runs(data, weight)
-        entropy = paths - np.vdot(counts, log_trans) - np.vdot(start, log_first)
-        return Chain(s, counts, start, float(entropy), table)
+        paths = over_sequences(log_z, weight) - over_sequences(data, weight)
+        entropy = paths - np.vdot(counts[1:], log_rows[1:]) - np.vdot(counts[0], log_rows[0])
+        return Chain(s, counts[1:], counts[0], float(entropy), resp)
 
     def iterate(self, chain, n_steps, tol):
         """Up to ``n_steps`` passes; states with hardly a row are dropped on the way.
@@ -212,9 +197,9 @@ class NestedModel:
         return self.pass_over(chain) if chain.resp is None else chain
 
     def cut(self, chain):
-        """The best of the chains of two or more states met on agglomerating those of ``chain``.
+        """The best of the chains of two or more states that agglomeration of ``chain`` leads through.
 
-        States are joined by what it costs their data a row; the bounds of unions are estimates.
+        The pair whose union loses the least evidence per row is joined first. Bounds of unions are estimates.
         """
         groups = [(k,) for k in range(len(chain.s))]
         none = np.zeros(len(groups))
@@ -222,8 +207,10 @@ class NestedModel:
             chain.s, none, lambda unions: np.zeros(len(unions)), self.evidence, lambda n: 0.0
         )
         unions = [node.members for node in tree.nodes]
-        entropies = self._row_entropies(chain.resp, groups + unions)
-        by_row = dict(zip(groups + unions, entropies, strict=True))
+        entropies = entropies_of_unions(
+            chain.resp, self.sample.row_weight, groups + unions, self.n_threads
+        )
+        by_row = dict(zip(groups + unions, entropies.tolist(), strict=True))
         alone = sum(by_row[group] for group in groups)
         share = chain.entropy / alone if alone > 0 else 0.0
         best, value = chain, self.bound(chain)
@@ -238,21 +225,13 @@ class NestedModel:
                 best, value = merged, bound
         return best
 
-    def _row_entropies(self, resp, unions):
-        """``-sum_n r log r`` of unions of states, as a list."""
-        indptr = np.cumsum([0] + [len(u) for u in unions], dtype=np.intp)
-        members = np.array([k for u in unions for k in u], dtype=np.intp)
-        out = np.empty(len(unions))
-        union_entropies(resp, self.sample.row_weight, indptr, members, out, self.n_threads)
-        return out.tolist()
-
     def pruned(self, chain, n_tries):
-        """``chain`` without small states whose rows do better with the others.
+        """The chain without small states whose rows do better with the others.
 
-        What windows have in common of several states' worst rows may end as a wide state of its own,
-        which no union mends.
+        Rows that fit none of the states may end together as a wide state of their own, which no union
+        mends.
         """
-        i = 0  # of the states by size, which is tried next
+        i = 0  # rank, by size, of the state that is tried next
         for _ in range(n_tries):
             if i >= len(chain.s) or len(chain.s) < 3:
                 break

@@ -1,8 +1,8 @@
-"""Pairs of states made anew: two states give way to several, created from the rows of both.
+"""Births from pairs of states: two states are replaced by several, created from the rows of both.
 
-Two states that share out the rows of two others in the wrong way are a dead end: to split one of them
-is of no use, and as one they are worse still. A model nested in both, started from windows of all
-their rows, does not know how they shared them.
+If two states share the rows of two true states in the wrong way, then a split of either is of no use, and a
+merge is worse still. A model nested in both that starts from windows of all their rows is free of
+how the two states share them.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
 from .nested_chain import Chain, NestedChain, NestedModel
 
-# Transitions between two states from which on they are neighbours.
+# Two states with at least this many transitions between them are neighbours.
 _NEIGHBOURS = 0.5
-# Lengths of windows that are tried, and seeds: where nothing is to be gained, more would only cost time.
+# Lengths of windows that are tried, and numbers of seeds: more cost time, and most pairs gain nothing.
 _N_LENGTHS, _SEEDS = 2, (10,)
-# Passes that the two states have to settle in their rows, until these gain less than this a row.
+# Most passes of the two states over their own rows, and the gain per row at which they stop.
 _STEPS, _TOL = 8, 1e-4
-# Nats, and nats a row, by which new states have to be better than the two.
+# New states have to be better than the two by this many nats, and nats per row.
 _LEAST_GAIN, _LEAST_GAIN_A_ROW = 1.0, 0.05
 
 
 def likely_pairs(model, totals):
     """All pairs of states (rows of ``totals``) as a list, the most promising first.
 
-    First come those that follow each other in sequences; among these, and among the others, those
-    whose union costs the least for each row of the smaller one.
+    Pairs that follow each other in sequences come before the others. Both sorts are ordered by the cost
+    of the union for each row of the smaller state.
     """
     i, j = np.triu_indices(len(totals.n), 1)
     own = model.likelihood.evidence(model.prior, totals.s)
@@ -49,7 +49,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     pair : list of int
         Rows of ``totals``.
     sample : StateSample
-        Runs of rows of either.
+        Runs of the rows of both.
     n_most : int
         The most successors.
     rng : numpy.random.RandomState
@@ -58,7 +58,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     Returns
     -------
     StateCreation or None
-        Its gain is that over the two states. None if there is none.
+        The gain is the change from the two states. None if there is no good one.
     """
     settings = NestedChain(
         model.allocation.concentration, model.allocation.stickiness,
@@ -73,7 +73,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
         lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS, least_gain=least,
     )  # fmt: skip
     made = [] if creation is None else [creation]
-    # without the other states around, the two may leave where they are by themselves
+    # alone with their rows, without all other states, the two may improve by mere passes
     two = nested.iterate(two, _STEPS, _TOL * sample.total)
     if len(two.s) > 1:
         made.append(StateCreation(*two[:3], nested.gain(two, model.prior)))
@@ -84,7 +84,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
 
 
 def _as_they_are(totals, pair, sample):
-    """The `Chain` of two states as the whole data know them, on the scale of a sample of their rows."""
+    """The `Chain` of two states in the whole data, scaled to a sample of their rows."""
     scale = sample.total / totals.n[pair].sum()
     counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
     into = np.maximum(totals.n[pair] - counts.sum(axis=0), 0.0)
@@ -92,7 +92,7 @@ def _as_they_are(totals, pair, sample):
 
 
 def _window_lengths(totals, pair, sample):
-    """Those of windows that are nearest to the mean visit to the two states, the longest first."""
+    """Lengths of windows nearest to the mean length of visits to the two states, the longest first."""
     counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
     row = 1.0 if sample.weight is None else min(1.0, totals.n[pair].sum() / sample.n_rows)
     visits = np.maximum(totals.n[pair] - np.diagonal(counts), row)

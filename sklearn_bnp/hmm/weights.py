@@ -1,9 +1,11 @@
 """Priors of the transitions of Markov chains: sticky hierarchical Dirichlet process, and Dirichlet.
 
-Design note. Row j of the transitions has q(pi_j) = Dir(theta_j), j = 0 standing for the start, and
-given the counts M_jl the best theta is known, (6.40). It is put into the objective, which leaves a
-function of the counts and of the global sticks alone, as for documents (allocation/documents.py).
-With parameters ``a_jl = alpha_j pi_l`` of the rows' priors, pi = E[pi^G] at the sticks,
+Design note
+-----------
+Row j of the transitions has q(pi_j) = Dir(theta_j); j = 0 stands for the start. Given the counts M_jl
+the best theta is known, (6.40). With it the objective is a function of the counts and of the global sticks
+alone, as for documents (topics/weights.py). With parameters ``a_jl = alpha_j pi_l`` of the rows' priors,
+pi = E[pi^G] at the sticks,
 
     F = stick_terms(n_ones + 1, n_zeros + gamma) + constant
         + sum_jl h(M_jl, a_jl) + sum_j lnG(1 + a_j>) - sum_j lnG(M_j. + alpha_j + kappa_j),
@@ -110,21 +112,21 @@ class ChainAllocation(SharedWeights):
         """Change of the rows' terms (P,) by each union of two states, with weights that add up."""
         a, rest = self.prior(sticks)
         i, j = pairs.T
-        p, kappa = np.arange(len(pairs)), self.stickiness
-        own = _rises(counts, a)
+        p, kappa, rise = np.arange(len(pairs)), self.stickiness, log_rising_factorial
+        own = rise(counts, a)
         # columns of the other rows
-        both = _rises(counts[:, i] + counts[:, j], a[:, i] + a[:, j]) - own[:, i] - own[:, j]
+        both = rise(counts[:, i] + counts[:, j], a[:, i] + a[:, j]) - own[:, i] - own[:, j]
         both[i + 1, p] = both[j + 1, p] = 0.0
         # rows of the other columns; the prior of a row is the same for both but for the diagonal
         weights = np.maximum(self.concentration * self.weights(sticks), _TINY)
-        row = _rises(counts[i + 1] + counts[j + 1], weights) - own[i + 1] - own[j + 1]
+        row = rise(counts[i + 1] + counts[j + 1], weights) - own[i + 1] - own[j + 1]
         row[p, i] = row[p, j] = 0.0
         links = counts[i + 1, i] + counts[i + 1, j] + counts[j + 1, i] + counts[j + 1, j]
-        square = _rises(links, weights[i] + weights[j] + kappa)
+        square = rise(links, weights[i] + weights[j] + kappa)
         square -= own[i + 1, i] + own[i + 1, j] + own[j + 1, i] + own[j + 1, j]
         total, whole = counts.sum(axis=1), a.sum(axis=1) + rest
-        size = -_rises(total[i + 1] + total[j + 1], whole[i + 1])
-        size += _rises(total[i + 1], whole[i + 1]) + _rises(total[j + 1], whole[j + 1])
+        size = -rise(total[i + 1] + total[j + 1], whole[i + 1])
+        size += rise(total[i + 1], whole[i + 1]) + rise(total[j + 1], whole[j + 1])
         return both.sum(axis=0) + row.sum(axis=1) + square + size
 
     def mean_rows(self, sticks, counts):
@@ -133,8 +135,8 @@ class ChainAllocation(SharedWeights):
         return theta / theta.sum(axis=1, keepdims=True)
 
 
-def _rises(counts, a):
-    """``lnG(counts + a) - lnG(a)``."""
+def log_rising_factorial(counts, a):
+    """``lnG(counts + a) - lnG(a)``, elementwise."""
     a = np.maximum(a, _TINY)
     return gammaln(counts + a) - gammaln(a)
 
@@ -145,13 +147,13 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
     Parameters
     ----------
     concentration : float, default=1.0
-        gamma > 0: ``u_k ~ Beta(1, gamma)``; how many states there are.
+        gamma > 0 of ``u_k ~ Beta(1, gamma)``. The higher, the more states.
     transition_concentration : float, default=1.0
-        alpha > 0: how much the rows of transitions are like the global weights.
+        alpha > 0. The higher, the closer the rows of transitions are to the global weights.
     start_concentration : float, default=1.0
-        alpha_0 > 0: how much the weights of first states are like the global ones.
+        alpha_0 > 0. The higher, the closer the weights of first states are to the global ones.
     stickiness : float, default=50.0
-        kappa >= 0: pseudo-count of every state's transition to itself.
+        kappa >= 0: pseudo-count of the transition of each state to itself.
     """
 
     def __init__(
@@ -175,11 +177,11 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
         return self.start(counts.sum(axis=0))
 
     def start(self, mass):
-        mass = np.maximum(mass, 0.0)  # below 0 by rounding, where all there was has been taken away
-        # A row's prior has about this share for what has no mass, and for what is not there yet.
+        mass = np.maximum(mass, 0.0)  # states that lost all their rows may be below 0 by rounding
+        # states without mass, and those that are not there yet, get about this share of a row's prior
         floor = 0.1 / (1.0 + len(mass))
         share = mass / max(mass.sum(), _TINY)
-        # Rows share the weights by about their logarithms: the masses themselves are too unequal.
+        # the logarithms of the weights matter in a row's prior: masses themselves are too unequal
         weights = np.append(np.maximum(np.sqrt(share / max(share.max(), _TINY)), floor), floor)
         return self.of_weights(weights[:-1] / weights.sum())
 
@@ -217,8 +219,8 @@ class _Problem:
             self.slope = np.log1p(alpha / kappa)
             self.constant -= n_states * self.slope
         else:
-            # log(alpha / (alpha + kappa)) of (6.30) with kappa left out, and log alpha that
-            # (5.23) has one less of than there are entries in a row
+            # log(alpha / (alpha + kappa)) of (6.30) with kappa left out, and a log alpha: (5.23) has one
+            # less of these than a row has entries
             self.slope = 0.0
             self.constant -= n_states * np.log(alpha + kappa)
 
@@ -248,7 +250,7 @@ class _Problem:
             value=value,
             logit_rho=top.logit_rho + chain_to_logits(total, expit(logit_rho)),
             log_omega=top.log_omega,
-            # The rows act like these draws from pi.
+            # the rows act like this many draws from pi
             draws=np.maximum(slopes.sum(axis=0) - np.sum(a * digamma(1.0 + a), axis=0), 0.0),
         )
 
@@ -261,8 +263,9 @@ class DirichletChains(EqualWeights, ChainAllocation):
     Parameters
     ----------
     transition_concentration : float, default=1.0
-        alpha > 0: sum of a row's parameters but for the stickiness.
+        alpha > 0: sum of the parameters of a row, without the stickiness.
     start_concentration : float, default=1.0
+        alpha_0 > 0: sum of the parameters of the first states.
     stickiness : float, default=50.0
     """
 

@@ -8,12 +8,13 @@ and the best is kept; where they are many, one of them does.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels._entropies import union_entropies
 from ..engine.agglomeration import agglomerate
+from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 
 _ROUNDS = 4
@@ -103,17 +104,7 @@ class _Restricted:
     def union_entropy(self, resp):
         """Function from lists of members to the entropies of their unions, on the sample."""
         shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
-        weight = self.sample.weight
-
-        def of(unions):
-            indptr = np.zeros(len(unions) + 1, dtype=np.intp)
-            indptr[1:] = np.cumsum([len(u) for u in unions])
-            members = np.array([k for u in unions for k in u], dtype=np.intp)
-            out = np.empty(len(unions))
-            union_entropies(shares, weight, indptr, members, out, 1)
-            return out
-
-        return of
+        return partial(entropies_of_unions, shares, self.sample.weight)
 
     def refine(self, s):
         """Variational steps and agglomeration in turn; statistics and entropies, or None."""

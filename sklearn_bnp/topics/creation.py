@@ -1,7 +1,7 @@
-"""New topics for a target, from what documents have of it (Hughes 2016, Sec. 5.5.3).
+"""New topics for a target, from the tokens that documents assign to it (Hughes 2016, Sec. 5.5.3).
 
-A topic model nested in the target: seeds from random documents, a few passes, then merges of pairs for
-as long as they raise the nested objective. Too many seeds and an exact way back find structure more
+A topic model is nested in the target. It starts from random documents, makes a few passes, and then merges
+pairs for as long as this raises the nested objective. Too many seeds and exact merges find structure more
 reliably than the right number of seeds.
 """
 
@@ -9,39 +9,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._kernels._entropies import union_entropies
 from ..engine.affinity import union_evidence
+from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import seeding_mass
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
-# Passes over the target's documents before topics merge: share of the documents, and iterations.
+# Passes before topics merge: share of the target's documents, and iterations of each document.
 _PASSES = ((0.25, 10), (0.5, 10))
-# Rounds of a pass and merges; iterations of a pass.
+# Rounds, of a pass and merges each; iterations of each document in a pass.
 _ROUNDS, _ITERATIONS = 12, 15
-# More passes when topics have merged, until they gain no more than this a token.
+# Most passes after the rounds, and the gain per token, in nats, at which they stop.
 _SETTLING_PASSES, _SETTLED = 10, 1e-3
-# Passes that pruning may cost: the smallest topics are tried until their documents are so many.
+# Cost of pruning, in passes: the smallest topics are tried until their documents add up to this.
 _PRUNING_PASSES = 1
-# Documents for the rounds, at the most but for the last.
+# Most documents in the rounds; the last pass is over all.
 _ROUND_DOCUMENTS = 1000
-# Least tokens of a new topic, and least share of the target's.
+# Least tokens of a new topic, and least share of the target's tokens.
 _LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
+# Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
 
 class _Nested:
-    """A small topic model of what documents have of one target."""
+    """A small topic model of the tokens that documents assign to one target."""
 
     def __init__(self, model, sample, doc_prior, n_threads):
         self.model, self.sample, self.doc_prior = model, sample, doc_prior
         self.n_threads = n_threads
 
     def prior(self, s):
+        """Parameters (J,) of the documents' prior: the target's is shared in proportion to masses."""
         return self.doc_prior * s[:, -1] / s[:, -1].sum()
 
     def step(self, sample, s, max_iter, start=None):
-        """A pass over documents; with ``start`` they go on from these counts."""
+        """A pass over documents with parameters from ``s``; with ``start`` they go on from these counts."""
         likelihood, prior = self.model.likelihood, self.model.prior
         settings = DocumentSettings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
         theta = document_parameters(likelihood, prior, s)
@@ -49,7 +51,7 @@ class _Nested:
         return document_step(likelihood, theta, sample.docs, self.prior(s), settings, **given)
 
     def settle(self, sample, s):
-        """Passes until they gain little."""
+        """The last of several passes, which end when they gain little."""
         last = -np.inf
         for _ in range(_SETTLING_PASSES):
             step = self.step(sample, s, _ITERATIONS)
@@ -61,27 +63,29 @@ class _Nested:
         return step
 
     def evidence(self, s):
+        """Data terms (J,) of topics with statistics ``s``."""
         return self.model.likelihood.evidence(self.model.prior, s)
 
     def groups(self, sample, step):
-        """Disjoint pairs whose union raises the nested objective, best first; others alone."""
+        """Groups of topics: disjoint pairs whose union raises the nested objective, and single ones."""
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
-        scale = self.sample.total / sample.total
+        pairs, scale = np.column_stack([i, j]), self.sample.total / sample.total
         gain = scale * self.model.nested_union_gains(
-            np.column_stack([i, j]), step.counts, self.prior(step.s), self.sample.docs.total / scale,
+            pairs,
+            step.counts,
+            self.prior(step.s),
+            self.sample.docs.total / scale,
             sample.docs.weight,
-        )  # fmt: skip
+        )
         s = step.s * scale
         own = self.evidence(s)
         gain += union_evidence(self.model.likelihood, self.model.prior, s, i, j) - own[i] - own[j]
         open_ = np.flatnonzero(gain > 0)
         if len(open_):
-            entropy = np.empty(len(open_))
-            members = np.column_stack([i[open_], j[open_]]).ravel().astype(np.intp)
-            indptr = np.arange(0, len(members) + 1, 2, dtype=np.intp)
-            weight = sample.docs.entry_weight
-            union_entropies(step.resp, weight, indptr, members, entropy, self.n_threads)
+            entropy = entropies_of_unions(
+                step.resp, sample.docs.entry_weight, pairs[open_], self.n_threads
+            )
             gain[open_] += scale * (entropy - step.entropy[i[open_]] - step.entropy[j[open_]])
         used, groups = np.zeros(J, dtype=bool), []
         for pair in open_[np.argsort(-gain[open_], kind="stable")]:
@@ -95,7 +99,7 @@ class _Nested:
     def pruned(self, sample, step, start):
         """The step without small topics whose documents do better with the others.
 
-        ``start`` are the statistics whose parameters the step was made with.
+        ``start`` (J, P) are the statistics that gave the step its parameters.
         """
         theta = document_parameters(self.model.likelihood, self.model.prior, start)
         keep, scale = list(range(len(step.s))), self.sample.total / sample.total
@@ -129,23 +133,30 @@ class _Nested:
         )  # fmt: skip
 
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
-        """Nested objective of the topics ``keep``, up to a constant; ``scale`` is of all documents."""
+        """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 
 def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
-    """Statistics (J, P) of successors of a topic by a topic model nested in it; None if J < 2.
+    """Successors of a topic by a topic model nested in it.
 
     Parameters
     ----------
     model : TopicModel
     sample : DocumentSample
-        Pseudo-documents of the target, from all documents that use it.
+        The target's tokens of documents that use it.
     doc_prior : float
         The target's parameter ``alpha pi_k`` in the prior of the documents; successors share it.
     n_seeds : int
+        How many topics to start from.
     rng : numpy.random.RandomState
+    n_threads : int
+
+    Returns
+    -------
+    s : ndarray, shape (J, P), or None
+        Statistics of the successors; None if there are fewer than two.
     """
     nested = _Nested(model, sample, doc_prior, n_threads)
     least = max(_LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
@@ -175,7 +186,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
 
 
 def _seeds(likelihood, sample, n_seeds, rng):
-    """Statistics of half a random document and half the target each, with its mass shared out."""
+    """Statistics (J, P) of seeds: each is half a random document and half the target, of equal mass."""
     docs, mass = sample
     everything = _summary(likelihood, docs, mass)
     sizes = np.add.reduceat(mass * docs.counts, docs.indptr[:-1])
@@ -188,7 +199,7 @@ def _seeds(likelihood, sample, n_seeds, rng):
 
 
 def _subset(sample, n_docs, rng):
-    """Some of the documents, at least a few hundred."""
+    """A random subset of the documents, of a few hundred at least."""
     n, n_docs = len(sample.docs), max(_LEAST_DOCUMENTS, n_docs)
     if n_docs >= n:
         return sample
@@ -199,9 +210,11 @@ def _subset(sample, n_docs, rng):
 
 
 def _one(docs, mass, d):
+    """Document d alone, and the mass of its entries."""
     entries = slice(docs.indptr[d], docs.indptr[d + 1])
     return docs.taken(entries, [entries.stop - entries.start], [d]), mass[entries]
 
 
 def _summary(likelihood, docs, mass):
+    """Statistics (P,) of all entries."""
     return document_summary(likelihood, docs, mass[:, np.newaxis]).s[0]

@@ -1,4 +1,4 @@
-"""Counts of documents as global steps see them, and sums over them."""
+"""Counts of documents in the form that global steps need, and sums over them."""
 
 from __future__ import annotations
 
@@ -14,49 +14,58 @@ TINY = 1e-290
 
 
 class CountColumns(NamedTuple):
-    """What a global step knows of the documents: how much each of them uses each topic."""
+    """How much each document uses each topic; the global step needs no more of the documents.
 
-    values: np.ndarray  # (nnz,) float64 > 0: N_dk where topic k is used, grouped by topic
-    indptr: np.ndarray  # (K + 1,) intp: values[indptr[k]:indptr[k + 1]] belong to topic k
-    weight: np.ndarray | None  # (nnz,) weight of each value's document; None if all are 1
-    n_docs: float  # weighted number of documents: the sum of lengths[1]
-    lengths: tuple[np.ndarray, np.ndarray]  # (m,) lengths T, (m,) weighted counts of documents
+    Empty documents may be left out, of both ``n_docs`` and ``lengths``. They never raise the objective, to
+    which they contribute only the gap of the surrogate bound.
 
-    # An empty document may be left out, of n_docs and lengths both. It never raises the objective,
-    # in which it has no part but the gap of the surrogate bound.
+    Attributes
+    ----------
+    values : ndarray of float64, shape (nnz,)
+        Counts N_dk > 0, grouped by topic.
+    indptr : ndarray of intp, shape (K + 1,)
+        ``values[indptr[k]:indptr[k + 1]]`` belong to topic k.
+    weight : ndarray, shape (nnz,), or None
+        Weight of the document of each value; one if None.
+    n_docs : float
+        Weighted number of documents, the sum of ``lengths[1]``.
+    lengths : pair of ndarray, shape (m,)
+        The different lengths T of documents, and the weighted number of documents of each.
+    """
+
+    values: np.ndarray
+    indptr: np.ndarray
+    weight: np.ndarray | None
+    n_docs: float
+    lengths: tuple[np.ndarray, np.ndarray]
 
 
 def n_docs(totals):
-    """Documents that have any tokens."""
+    """Weighted number of the documents that have any tokens."""
     return float(sum(p.times(p.lengths > 0).sum() for p in totals.extra.parts.values()))
 
 
 def count_columns(totals):
     """`CountColumns` of the components of ``totals``, in their order."""
     parts = list(totals.extra.parts.values())
-    uids = totals.uids.tolist()
-    values, sizes, weights = [], [], []
-    plain = all(part.is_plain for part in parts)
-    for uid in uids:
-        size = 0
-        for part in parts:
-            column = part.columns.get(uid)
-            if column is not None:
-                values.append(column.values)
-                size += len(column.values)
-                if not plain:
-                    weights.append(part.times(column.docs))
-        sizes.append(size)
-    lengths = np.concatenate([p.lengths[p.lengths > 0] for p in parts] or [np.empty(0)])
-    times = np.concatenate([p.times(p.lengths > 0) for p in parts] or [np.empty(0)])
+    uids, plain = totals.uids.tolist(), all(part.is_plain for part in parts)
+    found = [[(p, p.columns[uid]) for p in parts if uid in p.columns] for uid in uids]
+    sizes = [sum(len(column.values) for _, column in topic) for topic in found]
+    lengths = _joined(p.lengths[p.lengths > 0] for p in parts)
+    times = _joined(p.times(p.lengths > 0) for p in parts)
     different, which = np.unique(lengths, return_inverse=True)
     return CountColumns(
-        np.concatenate(values) if values else np.empty(0),
+        _joined(column.values for topic in found for _, column in topic),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
-        None if plain else np.concatenate(weights) if weights else np.empty(0),
+        None if plain else _joined(p.times(column.docs) for topic in found for p, column in topic),
         float(times.sum()),
         (different, np.bincount(which, times, minlength=len(different))),
     )
+
+
+def _joined(arrays):
+    """The arrays one after another, or an empty one if there are none."""
+    return np.concatenate(list(arrays) or [np.empty(0)])
 
 
 def document_numbers(totals):
@@ -84,7 +93,7 @@ def count_terms(values, indptr, a, weight=None):
     indptr : ndarray, shape (K + 1,)
         Where the topics begin in ``values``.
     a : ndarray, shape (K,)
-        What is added to each count of a topic.
+        Parameter that is added to each count of a topic.
     weight : ndarray, shape (nnz,), or None
         Weights of the documents.
 
@@ -114,25 +123,24 @@ def documents_using(columns):
 
 
 def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
-    """Change of the documents' terms of the objective if two topics were one, with pi added up.
+    """Change of the documents' terms of the objective by each union of two topics, whose pi add up.
 
     Equivalent to, for each pair (A, B) and with ``c = a_A + a_B``::
 
         sum_d [lnG(N_dA + N_dB + c) - lnG(c)] - [lnG(N_dA + a_A) - lnG(a_A)]
               - [lnG(N_dB + a_B) - lnG(a_B)].
 
-    Documents that use neither topic add nothing. That is with the exact normaliser of Dir(alpha
-    pi). The objective of the HDP has the bound (5.23) instead, in which a union also gains
-    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in every document of ``n_docs``.
+    Documents that use neither topic add nothing. This holds for the exact normaliser of Dir(alpha
+    pi). The objective of the HDP has the bound (5.23) instead, under which a union also gains
+    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in each of ``n_docs`` documents.
 
     Parameters
     ----------
     pairs : ndarray, shape (P, 2)
         Topics A and B, different ones.
     docs : ndarray of int, shape (nnz,)
-        The document of each of ``columns.values``; once at most in each topic.
+        The document of each of ``columns.values``; a document occurs at most once in each topic.
     columns : CountColumns
-        Counts of the documents; documents are weighted as they say.
     a : ndarray, shape (K,)
         Parameters of the documents' prior, as from ``prior``.
     n_docs : float or None, default=None
@@ -157,13 +165,13 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
         ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         return count_terms(x, ends, c, None if weight is None else weight[entries])[0]
 
-    in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of all documents, for one A at a time
+    in_first = np.zeros(docs.max(initial=-1) + 1)  # N_dA of each document, for one A at a time
     for topic in np.unique(first):
         partners = np.flatnonzero(first == topic)
         c, n_partners = union[partners], len(partners)
         of_a = np.arange(indptr[topic], indptr[topic + 1])
         in_first[docs[of_a]] = values[of_a]
-        # All documents of A as if without B, then what changes in each document of B.
+        # all documents of A as if without B, then the change in each document of B
         each_a, sizes = np.tile(of_a, n_partners), np.full(n_partners, len(of_a))
         gain[partners] += sums(values[each_a], each_a, sizes, c) - using[topic] * gammaln(c)
         of_b, sizes = _ranges(indptr[second[partners]], indptr[second[partners] + 1])
@@ -182,10 +190,10 @@ def _ranges(starts, stops):
     return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes
 
 
-def dirichlet_rises(counts, a, weight=None):
-    """Sum over documents of the log probability of counts (n, K) under Dir(a), ordered tokens.
+def log_probability_of_counts(counts, a, weight=None):
+    """Log probability of the ordered tokens of documents with counts (n, K), whose weights are Dir(a).
 
-    Documents count ``weight`` (n,) times.
+    It is summed over documents, each of which counts ``weight`` (n,) times.
     """
     total, whole = counts.sum(axis=1), a.sum()
     a = np.maximum(a, TINY)

@@ -22,11 +22,11 @@ class TopicParams(NamedTuple):
     Attributes
     ----------
     theta : ndarray
-        From `Likelihood.document_parameters`.
+        Parameters of the topics, from `document_parameters`.
     prior : ndarray, shape (K,)
-        Parameters of the Dirichlet prior of a document's weights; 0 for components that are retired.
+        Parameters of the Dirichlet prior of a document's weights; 0 for retired topics.
     heirs : list of pairs
-        Column of a retired component, and columns of those that share what documents had of it.
+        Column of a retired topic, and columns of the topics that share its counts.
     """
 
     theta: np.ndarray
@@ -34,7 +34,7 @@ class TopicParams(NamedTuple):
     heirs: list
 
     def starting_counts(self, counts):
-        """Counts (n_docs, K) to start from, given those of the last visit."""
+        """Counts (n_docs, K) to start from, given ``counts`` of the last visit, which are overwritten."""
         for gone, heirs in self.heirs:
             share = self.prior[heirs] / self.prior[heirs].sum()
             counts[:, heirs] += counts[:, [gone]] * share
@@ -43,9 +43,9 @@ class TopicParams(NamedTuple):
 
 
 class LocalSchedule(NamedTuple):
-    """When documents start anew and try restarts; in other laps they only go on.
+    """Laps in which documents start anew and try restarts; in other laps they only go on.
 
-    They do so every second lap, and when new components have come.
+    They also start anew in laps with new components.
 
     Attributes
     ----------
@@ -53,9 +53,9 @@ class LocalSchedule(NamedTuple):
         Start from the counts that a document had when it was last visited, and keep these if a new
         start is worse: then the objective never falls.
     every : int
-        Laps between new starts.
+        Documents start anew in every so many laps.
     n_restarts : int
-        Of each document, when it starts anew.
+        Restarts of each document when it starts anew.
     max_iter, tol : int, float
         Of a document's iterations, as in `DocumentSettings`.
     """

@@ -1,9 +1,11 @@
 """Priors of the topics of documents: hierarchical Dirichlet process and symmetric Dirichlet.
 
-Design note. A document's weights have q(pi_d) = Dir(theta_d), and given the counts N_dk the best
-theta_d is known, (5.45), (5.46). It is put into the objective, which leaves a function of the
-counts and of the global sticks alone. (Alternating between theta and the sticks instead, as in the
-thesis, ends tens of nats below after a dozen rounds.) For the HDP
+Design note
+-----------
+A document's weights have q(pi_d) = Dir(theta_d), and given the counts N_dk the best theta_d is known,
+(5.45), (5.46). With it the objective is a function of the counts and of the global sticks alone.
+(Alternating between theta and the sticks, as in the thesis, ends tens of nats lower after a dozen
+rounds.) For the HDP
 
     F = D K log alpha + sum_k [c_B(1, gamma) - c_B(a_k, b_k)] + sum_k (D + 1 - a_k) E[log u_k]
         + sum_k (D (K + 1 - k) + gamma - b_k) E[log(1 - u_k)]
@@ -12,13 +14,13 @@ thesis, ends tens of nats below after a dozen rounds.) For the HDP
 (5.25) plus (5.27) at its optimum, with a = rho omega, b = (1 - rho) omega and pi = E[pi]. It is
 maximised jointly over rho and omega. As written it is a difference of large numbers: each of the
 D K terms lnG(alpha pi_k) of unused topics cancels against a log(alpha pi_k) of the surrogate bound
-(5.23). With lnG(x) = lnG(1 + x) - log x it becomes what is computed here,
+(5.23). With lnG(x) = lnG(1 + x) - log x it becomes the form that is computed here,
 
     F = stick_terms(D + 1, D (K + 1 - k) + gamma) - D log alpha - sum_d lnG(T_d + alpha)
         + sum_{dk: N_dk > 0} [lnG(N_dk + alpha pi_k) + log(alpha pi_k)]
         + sum_k (D - D_k) lnG(1 + alpha pi_k) + D lnG(1 + alpha pi_>),
 
-for D_k documents that use topic k. Nothing in it is large, or undefined, for however small a pi_k.
+for D_k documents that use topic k. No term of it is large or undefined, however small pi_k is.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 from .document_terms import (
     TINY,
     count_terms,
-    dirichlet_rises,
     documents_using,
     group_sums,
+    log_probability_of_counts,
     union_document_gains,
 )
 
@@ -119,9 +121,9 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
     Parameters
     ----------
     concentration : float, default=1.0
-        gamma > 0: ``u_k ~ Beta(1, gamma)``; how many topics there are.
+        gamma > 0 of ``u_k ~ Beta(1, gamma)``. The higher, the more topics.
     doc_concentration : float, default=1.0
-        alpha > 0: how much the documents' weights are like the global ones.
+        alpha > 0. The higher, the closer the documents' weights are to the global ones.
     """
 
     def __init__(self, concentration=1.0, doc_concentration=1.0):
@@ -136,7 +138,7 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
 
     def start(self, mass, n_docs):
         mass = np.asarray(mass, dtype=float)
-        # About one document's share for what has no mass, and for what is not there yet.
+        # topics without mass, and those that are not there yet, get the share of about one document
         floor = 1.0 / (1.0 + n_docs)
         weights = np.append(np.maximum(mass / max(mass.sum(), TINY), floor), floor)
         logit_rho = logits_of_weights(weights)
@@ -159,9 +161,10 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         return union_document_gains(pairs, docs, columns, a, columns.n_docs)
 
     def nested_terms(self, counts, a, weight=None):
-        rises = dirichlet_rises(counts, a, weight)  # the surrogate bound in place of Dir(alpha pi)
+        # the surrogate bound takes the place of the normaliser of Dir(alpha pi)
+        value = log_probability_of_counts(counts, a, weight)
         n_docs = len(counts) if weight is None else weight.sum()
-        return rises + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
+        return value + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
 
 
 class _StickProblem:
@@ -172,7 +175,7 @@ class _StickProblem:
         lengths, n = columns.lengths
         self.using = documents_using(columns)
         self.ones, self.zeros = beta_counts(columns.n_docs, len(self.using), gamma)
-        # Documents that do not use each topic, nor the rest; rounding may not make it negative.
+        # documents that do not use each topic, and the rest; rounding must not make them negative
         unused = np.maximum(columns.n_docs - self.using, 0.0)
         self.unused = np.append(unused, columns.n_docs)
         self.constant = -columns.n_docs * np.log(alpha) - np.dot(n, gammaln(lengths + alpha))
@@ -197,7 +200,7 @@ class _StickProblem:
             value=value,
             logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)),
             log_omega=top.log_omega,
-            # The documents act like these tables of the Chinese restaurant franchise.
+            # the documents act like this many tables of the Chinese restaurant franchise
             draws=np.maximum(used - self.using * a_psi[:-1], 0.0),
         )
 
@@ -210,7 +213,7 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
     Parameters
     ----------
     doc_concentration : float or None, default=None
-        Parameter of each topic; ``None`` is 1 / K for the number K of topics at the time.
+        Parameter of each topic; ``None`` is 1 / K for the present number K of topics.
     """
 
     def __init__(self, doc_concentration=None):
@@ -221,11 +224,11 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
 
     def objective(self, sticks, columns):
         n_topics = len(columns.indptr) - 1
-        return self._rises(columns, n_topics, self._concentration(n_topics))
+        return self._term(columns, n_topics, self._concentration(n_topics))
 
     @staticmethod
-    def _rises(columns, n_topics, a):
-        """The documents' terms if ``n_topics`` topics have the parameter ``a`` each, for whatever counts."""
+    def _term(columns, n_topics, a):
+        """The objective if there were ``n_topics`` topics of parameter ``a``, whatever the counts."""
         every = np.full(len(columns.indptr) - 1, a)
         lengths, n = columns.lengths
         used, _ = count_terms(columns.values, columns.indptr, every, columns.weight)
@@ -246,15 +249,15 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
         return np.full(n_topics, self._concentration(n_topics))
 
     def union_gains(self, pairs, docs, columns, sticks):
-        # Topics do not add up: with one less, all have the parameter that this number has.
+        # parameters do not add up: all topics have the parameter that goes with one topic less
         n_topics = len(sticks.rho)
         a = np.full(n_topics, self._concentration(n_topics - 1))
         same = union_document_gains(pairs, docs, columns, a, union=a[0])
-        then = self._rises(columns, n_topics - 1, a[0])
-        return same + then - self._rises(columns, n_topics, self._concentration(n_topics))
+        then = self._term(columns, n_topics - 1, a[0])
+        return same + then - self._term(columns, n_topics, self._concentration(n_topics))
 
     def nested_union_gains(self, pairs, docs, columns, a):
         return union_document_gains(pairs, docs, columns, a)
 
     def nested_terms(self, counts, a, weight=None):
-        return dirichlet_rises(counts, a, weight)
+        return log_probability_of_counts(counts, a, weight)

@@ -1,9 +1,15 @@
-"""New components for a target, from a sample of its rows (Hughes 2016, Sec. 4.2.1, Step 1).
+"""New components to replace one component, the target, found on a sample of the target's rows.
 
-Seeds by k-means++ in the family's own geometry, a few Lloyd steps, variational steps restricted to
-the target's rows, then agglomeration: too many seeds and a principled way back find structure more
-reliably than the right number of seeds. Where rows are few, several ways of seeding are tried
-and the best is kept; where they are many, one of them does.
+Hughes (2016), Sec. 4.2.1, Step 1.
+
+Design note
+-----------
+(a) A split starts from more seeds than are needed: k-means++ in the geometry of the likelihood, then a few
+    Lloyd steps. Variational steps on the target's rows follow, and agglomeration joins what is redundant.
+    This finds structure more reliably than the right number of seeds would.
+(b) The result depends much on the seeds. Where the sample is small, seeding is tried in several ways and
+    the best split is kept. Where it is large, one way is tried in each attempt.
+(c) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
 """
 
 from __future__ import annotations
@@ -17,32 +23,33 @@ from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 
+# Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
 _ROUNDS = 4
 _STEPS, _STEPS_AFTER_CUT = 8, 4
-# More steps, on small samples, for a split that falls short by less than this a row.
+# On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
-# Seeds are sought among this many rows, at the most.
+# Seeds are sought among at most this many rows.
 _SEED_ROWS = 2000
-# Numbers in the sample's statistics (rows x P) up to which every way of seeding is tried.
+# Every way of seeding is tried if the sample's statistics (rows x P) hold at most this many numbers.
 _SMALL = 100_000
-# With fewer other components than this each way is tried more than once: much depends on the first
-# splits, and there is little to do.
+# If there are fewer other components than this, each way is tried several times: the first splits of
+# a fit decide much, and cost little.
 _FEW, _FEW_RESTARTS = 4, 2
-# Numbers in the sample's statistics up to which that is twice as often again.
+# If the sample's statistics hold at most this many numbers, it is tried twice as often.
 _TINY = 5_000
 
 
 class Creation(NamedTuple):
-    """Proposed successors of a target.
+    """Components proposed in place of a target.
 
     Attributes
     ----------
     s : ndarray, shape (J, P)
-        Statistics of the successors on the sample.
+        Statistics of the new components on the sample.
     coef : ndarray, shape (J, P)
-        Coefficients of the restricted local step.
+        Coefficients of the local step that shares the target's rows among them.
     gain : float
-        Estimated change of the objective, on the sample alone, in nats.
+        Change of the objective on the sample alone, in nats.
     """
 
     s: np.ndarray
@@ -51,7 +58,7 @@ class Creation(NamedTuple):
 
 
 class _Restricted:
-    """A small mixture on one target's sample, the other components standing by."""
+    """A small mixture of the new components, on the target's sample; other components stay as they are."""
 
     def __init__(self, model, sample, others, adapt):
         self.model, self.sample, self.others = model, sample, others
@@ -59,31 +66,34 @@ class _Restricted:
         self.adapts = adapt and model.likelihood.adapts_prior
 
     def evidence(self, s):
+        """Log evidence of each component (J,), in nats."""
         return self.model.likelihood.evidence(self.prior, s)
 
     def allocation(self, n):
+        """Allocation term of the objective, for new components with counts (J,) beside the others."""
         return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
 
     def adapt(self, s, n_steps):
-        """Empirical Bayes on the other components and these."""
+        """Adapt the prior to the other components and the new ones (empirical Bayes)."""
         if self.adapts:
             everything = np.concatenate([self.others, s])
             self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
 
     def coefficients(self, s):
+        """Coefficients (J, P) of the restricted local step."""
         coef = self.model.likelihood.coefficients(self.prior, s)
         coef[:, -1] += np.log(np.maximum(s[:, -1], 1e-12) / s[:, -1].sum())  # (4.11)
         return coef
 
     def step(self, s):
-        """Restricted local and summary step: statistics, entropies, shares."""
+        """Local and summary step: statistics (J, P), entropies (J,) and responsibilities (n, J)."""
         out, entropy = np.empty_like(s), np.empty(len(s))
         z, mass, weight = self.sample
         resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
         return out, entropy, resp
 
     def iterate(self, s, n_steps, tol):
-        """Up to ``n_steps`` steps; components under one row are dropped on the way."""
+        """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
         last = -np.inf
         for i in range(n_steps):
             moved, entropy, _ = self.step(s)
@@ -102,12 +112,12 @@ class _Restricted:
         return self.step(s)
 
     def union_entropy(self, resp):
-        """Function from lists of members to the entropies of their unions, on the sample."""
+        """Return a function that gives the entropies, on the sample, of unions given by their members."""
         shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
         return partial(entropies_of_unions, shares, self.sample.weight)
 
     def refine(self, s):
-        """Variational steps and agglomeration in turn; statistics and entropies, or None."""
+        """Alternate variational steps and agglomeration; statistics and entropies, or None twice."""
         tol = 1e-4 * self.sample.total
         s, entropy, resp = self.iterate(s, _STEPS, tol)
         for _ in range(_ROUNDS):
@@ -120,15 +130,15 @@ class _Restricted:
         return (s, entropy) if len(s) > 1 else (None, None)
 
     def gain(self, s, entropy, before):
-        """Objective with successors ``s`` minus the one with their sum, under the prior ``before``."""
+        """Objective with new components ``s`` less that with their sum, which has the prior ``before``."""
         likelihood, (_, mass, weight) = self.model.likelihood, self.sample
         whole = s.sum(axis=0, keepdims=True)
         own = mass * np.log(np.where(mass > 0, mass, 1.0))
-        gain = (
-            self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
-            + entropy.sum() + (own.sum() if weight is None else own @ weight)
-            + self.allocation(s[:, -1]) - self.allocation(whole[:, -1])
-        )  # fmt: skip
+        gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
+        gain += entropy.sum()
+        gain += own.sum() if weight is None else own @ weight
+        gain += self.allocation(s[:, -1])
+        gain -= self.allocation(whole[:, -1])
         if self.prior is not before and len(self.others):
             gain += (
                 self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
@@ -137,34 +147,36 @@ class _Restricted:
 
 
 def tries_all_ways(sample, n_statistics):
-    """Whether one attempt at a sample of this size tries every way of seeding."""
+    """Whether the sample is small enough for one attempt to try every way of seeding."""
     return sample.z.shape[0] * n_statistics <= _SMALL
 
 
 def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False):
-    """Successors of a target component.
+    """New components to replace a target.
 
     Parameters
     ----------
     model : Model
     sample : Sample
+        Rows of the target, with their responsibilities and weights.
     target : ndarray, shape (P,)
         Statistics of the target on the whole data.
     others : ndarray, shape (K - 1, P)
         Statistics of the components that stay.
     n_seeds : int
-        Seeds to start from; 2 are tried as well.
+        Number of seeds to start from. Two seeds are tried as well.
     attempt : int
-        How often the target has been tried. Where rows are few, the first attempt tries every way of
-        seeding; other attempts try one of them, each the next.
+        How often the target has been tried before. On a small sample the first attempt tries every way
+        of seeding. Every other attempt tries one way, and the next attempt the next one.
     rng : numpy.random.RandomState
     adapt : bool
-        Let the prior adapt to the successors: worth its cost where components are few.
+        Whether the prior adapts to the new components, which is worth its cost if there are few
+        components.
 
     Returns
     -------
     Creation or None
-        None if no split into two or more was found.
+        None if no split into two or more components was found.
     """
     ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
     every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW
@@ -184,7 +196,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         if s is None:
             continue
         gain = small.gain(s, entropy, model.prior)
-        if -_NEAR * sample.total < gain <= 0 and every_way:  # a few more steps may do
+        if -_NEAR * sample.total < gain <= 0 and every_way:  # more steps may be enough
             s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
             gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
         if len(s) > 1 and (best is None or gain > best.gain):
@@ -193,7 +205,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
 
 
 def _seeded(model, sample, target, n_seeds, whiten, rng):
-    """Statistics of seeds with at least one row."""
+    """Statistics (J, P) of the seeds that have at least one row."""
     z, mass, weight = sample
     rows, seeding = slice(None), seeding_mass(mass, weight)
     mass = mass if weight is None else mass * weight

@@ -93,7 +93,7 @@ class Topics(NamedTuple):
         return self.mapped(lambda values: values[order])
 
     def zeta(self, sizes):
-        """Parameters (K, S) of q(pi_s), for document groups of these sizes (18)."""
+        """Parameters (K, S) of q(pi_s), for document groups of these sizes (20)."""
         return self.counts / sizes + self.alpha[:, np.newaxis]
 
 

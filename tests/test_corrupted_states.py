@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.estimator.object_graph import Graph, value_of
 
 from .corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
 from .estimators import names
-from .saved_models import MODELS, saved_model
+from .saved_models import MODELS, X, saved_model
 
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -113,8 +114,9 @@ def test_what_is_no_state_at_all(value):
 
 
 def test_random_generators_are_looked_at():
-    model = saved_model("mixture")
+    model = DPMixtureVB(proposals=None, random_state=np.random.RandomState(0)).fit(X)
     state = model.__getstate__()
+    assert any(isinstance(other, np.random.RandomState) for other in state["others"])
     spoiled = [
         np.random.RandomState(9) if isinstance(other, np.random.RandomState) else other
         for other in state["others"]

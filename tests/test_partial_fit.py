@@ -7,6 +7,8 @@ import pytest
 
 from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine import streaming
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.state import Settings
 
 from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
 
@@ -187,7 +189,7 @@ def test_components_on_trial_count_no_row_twice():
     bound, on_trial = model.lower_bound_, 0
     for batch in batches * 2:
         model.partial_fit(batch)
-        on_trial += len(model._learner_.scheduler.adoptions) * model._learner_.lap_under_way
+        on_trial += len(model._learner_.initial) * model._learner_.lap_under_way
         assert model._statistics[:, -1].sum() == pytest.approx(640.0, abs=1e-6)
         assert model.lower_bound_ > 1.5 * bound
         assert np.isfinite(model.score(batch))
@@ -244,12 +246,18 @@ def test_a_new_batch_may_come_in_the_middle_of_a_lap(strategy):
 # ---------------------------------------------------------------------- state
 
 
-def test_settings_may_change_between_calls():
+def test_settings_may_change_between_calls(monkeypatch):
     model = looped(1, n_components=4, proposals=None)
+    settings, visit = [], Learner.visit
+
+    def noting(self, *args, **kwargs):
+        settings.append(self.settings)
+        visit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Learner, "visit", noting)
     model.set_params(n_nonzero_resp=1, n_jobs=1, max_components=7).partial_fit(BATCHES[0])
     assert np.count_nonzero(model.predict_proba(X), axis=1).max() == 1
-    assert model._learner_.n_nonzero == 1
-    assert model._learner_.scheduler.max_components == 7
+    assert set(settings) == {Settings(max_components=7, n_nonzero=1, n_threads=1)}
 
 
 @pytest.mark.parametrize("n_before", [1, 8])

@@ -28,6 +28,7 @@ from sklearn_bnp import (
     Merge,
     PitmanYorAllocation,
 )
+from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
 
@@ -171,8 +172,8 @@ def test_clone_of_a_loaded_model(name):
 def test_one_random_generator(way):
     rng = np.random.RandomState(0)
     copied = WAYS[way]([DPMixtureVB(proposals=None, random_state=rng).fit(X), rng])
-    learner = copied[0]._learner_
-    assert learner.rng is learner.scheduler.rng is copied[0].random_state is copied[1]
+    assert copied[0].random_state is copied[1]
+    learner = Learner(copied[0]._learner_)
     assert learner.new_uids is learner.scheduler.new_uids
 
 
@@ -228,7 +229,7 @@ def model_with(proposal):
 def test_proposals_of_a_user(way):
     model = model_with(KeepsATable)
     copied = WAYS[way](model)
-    proposal = copied._learner_.scheduler.proposals[0]
+    proposal = copied._learner_.schedule.proposals[0]
     assert proposal._table[None] == proposal.reset
     assert content(copied) == content(model)
 
@@ -237,8 +238,8 @@ def test_proposals_of_a_user(way):
 def test_proposals_that_say_how_they_are_saved(way):
     model = model_with(HasItsOwnForm)
     copied = WAYS[way](model)
-    assert copied._learner_.scheduler.proposals[0]._failures._memory == (
-        model._learner_.scheduler.proposals[0]._failures._memory
+    assert copied._learner_.schedule.proposals[0]._failures._memory == (
+        model._learner_.schedule.proposals[0]._failures._memory
     )
     assert np.array_equal(copied.predict_proba(X), model.predict_proba(X))
 

@@ -32,12 +32,11 @@ def model():
 
 def consistent(model):
     """Whether totals are the sum of what batches left behind, with the documents' counts."""
-    learner = model._learner_
-    totals, adoptions = learner.totals, learner.scheduler.adoptions
-    s = totals.s.copy()
-    for trial in adoptions if learner._before is not None else ():
-        s[totals.positions(trial.created)] -= trial.seeds.s
-    kept = learner.memo.copy().total(totals.uids, s.shape[1])
+    state = model._learner_
+    totals, s = state.totals, state.totals.s.copy()
+    for rows in state.initial:
+        s[totals.positions(rows.uids)] -= rows.s
+    kept = state.memo.copy().total(totals.uids, s.shape[1])
     assert_allclose(kept.s, s, atol=1e-7)
     assert_allclose(kept.entropy, totals.entropy, atol=1e-6)
     for bag in (kept, totals):

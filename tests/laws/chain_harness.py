@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sklearn_bnp._kernels._responsibilities import statistics
-from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.hmm.batch import SequenceBatch
 from sklearn_bnp.hmm.model import SequenceModel
-from sklearn_bnp.hmm.sampling import RunCollector
 from sklearn_bnp.hmm.setup import PROPOSALS as STATE_PROPOSALS
 from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
 from sklearn_bnp.inputs.batches import Batch, column_moments
@@ -16,6 +14,8 @@ from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.likelihood import GaussianObservation
 from sklearn_bnp.likelihood.autoregressive_gaps import blanked
 from sklearn_bnp.likelihood.lags import lagged
+
+from .harness import fresh_learner
 
 ALLOCATIONS = {
     "sticky": HDPChains(1.0, 1.0, 2.0, 20.0),
@@ -58,8 +58,7 @@ def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
     likelihood = observation.bind(moments_of(blanked(x), covariance=observation.needs_covariance))
     model = SequenceModel(likelihood, allocation, likelihood.prior)
     chosen = [STATE_PROPOSALS[name]() for name in proposals]
-    rng = np.random.RandomState(seed)
-    return Learner(model, chosen, rng, collector_type=RunCollector), batch
+    return fresh_learner(model, chosen, seed), batch
 
 
 def features(likelihood, batch):

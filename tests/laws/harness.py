@@ -11,9 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.state import LearnerState, ScheduleState, Settings
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.task import LocalTask, Purpose
+from sklearn_bnp.engine.trials import Policy
 from sklearn_bnp.inputs.batches import ArraySource
-from sklearn_bnp.mixture.sampling import Collector
 from tests.reference import mixtures
 
 from .families import ALLOCATIONS
@@ -115,23 +117,57 @@ def totals_of(fitted):
     return fitted._learner_.totals, fitted._learner_.model
 
 
+def fresh_learner(model, proposals=(), seed=0, **settings):
+    """A `Learner` that has not started, with proposals that remember nothing."""
+    for proposal in proposals:
+        proposal.reset()
+    schedule = ScheduleState(tuple(proposals))
+    return Learner(LearnerState(model, seed, schedule), Settings(**settings))
+
+
 def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=None, **parameters):
     """A `Learner` before its first lap, and the batches it is to visit.
 
     It starts from the statistics of ``resp`` and from the prior before any empirical Bayes; keywords
-    are of the learner, and ``allocation``.
+    are `Settings`, and ``allocation``.
     """
     allocation = parameters.pop("allocation", ALLOCATIONS[0])
     model = given(family, X, resp, weight, allocation).model
     model = model._replace(prior=model.likelihood.prior)
-    learner = Learner(model, list(proposals), np.random.RandomState(seed), Collector)
-    for name, value in parameters.items():
-        assert hasattr(learner, name)
-        setattr(learner, name, value)
+    learner = fresh_learner(model, proposals, seed, **parameters)
     w = np.ones(len(X)) if weight is None else weight
     features = features_of(model.likelihood, model.likelihood.prepare(X))
     learner.start((w[:, np.newaxis] * resp).T @ features)
     return learner, ArraySource(X, weight, n_batches)
+
+
+def shuffled(learner, source):
+    """Batches of a source, in the random order of the learner's lap."""
+    return source.batches(learner.rng(Purpose.ORDER))
+
+
+def on_trial(learner):
+    """Trials whose components are in the model for a lap."""
+    return [t for t in learner.scheduler.trials if t.policy is Policy.WITH_LAP]
+
+
+def findings_of(learner, trial):
+    """Batch id -> what a trial's probe found in the lap under way."""
+    return learner.scheduler._findings[learner.scheduler.trials.index(trial)]
+
+
+def finding_of(
+    probe, blocks, uids, *, model=None, part=None, seed=(0,), statistics=None, rows=None
+):
+    """What a probe finds in blocks that are shown to its observer one after the other."""
+    task = LocalTask(model, None, np.asarray(uids), part, (probe,), seed=seed)
+    observer = type(probe).observer([probe], task)
+    for block in blocks:
+        observer.observe(block)
+    if rows is not None:
+        observer.revisit(rows)
+    [finding] = observer.finish(statistics)
+    return finding
 
 
 def totals_under(learner, memo):

@@ -72,7 +72,9 @@ class Shadow:
         features = features_of(likelihood, z)
         resp = batch.resp
         if resp is None:
-            resp, _ = mixtures.responsibilities(features @ learner.coef.T, learner.n_nonzero)
+            resp, _ = mixtures.responsibilities(
+                features @ learner.coef.T, learner.settings.n_nonzero
+            )
         self.features[name], self.resp[name] = features, resp
         self.uids[name] = learner.totals.uids.copy()
         self.weight[name] = np.ones(len(z)) if batch.weight is None else batch.weight
@@ -90,28 +92,30 @@ class Shadow:
     def judge(self, model, totals, memo):
         """Repeat accepted proposals on responsibilities; note what each verdict gains."""
         verdict, before, uids = self._judge(model, totals, memo), dict(self.resp), dict(self.uids)
-        for trial in verdict.accepted:
+        n_nonzero = self.learner.settings.n_nonzero
+        for change in verdict.accepted:
+            trial, edit = change.trial, change.outcome.edit
             assert len(set(trial.removed)) == len(trial.removed)
             for name in self.resp:
                 if getattr(trial, "coef", None) is None:
-                    self._replace(name, trial, np.ones((len(self.resp[name]), 1)))
-                elif name in trial.seen:
+                    self._replace(name, change, np.ones((len(self.resp[name]), 1)))
+                elif name in edit.rows:
                     weights = self.features[name] @ trial.coef.T
                     places = None
-                    if self.learner.n_nonzero is not None:
+                    if n_nonzero is not None:
                         members = np.flatnonzero(np.isin(uids[name], trial.removed))
                         shared = cleared(before[name])
-                        places = mixtures.places(shared, members, self.learner.n_nonzero)
+                        places = mixtures.places(shared, members, n_nonzero)
                     shares, _ = mixtures.responsibilities(weights, places)
-                    self._replace(name, trial, shares)
+                    self._replace(name, change, shares)
             self.accepted.append(trial.kind)
         if verdict.accepted:
             self.gains.append(verdict.model.elbo(verdict.totals) - model.elbo(totals))
         return verdict
 
-    def _replace(self, name, trial, shares):
+    def _replace(self, name, change, shares):
         """Columns of the removed give way to ``shares`` of their sum."""
-        old = np.isin(self.uids[name], trial.removed)
+        old = np.isin(self.uids[name], change.trial.removed)
         mass = self.resp[name][:, old].sum(axis=1, keepdims=True)
         small = mass[(mass > 0) & (mass <= LEAST_MASS)]
         weight = np.broadcast_to(self.weight[name][:, np.newaxis], mass.shape)
@@ -119,7 +123,7 @@ class Shadow:
         self.slack += weight @ small
         self.entropy_slack += weight @ (small * (np.log(shares.shape[1]) - np.log(small)))
         self.resp[name] = np.hstack([self.resp[name][:, ~old], mass * shares])
-        self.uids[name] = np.concatenate([self.uids[name][~old], trial.created])
+        self.uids[name] = np.concatenate([self.uids[name][~old], change.created])
 
     def bag(self, name):
         """`StatBag` of a batch as it should be."""

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.task import LocalTask, run
 from sklearn_bnp.hmm import local
 from sklearn_bnp.hmm.local import emission_table
-from sklearn_bnp.hmm.merge import CoarseningObserver, CoarseningTrial
-from sklearn_bnp.hmm.sampling import RunCollector
-from sklearn_bnp.hmm.steps import StepPool
+from sklearn_bnp.hmm.merge import CoarseningTrial
+from sklearn_bnp.hmm.sampling import RunSampling
+from sklearn_bnp.hmm.steps import NO_STEPS
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.hmm.unions import least_change
 from tests.reference import chains
 
 from . import chain_harness as h
+from .harness import findings_of
 
 GROUPS = [(((0, 1), 9),), (((1, 2), 9),), (((0, 3), 8), ((1, 2), 9)), (((0, 1, 2, 3), 9),)]
 
@@ -77,7 +79,7 @@ def exact_gains(learner, source):
     totals, model = model.in_order(totals)
     own = model.likelihood.evidence(model.prior, totals.s)
     for trial in trials:
-        successors = trial.successors(totals)
+        successors = trial.outcome(totals, findings_of(learner, trial)).successors
         fixed = model.likelihood.evidence(model.prior, successors.s).sum()
         fixed -= own[totals.positions(trial.removed)].sum()
         [gain] = model.replacement_gains(totals, [(trial.removed, successors)], [fixed])
@@ -132,8 +134,9 @@ def test_so_they_have_where_the_entropy_rises(n_batches):
     learner, batch = on_tracks(proposals=())
     trials = [CoarseningTrial(groups) for groups in (*GROUPS, (((2, 3), 9),))]
     check_trials(learner, batch, trials, n_batches)
-    assert sum(trials[-1].changes.values()) > 0.6 * 80  # nats: .69 a short sequence
-    assert sum(trials[-2].changes.values()) < 0
+    changes = [sum(findings_of(learner, trial).values()) for trial in trials]
+    assert changes[-1] > 0.6 * 80  # nats: .69 a short sequence
+    assert changes[-2] < 0
 
 
 def check_trials(learner, batch, trials, n_batches):
@@ -148,8 +151,9 @@ def check_trials(learner, batch, trials, n_batches):
         learner.visit(part, update=False)
     model, totals = learner.model._replace(sticks=None, uids=()), learner.totals
     for trial in trials:
-        assert len(trial.changes) == n_batches
-        found = totals.replaced(trial.removed, trial.successors(totals))
+        findings = findings_of(learner, trial)
+        assert len(findings) == n_batches
+        found = totals.replaced(trial.removed, trial.outcome(totals, findings).successors)
         expected = merged_by_hand(posteriors, s, trial.groups, uids)
         assert model.elbo(found) == pytest.approx(model.elbo(expected), rel=1e-9)
         terms, twin = model.elbo_terms(found), model.elbo_terms(expected)
@@ -161,10 +165,10 @@ def check_trials(learner, batch, trials, n_batches):
 
 def merged_in_part(learner, trial, n_seen):
     """Totals as the trial would have them, had it seen some of the batches alone."""
-    some = CoarseningTrial(trial.groups)
-    some.changes = dict(itertools.islice(trial.changes.items(), n_seen))
-    rest = learner.memo.rest(some.seen, np.array(trial.removed))
-    return learner.totals.replaced(trial.removed, some.successors(learner.totals, rest))
+    some = dict(itertools.islice(findings_of(learner, trial).items(), n_seen))
+    rest = learner.memo.rest(some, np.array(trial.removed))
+    outcome = trial.outcome(learner.totals, some, rest)
+    return learner.totals.replaced(trial.removed, outcome.successors)
 
 
 def test_bound_of_the_change_is_never_above_it():
@@ -224,21 +228,19 @@ def test_fit_leaves_no_merge_that_pays(name):
 # ---------------------------------------------------------------------- steps that are drawn
 
 
-def drawn(learner, batch, n_steps, *, n_batches=1, low_memory=False, seed=None):
+def drawn(learner, batch, n_steps, *, n_batches=1, low_memory=False, seed=0):
     """`Steps` of a pass, exact changes for all pairs, and the pairs."""
     model, uids = learner.model._replace(low_memory=low_memory), learner.totals.uids
     pairs = list(itertools.combinations(uids.tolist(), 2))
     trials = [CoarseningTrial([(pair, 99)]) for pair in pairs]
-    collector = RunCollector({(): n_steps}, learner.totals, np.random.RandomState(0))
-    if seed is not None:
-        collector._pool._rng = np.random.RandomState(seed)
-    observers = [CoarseningObserver(trials), collector]
-    for part in h.source(batch, n_batches).batches():
-        bag = model.local_pass(part, learner.coef, uids, observers)
-        for observer in observers:
-            observer.close(part.batch_id, bag)
-    steps = collector.uniform()
-    return steps, np.array([sum(trial.changes.values()) for trial in trials]), pairs
+    sampling, changes = RunSampling({(): n_steps}, learner.totals), np.zeros(len(pairs))
+    for i, part in enumerate(h.source(batch, n_batches).batches()):
+        probes = (*(trial.probe for trial in trials), sampling.probe)
+        task = LocalTask(model, learner.coef, uids, part, probes, seed=(seed, i))
+        *found, steps = run(task).findings
+        changes += found
+        sampling.take(i, steps)
+    return sampling.uniform(), changes, pairs
 
 
 def soft(seed=5, **toy):
@@ -292,15 +294,16 @@ def test_some_steps_make_estimates_that_are_right_on_average():
 def test_batch_that_is_seen_again_replaces_its_steps():
     learner, batch = soft(lengths=(30, 20))
     steps, _, pairs = drawn(learner, batch, 1000)
-    model, uids = learner.model, learner.totals.uids
-    collector = RunCollector({(): 1000}, learner.totals, np.random.RandomState(0))
-    for _ in range(2):
-        bag = model.local_pass(batch, learner.coef, uids, [collector])
-        collector.close("a", bag)
-    np.testing.assert_allclose(collector.uniform().changes(pairs), steps.changes(pairs))
+    sampling = RunSampling({(): 1000}, learner.totals)
+    for seed in range(2):
+        probes = (sampling.probe,)
+        task = LocalTask(
+            learner.model, learner.coef, learner.totals.uids, batch, probes, seed=(seed,)
+        )
+        sampling.take("a", *run(task).findings)
+    np.testing.assert_allclose(sampling.uniform().changes(pairs), steps.changes(pairs))
 
 
 def test_no_steps_know_of_no_change():
-    steps = StepPool(10).steps()
-    np.testing.assert_array_equal(steps.changes([(0, 1), (2, 3)]), 0.0)
-    np.testing.assert_array_equal(steps.most([(0, 1)]), 0.0)
+    np.testing.assert_array_equal(NO_STEPS.changes([(0, 1), (2, 3)]), 0.0)
+    np.testing.assert_array_equal(NO_STEPS.most([(0, 1)]), 0.0)

@@ -49,7 +49,7 @@ def test_bound_for_batches_not_seen_is_not_above_what_they_will_say():
         assert bag.extra.entropy >= -1e-12
     assert replayed[0].extra.entropy == 0.0
     trial = CoarseningTrial(groups)
-    after = total.replaced(trial.removed, trial.successors(total, total))
+    after = total.replaced(trial.removed, trial.outcome(total, {}, total).successors)
     assert after.extra.entropy <= sum(bag.extra.entropy for bag in replayed) + 1e-12
     change = after.extra.entropy - total.extra.entropy
     assert change == pytest.approx(least_change(total, groups))
@@ -63,12 +63,12 @@ def test_bound_for_batches_not_seen_knows_what_merges_before_have_raised():
     memo.put("gone", StatBag(np.arange(4), np.full((4, 2), 5.0), np.zeros(4), links))
     memo.record(GroupsEdit((((2, 3), 8),), {"gone": 3.0}))
     trial = CoarseningTrial(groups)
-    rest = memo.rest(trial.seen, np.array(trial.removed))
-    change = trial.successors(rest, rest).extra.change
+    rest = memo.rest({}, np.array(trial.removed))
+    change = trial.outcome(rest, {}, rest).successors.extra.change
     assert change == pytest.approx(-4.0)
 
 
-@pytest.mark.parametrize("where", ["_end_adoptions", "_adapt_prior"])
+@pytest.mark.parametrize("where", ["_end_trial", "_adapt_prior"])
 def test_lap_that_breaks_off_loses_no_rows(where, monkeypatch):
     rng = np.random.default_rng(2)
     model = HDPHMMVB(random_state=0)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from sklearn_bnp.engine.task import LocalTask, run
 from sklearn_bnp.hmm import local
 from sklearn_bnp.hmm.batch import parts
-from sklearn_bnp.hmm.delete import DeleteTrial
+from sklearn_bnp.hmm.delete import StateDeleteTrial
 from sklearn_bnp.hmm.local import emission_table
-from sklearn_bnp.hmm.merge import CoarseningObserver, CoarseningTrial
+from sklearn_bnp.hmm.merge import CoarseningTrial
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.sampling import RunSampling
 from sklearn_bnp.hmm.weights import DirichletChains
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.likelihood.autoregressive import AutoregressiveObservation
@@ -256,15 +257,14 @@ def watched(learner, batch, *, low_memory):
     params, uids, totals = learner.coef, learner.totals.uids, learner.totals
     model = learner.model._replace(low_memory=low_memory)
     merges = [CoarseningTrial([(pair, 99)]) for pair in itertools.combinations(uids.tolist(), 2)]
-    delete = DeleteTrial(int(uids[0]), uids[1:], model.without(totals, int(uids[0])))
+    delete = StateDeleteTrial(int(uids[0]), model.without(totals, int(uids[0])))
     wanted = {(int(uids[0]),): 0.6 * totals.n[0], (int(uids[1]),): 1e9}  # some of its runs, and all
     wanted[int(uids[1]), int(uids[2])] = 1e9
-    collector = RunCollector(wanted, totals, np.random.RandomState(0))
-    observers = [CoarseningObserver(merges), delete, collector]
-    bag = model.local_pass(batch, params, uids, observers)
-    for observer in observers:
-        observer.close(0, bag)
-    return bag, [trial.changes[0] for trial in merges], delete.rows[0], collector.samples()
+    sampling = RunSampling(wanted, totals)
+    probes = (*(trial.probe for trial in merges), delete.probe, sampling.probe)
+    bag, (*changes, without, drawn) = run(LocalTask(model, params, uids, batch, probes))
+    sampling.take(0, drawn)
+    return bag, changes, without, sampling.samples()
 
 
 @pytest.mark.parametrize("low_memory", [False, True])

@@ -13,16 +13,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelete
 from sklearn_bnp.engine.places import Places, largest_shares
-from sklearn_bnp.engine.proposal import SplitTrial
+from sklearn_bnp.engine.state import Settings
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture.local import Block
 from sklearn_bnp.topics.batch import DocumentBlock
-from sklearn_bnp.topics.delete import DeleteTrial
+from sklearn_bnp.topics.delete import TopicDeleteTrial
 from sklearn_bnp.topics.local import document_summary
 from tests.reference import documents, mixtures
 
 from .families import FAMILIES
-from .harness import estimator, given, learner_for, quiet_fit, random_resp
+from .harness import estimator, finding_of, given, learner_for, quiet_fit, random_resp
 from .shadow import Shadow, cleared
 from .topic_harness import assert_same_bag, documents_of, topic_learner
 from .topic_kinds import KINDS, N_TYPES, PRIORS
@@ -208,7 +209,7 @@ def test_no_entry_has_more_than_L_topics(L):
         follow = topic_learner(
             kind, PRIORS[0], corpus, 8, proposals=TOPIC_PROPOSALS[proposals](), n_batches=2
         )
-        follow.learner.n_nonzero = L
+        follow.learner.settings = Settings(n_nonzero=L)
         shadow = TopicShadow(follow)
         for _ in range(4):
             follow.learner.run_lap(follow.source)
@@ -270,10 +271,11 @@ def test_split_is_of_the_assignment_it_stands_for(L):
     coef = g.model.likelihood.coefficients(
         g.model.prior, rng.dirichlet(np.ones(30), 3) @ g.features
     )
-    trial = SplitTrial("birth", (10, 13), (20, 21, 22), coef, g.model.likelihood)
+    trial = SplitTrial("birth", (10, 13), (20, 21, 22), coef)
     uids = np.arange(10, 15)
-    trial.observe(Block(g.z, weight, resp, uids, Places(resp, L)))
-    trial.close("batch", StatBag(uids, g.s, mixtures.entropies(resp, weight)))
+    block = Block(g.z, weight, resp, uids, Places(resp, L))
+    bag = StatBag(uids, g.s, mixtures.entropies(resp, weight))
+    row = finding_of(trial.probe, [block], uids, model=g.model, statistics=bag)
     shares = np.array(
         [
             best_of_all_subsets(row @ coef.T, n)
@@ -283,7 +285,6 @@ def test_split_is_of_the_assignment_it_stands_for(L):
     assigned = resp[:, [0, 3]].sum(axis=1, keepdims=True) * shares
     after = np.hstack([resp[:, [1, 2, 4]], assigned])
     assert np.count_nonzero(after, axis=1).max() <= L
-    row = trial.rows["batch"]
     assert_allclose(
         row.s, (weight[:, np.newaxis] * assigned).T @ g.features, rtol=1e-10, atol=1e-10
     )
@@ -310,15 +311,14 @@ def test_delete_of_a_topic_is_one_of_all_assignments():
     follow = topic_learner(KINDS[0], PRIORS[0], corpus, 3, resp=resp)
     model, docs = follow.learner.model, documents_of(follow, corpus)
     prior, theta = np.array([0.4, 0.3]), rng.dirichlet(np.ones(2), size=N_TYPES)
-    trial = DeleteTrial(7, (8, 9), model, theta, prior)
+    trial = TopicDeleteTrial(7, (8, 9), theta, prior)
     uids, sums = np.array([7, 8, 9]), [document_summary(model.likelihood, docs, resp)]
     block = DocumentBlock(
         docs, 0, docs.entry_weight, resp, sums[0].counts, uids, None, Places(resp, 1)
     )
-    trial.observe(block)
-    trial.close("batch", StatBag(uids, sums[0].s, sums[0].entropy))
-    row = trial.rows["batch"]
-    found = row.extra.parts["batch"].dense([8, 9])
+    bag, part = StatBag(uids, sums[0].s, sums[0].entropy), corpus.batch
+    row = finding_of(trial.probe, [block], uids, model=model, part=part, statistics=bag)
+    found = row.extra.parts[part.batch_id].dense([8, 9])
     after = np.zeros((len(resp), 2))
     for d in range(len(docs)):
         entries = np.arange(docs.indptr[d], docs.indptr[d + 1])

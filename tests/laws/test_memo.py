@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_bnp import Birth, Delete, Merge
 from sklearn_bnp.engine.edits import SplitEdit, UnionEdit
 from sklearn_bnp.engine.memo import Memo
-from sklearn_bnp.engine.proposal import SplitTrial
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture.local import Block
 from tests.reference import mixtures
 
 from .families import FAMILIES
-from .harness import given, learner_for, random_resp, totals_under
+from .harness import finding_of, given, learner_for, random_resp, totals_under
 from .shadow import Shadow
 
 PROPOSALS = {
@@ -232,10 +232,13 @@ def test_rows_with_a_trace_of_a_split_component():
     resp = np.column_stack([mass, 1.0 - mass])
     g = given(FAMILIES[0], X, resp, weight)
     coef = g.model.likelihood.coefficients(g.model.prior, g.features[:2] * 20.0)
-    trial = SplitTrial("birth", (7,), (8, 9), coef, g.model.likelihood)
-    trial.observe(Block(g.z, weight, resp, np.array([7, 3])))
-    trial.close("batch", g.totals._replace(uids=np.array([7, 3])))
-    row = trial.successors(g.totals)
+    trial = SplitTrial("birth", (7,), (8, 9), coef)
+    block, bag = (
+        Block(g.z, weight, resp, np.array([7, 3])),
+        g.totals._replace(uids=np.array([7, 3])),
+    )
+    finding = finding_of(trial.probe, [block], block.uids, model=g.model, statistics=bag)
+    row = trial.outcome(bag, {"batch": finding}).successors
     size = (weight * mass) @ np.abs(g.features)
     assert np.all(np.abs(row.s.sum(axis=0) - g.s[0]) <= 1e-12 * size)
     shares, _ = mixtures.responsibilities(g.features @ coef.T)

@@ -10,16 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.inputs.batches import ArraySource, Batch
 from sklearn_bnp.mixture.local import local_pass
-from sklearn_bnp.mixture.sampling import Collector
 from tests.reference import completion, partitions
 from tests.reference.allocations import DirichletProcess
 from tests.reference.families import NormalWishart
 
 from .families import log_volume
-from .harness import one_hot, quiet_fit, random_resp
+from .harness import fresh_learner, one_hot, quiet_fit, random_resp, shuffled
 from .rows import clouds, flat_clouds, with_holes
 from .test_monotone import assert_rises
 
@@ -258,16 +256,13 @@ def test_every_visit_raises_it(full):
     X, _ = full.rows(rng, 200, spread=1.5)
     resp = random_resp(rng, 200, 4)
     model = fitted_on(full, X, resp)._learner_.model
-    learner, source = (
-        Learner(model, [], np.random.RandomState(0), Collector),
-        ArraySource(X, None, 3),
-    )
+    learner, source = fresh_learner(model), ArraySource(X, None, 3)
     learner.start(resp.T @ model.likelihood.features(model.likelihood.prepare(X)))
     learner.run_lap(source, propose=False)
     values = [learner.lower_bound]
     for _ in range(5):
         learner.begin_lap()
-        for batch in source.batches(learner.rng):
+        for batch in shuffled(learner, source):
             learner.visit(batch)
             values.append(learner.lower_bound)
         learner.end_lap(propose=False)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import Birth, Delete, Merge
 
 from .families import ALLOCATIONS, FAMILIES
-from .harness import estimator, given, learner_for, quiet_fit, random_resp
+from .harness import estimator, given, learner_for, quiet_fit, random_resp, shuffled
 from .shadow import Shadow
 
 # The objective is a sum of terms of its own size, over statistics to which batches were added and from
@@ -34,7 +34,7 @@ def test_every_visit_after_the_first_lap(family, allocation, n_nonzero):
     values = [learner.lower_bound]
     for _ in range(6):
         learner.begin_lap()
-        for batch in source.batches(learner.rng):
+        for batch in shuffled(learner, source):
             learner.visit(batch)
             values.append(learner.lower_bound)
         learner.end_lap(propose=False)

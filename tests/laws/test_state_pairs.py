@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, StateBirth, StateDelete, StateMerge
-from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.proposal import AdoptTrial
+from sklearn_bnp.engine.probe import Each
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.streaming import stream_batch
+from sklearn_bnp.engine.task import LocalTask
+from sklearn_bnp.engine.trials import AdoptTrial
 from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.pairs import likely_pairs
-from sklearn_bnp.hmm.sampling import RunCollector
+from sklearn_bnp.hmm.sampling import RunProbe, RunSampling
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.likelihood import GaussianObservation
 
 from . import chain_harness as h
+from .harness import fresh_learner
 
 
 def trap(seed=3, n_short=3):
@@ -37,10 +39,7 @@ def started(rows, labels, pairs_per_state, seed):
     observation = GaussianObservation(covariance_prior="data")
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], observation=observation)
     birth = StateBirth(pairs_per_state=pairs_per_state)
-    learner = Learner(
-        learner.model, [birth, StateMerge(), StateDelete()], np.random.RandomState(seed),
-        collector_type=RunCollector,
-    )  # fmt: skip
+    learner = fresh_learner(learner.model, [birth, StateMerge(), StateDelete()], seed)
     resp = np.eye(labels.max() + 1)[labels]
     learner.start(resp.T @ h.features(learner.model.likelihood, batch))
     return learner, batch._replace(resp=resp)
@@ -155,7 +154,7 @@ def test_neighbours_come_first():
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_runs_of_unions_are_those_of_renamed_states(rate):
-    """A collector that looks at states 0 and 1 as one, and one that is told of their sum."""
+    """An observer that looks at states 0 and 1 as one, and one that is told of their sum."""
     rows, _ = h.toy(np.random.default_rng(1), lengths=(40, 3) * 10, spread=1.0)
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"])
     h.start(learner, batch, 3)
@@ -163,20 +162,23 @@ def test_runs_of_unions_are_those_of_renamed_states(rate):
     params, totals = learner.coef, learner.totals
     a, b, c = totals.uids.tolist()
     wanted = {(a, b): rate * totals.n[:2].sum()}
-    collector = RunCollector(wanted, totals, np.random.RandomState(0))
+    sampling = RunSampling(wanted, totals)
 
-    class Renamed(RunCollector):
+    class Renaming(Each):
         def observe(self, block):
             resp = np.column_stack([block.resp[:, :2].sum(axis=1), block.resp[:, 2]])
             super().observe(block._replace(resp=resp, uids=np.array([a, c])))
 
     joined = StatBag.zeros([a, c], totals.s.shape[1])
     joined.s[0, -1] = totals.n[:2].sum()
-    renamed = Renamed({(a,): wanted[a, b]}, joined, np.random.RandomState(0))
-    learner.model.local_pass(batch, params, totals.uids, [collector, renamed])
-    for observer in (collector, renamed):
-        observer.close(0, totals)
-    got, expected = collector.samples()[a, b], renamed.samples()[a]
+    renamed = RunSampling({(a,): wanted[a, b]}, joined)
+    task = LocalTask(learner.model, params, totals.uids, batch)
+    observer = RunProbe.observer([sampling.probe], task)
+    renaming = Renaming([RunProbe.observer([renamed.probe], task)])
+    bag = learner.model.local_pass(batch, params, totals.uids, [observer, renaming])
+    sampling.take(0, observer.finish(bag)[0])
+    renamed.take(0, renaming.finish(bag)[0][0])
+    got, expected = sampling.samples()[a, b], renamed.samples()[a]
     np.testing.assert_array_equal(got.indptr, expected.indptr)
     np.testing.assert_array_equal(got.z, expected.z)
     assert 0 < got.total < len(batch.x)
@@ -193,7 +195,7 @@ def test_heirs_of_two_states_have_their_links():
     seeds = totals.s[order[:2]]
     links = Transitions(heirs, np.array([[0.0, 0.0], [50.0, 1.0], [2.0, 30.0]]))
     trial = AdoptTrial("birth", 0, heirs, seeds, retires=True, extra=links, others=(1,))
-    both = totals.concatenated(trial.seeds)
+    both = totals.concatenated(trial.initial)
     adopting = model.adopting(both, dict.fromkeys(trial.targets, heirs))
     seen = []
     adopting = adopting._replace(allocation=_Spy(adopting.allocation, seen))

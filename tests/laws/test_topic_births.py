@@ -10,6 +10,7 @@ from sklearn_bnp.topics.birth import TopicBirth, _broader
 from sklearn_bnp.topics.documents import EVERYTHING
 from sklearn_bnp.topics.seeding import with_total
 
+from .harness import on_trial
 from .topic_harness import topic_learner
 from .topic_kinds import KINDS, PRIORS
 
@@ -36,7 +37,7 @@ def stream(seed, **settings):
     for _ in range(6):
         for batch in follow.source.batches():
             stream_batch(follow.learner, batch)
-        epochs.append((follow.learner.scheduler.adoptions, follow.learner.lower_bound))
+        epochs.append((on_trial(follow.learner), follow.learner.lower_bound))
     return follow, epochs
 
 
@@ -52,7 +53,7 @@ def test_topics_of_a_corpus_that_has_grown_are_made_anew(seed, max_components):
     first, *others = epochs[1][0]
     assert 2 <= len(first.created) <= max_components
     assert len(others) > 0 and all(t.retires and not t.created for t in others)
-    assert_allclose(first.seeds.s[:, -1].sum(), follow.corpus.weight.sum(), rtol=0.05)
+    assert_allclose(first.initial.s[:, -1].sum(), follow.corpus.weight.sum(), rtol=0.05)
     assert not {t.target for t in epochs[1][0]} & set(first.created)
 
 
@@ -65,4 +66,5 @@ def test_topics_are_not_made_anew_in_fits():
         )
         for _ in range(4):
             follow.learner.run_lap(follow.source)
-            assert EVERYTHING not in birth.wants(follow.learner.totals)
+            [own] = follow.learner.scheduler.proposals
+            assert EVERYTHING not in own.wants(follow.learner.totals)

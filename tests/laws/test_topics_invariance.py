@@ -270,10 +270,10 @@ def test_documents_in_blocks(kind, monkeypatch):
     first = bag_of(follow, corpus.batch, start_resp(corpus, 3), np.arange(3))
     model = model.updated(first)
     params = model.coefficients(first)
-    expected = model.local_pass(corpus.batch, params, first.uids, old=first)
+    expected = model.local_pass(corpus.batch, params, first.uids, carry=model.carry(first, "all"))
     for size in (1, 7, 60):
         monkeypatch.setattr("sklearn_bnp.topics.batch._BLOCK_ENTRIES", size)
-        found = model.local_pass(corpus.batch, params, first.uids, old=first)
+        found = model.local_pass(corpus.batch, params, first.uids, carry=model.carry(first, "all"))
         assert_same_bag(found, expected, rtol=1e-12)
         assert_array_equal(found.extra.parts["all"].lengths, expected.extra.parts["all"].lengths)
 

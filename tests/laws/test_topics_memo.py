@@ -7,15 +7,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.engine.proposal import AdoptTrial, Context, Proposal, UndoTrial
+from sklearn_bnp.engine.proposal import Context, Proposal
+from sklearn_bnp.engine.scheduler import Accepted
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.trials import AdoptTrial, Policy
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.creation import create_topics
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import EVERYTHING
-from sklearn_bnp.topics.sampling import DocumentCollector
+from sklearn_bnp.topics.sampling import DocumentSampling
 
-from .harness import totals_under
+from .harness import finding_of, findings_of, shuffled, totals_under
 from .topic_harness import assert_same_bag, topic_learner
 from .topic_kinds import KINDS, PRIORS
 from .topic_shadow import TopicShadow
@@ -44,7 +46,7 @@ class Adopt(Proposal):
             trials.append(AdoptTrial(self.kind, uid, created, seeds, retires=self.retires))
         return trials
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         self.verdicts.append(accepted)
 
 
@@ -138,15 +140,15 @@ def test_totals_in_the_middle_of_a_lap(kind, proposals, n_components):
     n_adoptions = 0
     for _ in range(2):
         learner.begin_lap()
-        seeds = [trial.seeds for trial in learner.scheduler.adoptions]
-        n_adoptions += len(seeds)
-        for batch in follow.source.batches(learner.rng):
+        initial = learner.initial
+        n_adoptions += len(initial)
+        for batch in shuffled(learner, follow.source):
             learner.visit(batch)
             expected = shadow.totals()
-            for seed in seeds:  # tokens count twice while the lap goes on
-                expected = expected.add(seed.aligned(expected.uids))
+            for rows in initial:  # tokens count twice while the lap goes on
+                expected = expected.add(rows.aligned(expected.uids))
             assert_same_bag(learner.totals, expected)
-            if not seeds:
+            if not initial:
                 assert_allclose(learner.lower_bound, shadow.objective(), rtol=1e-9)
         learner.end_lap()
         assert_follows(learner, shadow)
@@ -218,15 +220,16 @@ def test_trials_know_what_they_would_leave_behind(kind, prior):
     learner, seen = follow.learner, []
     for _ in range(4):
         learner.begin_lap()
-        for batch in follow.source.batches(learner.rng):
+        for batch in shuffled(learner, follow.source):
             learner.visit(batch, update=len(shadow.lap_values) > 0)
         for trial in learner.scheduler.trials:
-            if isinstance(trial, AdoptTrial):
+            if trial.policy is Policy.WITH_LAP:
                 continue
             totals = shadow.totals()  # without what adoptions count twice
-            found, implied = trial.successors(totals), shadow.implied(trial)
+            outcome = trial.outcome(totals, findings_of(learner, trial))
+            found, implied = outcome.successors, shadow.implied(Accepted(trial, outcome))
             assert_same_bag(found, implied, mass=totals.n.sum())
-            seen.append("undo" if isinstance(trial, UndoTrial) else trial.kind)
+            seen.append("undo" if trial.policy is Policy.UNDO else trial.kind)
             old = totals.take(totals.positions(trial.removed))
             tokens = old.s.sum(axis=0)
             assert_allclose(found.s.sum(axis=0), tokens, atol=1e-9 * np.abs(totals.s).sum())
@@ -258,7 +261,7 @@ def test_retired_topics_keep_nothing(kind, prior, n_components, n_copies):
         )
         targets = [trial.target for trial in learner.scheduler.trials]
         learner.begin_lap()
-        for batch in follow.source.batches(learner.rng):
+        for batch in shuffled(learner, follow.source):
             learner.visit(batch)
         rows = learner.totals.positions(targets)
         # up to the rounding with which batches were added and taken away
@@ -331,14 +334,14 @@ def collected(follow, resp, wanted):
     K = resp.shape[1]
     totals = StatBag.zeros(np.arange(K), 2)
     totals.s[:, -1] = follow.corpus.weight @ resp
-    collector = DocumentCollector(dict.fromkeys(wanted), totals, np.random.RandomState(0))
+    sampling = DocumentSampling(dict.fromkeys(wanted), totals)
     start = 0
-    for batch in follow.source.batches():
+    for number, batch in enumerate(follow.source.batches()):
         rows = slice(start, start + batch.n_entries)
-        collector.observe(Block(follow, batch, resp[rows], np.arange(K)))
-        collector.close(batch.batch_id, None)
+        block = Block(follow, batch, resp[rows], np.arange(K))
+        sampling.take(number, finding_of(sampling.probe, [block], block.uids, seed=(0, number)))
         start += batch.n_entries
-    return collector.samples()
+    return sampling.samples()
 
 
 def test_samples_are_what_documents_have(kind):

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.engine.edits import union_row
+from sklearn_bnp.engine.edits import UnionEdit, union_row
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.engine.proposal import UnionTrial
-from sklearn_bnp.engine.scheduler import _Judged, _State
+from sklearn_bnp.engine.scheduler import _Judged, _Standing
+from sklearn_bnp.engine.trials import Outcome, UnionTrial
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.model import LocalSchedule
 
+from .harness import shuffled
 from .topic_harness import (
     assert_same_bag,
     bag_of,
@@ -135,7 +136,7 @@ def test_every_visit_after_the_first_lap(kind, prior, every, n_restarts):
     first, values = None, [learner.lower_bound]
     for _ in range(4):
         learner.begin_lap()
-        for batch in follow.source.batches(learner.rng):
+        for batch in shuffled(learner, follow.source):
             learner.visit(batch)
             values.append(learner.lower_bound)
         assert_rises(values)
@@ -202,10 +203,10 @@ class Biased(UnionTrial):
 
     def __init__(self, removed, created, bag):
         super().__init__("merge", removed, created)
-        self.bag, self.entropies = bag, {0: None}
+        self.bag = bag
 
-    def successors(self, totals, rest=None):
-        return self.bag
+    def outcome(self, totals, findings, rest=None):
+        return Outcome(self.bag, UnionEdit(self.removed, self.created, findings))
 
 
 def merge_that_brings(gain, model, totals, removed, created, value=TopicShadow.settled):
@@ -239,7 +240,7 @@ def test_verdicts_do_not_depend_on_the_order_of_topics(gain, backwards):
     proposal.reset()
     totals, learner.scheduler.proposals = learner.totals, [proposal]
     trial = merge_that_brings(gain, learner.model, totals, tuple(totals.uids[[1, 3]].tolist()), 9)
-    learner.scheduler.trials = [trial]
+    learner.scheduler.trials, learner.scheduler._findings = [trial], [{0: None}]
     if backwards:
         learner.totals = totals.take(np.arange(6)[::-1])
     lap = learner.end_lap(propose=False)
@@ -267,13 +268,14 @@ def test_verdicts_under_an_adapted_prior(gain, before):
     follow = six_topics(KINDS[2])
     model, totals = follow.learner.model, follow.learner.totals
     removed = [tuple(totals.uids[rows].tolist()) for rows in ([0, 3], [1, 4])]
-    state = _State(model, totals)
+    state = _Standing(model, totals)
 
     def accepts(gain, removed, created):
         trial = merge_that_brings(
             gain, state.model, state.totals, removed, created, value_under_adapted_priors
         )
-        return state.accept_adapted(_Judged(trial, removed, trial.bag, False), 0.0)
+        outcome = trial.outcome(state.totals, {0: None})
+        return state.accept_adapted(_Judged(trial, removed, outcome, False), 0.0)
 
     if before:
         assert accepts(300.0, removed[0], 9)
@@ -285,15 +287,15 @@ def test_laps_with_adoptions_are_judged_by_what_they_end_with(kind):
     corpus = kind.corpus(np.random.default_rng(24), 24)
     follow = topic_learner(kind, HDP, corpus, 1, proposals=[TopicBirth(min_tokens=20)], n_batches=2)
     learner, values = follow.learner, []
-    end = learner._end_adoptions
+    end = learner._end_trial
 
-    def end_adoptions():
+    def end_trial():
         if learner._before is not None:
             totals = learner.totals.take(np.flatnonzero(learner.totals.n > 1e-8))
             values.append((learner.lower_bound, TopicShadow.settled(learner.model, totals)))
         return end()
 
-    learner._end_adoptions = end_adoptions
+    learner._end_trial = end_trial
     for _ in range(4):
         learner.run_lap(follow.source)
     assert len(values) > 0

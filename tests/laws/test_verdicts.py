@@ -5,8 +5,8 @@ import pytest
 
 from sklearn_bnp import Birth, Merge
 from sklearn_bnp.engine.edits import SplitEdit
-from sklearn_bnp.engine.proposal import SplitTrial, Trial, UndoTrial, UnionTrial
 from sklearn_bnp.engine.scheduler import resolution
+from sklearn_bnp.engine.trials import Outcome, SplitTrial, Trial, UndoTrial, UnionTrial
 
 from .harness import learner_for, random_resp
 
@@ -20,17 +20,9 @@ class Same(Trial):
         self.removed, self.created = tuple(bag.uids.tolist()), created
         self.target = self.removed[0]
         self.bag = bag._replace(uids=np.array(created), entropy=bag.entropy + nats)
-        self.rows = {0: self.bag}
 
-    @property
-    def seen(self):
-        return self.rows.keys()
-
-    def successors(self, totals, rest=None):
-        return self.bag
-
-    def edit(self):
-        return SplitEdit(self.removed, self.created, self.rows)
+    def outcome(self, totals, findings, rest=None):
+        return Outcome(self.bag, SplitEdit(self.removed, self.created, findings))
 
 
 @pytest.fixture
@@ -45,8 +37,9 @@ def learner(family):
     return learner
 
 
-def verdict(learner, totals, *trials):
-    learner.scheduler.trials = list(trials)
+def verdict(learner, totals, trial, finding):
+    """On a trial whose probe has found something in the only batch."""
+    learner.scheduler.trials, learner.scheduler._findings = [trial], [{0: finding}]
     return learner.scheduler.judge(learner.model, totals, learner.memo)
 
 
@@ -55,8 +48,7 @@ def test_unions_of_one_are_not_tried(learner):
     gone, *left = learner.totals.uids.tolist()
     totals = learner.totals.take([1, 2])
     trial = UnionTrial("merge", (gone, left[0]), learner.new_uids(1))
-    trial.entropies[0] = totals.entropy[0] + 1.0  # it would seem to pay
-    found = verdict(learner, totals, trial)
+    found = verdict(learner, totals, trial, totals.entropy[0] + 1.0)  # it would seem to pay
     assert found.accepted == [] and not found.tried
     assert found.totals.uids.tolist() == left
 
@@ -66,9 +58,8 @@ def test_births_of_one_take_the_old_name(learner):
     target, (created, gone) = 77, learner.totals.uids.tolist()[:2]
     totals = learner.totals.take([0, 2])
     trial = UndoTrial("birth", (target, created, gone), (target,))
-    trial.entropies[0] = totals.entropy[0]
-    found = verdict(learner, totals, trial)
-    assert found.accepted == [trial] and found.undone == {"birth": 1}
+    found = verdict(learner, totals, trial, totals.entropy[0])
+    assert [change.trial for change in found.accepted] == [trial] and found.undone == {"birth": 1}
     assert set(found.totals.uids.tolist()) == {target, int(totals.uids[1])}
     assert found.model.elbo(found.totals) == pytest.approx(learner.model.elbo(totals), rel=1e-12)
 
@@ -76,10 +67,11 @@ def test_births_of_one_take_the_old_name(learner):
 def test_splits_of_what_has_gone_are_dropped(learner):
     gone = int(learner.totals.uids[0])
     totals = learner.totals.take([1, 2])
-    trial = SplitTrial(
-        "birth", [gone], learner.new_uids(2), learner.coef[:2], learner.model.likelihood
-    )
-    found = verdict(learner, totals, trial)
+    created = learner.new_uids(2)
+    trial = SplitTrial("birth", [gone], created, learner.coef[:2])
+    halves = learner.totals.take([0, 0])
+    halves = halves._replace(uids=np.array(created), s=0.5 * halves.s, entropy=halves.entropy + 9.0)
+    found = verdict(learner, totals, trial, halves)  # it would seem to pay
     assert found.accepted == [] and not found.tried
 
 
@@ -89,6 +81,8 @@ def test_gains_are_above_rounding(learner, times):
     least = resolution(learner.model, learner.totals)
     assert 0 < least < 1e-6
     trial = Same(learner.totals.take([1]), learner.new_uids(1), times * least)
-    found = verdict(learner, learner.totals, trial)
+    gains = []
+    learner.scheduler.proposals[0].judged = lambda *verdict: gains.append(verdict[-1])
+    found = verdict(learner, learner.totals, trial, trial.bag)
     assert len(found.accepted) == (times > 1)
-    assert (trial.gain > 0) == (times > 1)  # what proposals see agrees with the verdict
+    assert [gain > 0 for gain in gains] == [times > 1]  # what proposals see agrees with the verdict

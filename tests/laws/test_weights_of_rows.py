@@ -13,10 +13,10 @@ from sklearn_bnp.engine.statistics import StatBag, UidCounter
 from sklearn_bnp.likelihood.seeding import seeding_mass
 from sklearn_bnp.mixture.delete import _Absorption
 from sklearn_bnp.mixture.local import Block
-from sklearn_bnp.mixture.sampling import Collector
+from sklearn_bnp.mixture.sampling import RowSampling
 
 from .families import FAMILIES
-from .harness import estimator, given, one_hot, quiet_fit, random_resp
+from .harness import estimator, finding_of, given, one_hot, quiet_fit, random_resp
 
 SOME = ["full", "bernoulli", "multinomial", "poisson", "categorical", "columns"]
 FEW = [pytest.param(f, id=f.name) for f in FAMILIES if f.name in SOME]
@@ -32,12 +32,12 @@ def collected(weight, seed=0, n_batches=10, mean_weight=None):
     resp = np.tile([[0.9, 0.1], [0.0, 1.0]], (n // 2, 1))
     totals = StatBag(np.arange(2), np.column_stack([weight @ resp]), np.zeros(2))
     mean = np.mean(weight) if mean_weight is None else mean_weight
-    collector = Collector({0: BUDGET, 1: BUDGET}, totals, np.random.RandomState(seed), mean)
+    sampling = RowSampling({0: BUDGET, 1: BUDGET}, totals, mean)
     for i, rows in enumerate(np.array_split(np.arange(n), n_batches)):
         z = rows[:, np.newaxis].astype(float)
-        collector.observe(Block(z, weight[rows], resp[rows], totals.uids))
-        collector.close(i, None)
-    return collector.samples(), collector.uniform()
+        block = Block(z, weight[rows], resp[rows], totals.uids)
+        sampling.take(i, finding_of(sampling.probe, [block], totals.uids, seed=(seed, i)))
+    return sampling.samples(), sampling.uniform()
 
 
 def weights_of(kind, n=6000):
@@ -112,25 +112,22 @@ def test_samples_do_not_shrink_when_their_batch_comes_again():
     n, resp = 6000, np.ones((6000, 1))
     totals = StatBag(np.arange(1), np.full((1, 1), float(n)), np.zeros(1))
     for seed in range(5):
-        collector = Collector({0: 2000}, totals, np.random.RandomState(seed))
-        for _ in range(4):
-            collector.observe(
-                Block(np.arange(n)[:, np.newaxis].astype(float), None, resp, totals.uids)
-            )
-            collector.close("the only batch", None)
-        assert len(collector.samples()[0].mass) > 1700
-        assert len(collector.uniform().resp) > 1700
+        sampling = RowSampling({0: 2000}, totals)
+        block = Block(np.arange(n)[:, np.newaxis].astype(float), None, resp, totals.uids)
+        for i in range(4):
+            sampling.take(0, finding_of(sampling.probe, [block], totals.uids, seed=(seed, i)))
+        assert len(sampling.samples()[0].mass) > 1700
+        assert len(sampling.uniform().resp) > 1700
 
 
 def test_batches_seen_again_replace_their_rows():
     weight = weights_of("mixed", 300)
-    collector = Collector({}, StatBag.zeros([0], 2), np.random.RandomState(0), 1.0)
+    sampling = RowSampling({}, StatBag.zeros([0], 2), 1.0)
     for start in (0, 100, 0, 200, 100):
         rows = np.arange(start, start + 100)
         block = Block(rows[:, np.newaxis].astype(float), weight[rows], np.ones((100, 1)), [0])
-        collector.observe(block)
-        collector.close(start, None)
-    assert sorted(collector.uniform().z[:, 0].tolist()) == list(range(300))
+        sampling.take(start, finding_of(sampling.probe, [block], [0], seed=(start,)))
+    assert sorted(sampling.uniform().z[:, 0].tolist()) == list(range(300))
 
 
 def test_thresholds_leave_what_there_is_room_for():

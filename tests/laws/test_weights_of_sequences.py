@@ -1,6 +1,7 @@
 """A sequence of weight w is w equal sequences, in everything but time."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from sklearn_bnp.hmm.batch import PreparedRows
 from sklearn_bnp.hmm.creation import windows
 from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
-from sklearn_bnp.hmm.sampling import RunCollector, StateSample
+from sklearn_bnp.hmm.sampling import RunSampling, StateSample
 
 from . import chain_harness as h
+from .harness import finding_of
 
 LENGTHS = (40, 25, 1, 60, 33, 18)
 
@@ -82,20 +84,21 @@ def test_low_memory_leaves_the_same():
     assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-12)
 
 
-def collected(batches, likelihood, budget, rng):
+def collected(batches, likelihood, budget, seed):
     """`StateSample` of the only state, of rows that all are its own."""
     totals = h.learner_of([b.x for b in batches], h.ALLOCATIONS["sticky"])[0]
     totals.start(np.zeros((1, likelihood.n_statistics)))
     bag = totals.totals
     bag.s[0, -1] = sum(batch.total_weight for batch in batches)
-    collector = RunCollector({(0,): budget}, bag, rng, batches[0].mean_weight)
+    sampling = RunSampling({(0,): budget}, bag, batches[0].mean_weight)
     for i, batch in enumerate(batches):
         rows = PreparedRows(batch, likelihood.prepare, keep=True)
-        collector._owners.append((0, np.zeros(len(batch.x), dtype=np.int32), []))
-        collector._uids = [0]
-        collector.revisit(rows)
-        collector.close(i, bag)
-    return collector.samples()[0]
+        block = SimpleNamespace(
+            resp=np.ones((len(batch.x), 1)), uids=bag.uids, part=SimpleNamespace(begin=0)
+        )
+        finding = finding_of(sampling.probe, [block], bag.uids, seed=(seed, i), rows=rows)
+        sampling.take(i, finding)
+    return sampling.samples()[0]
 
 
 def test_runs_keep_their_weights():
@@ -105,17 +108,17 @@ def test_runs_keep_their_weights():
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"])
     likelihood, n = learner.model.likelihood, sum(LENGTHS)
     weight = np.array([0.3, 1.4, 2.0, 0.8, 1e5, 5.0])
-    sample = collected([weighted(batch, weight)], likelihood, n, np.random.RandomState(0))
+    sample = collected([weighted(batch, weight)], likelihood, n, 0)
     assert np.diff(sample.indptr).tolist() == list(LENGTHS)
     assert_allclose(sample.weight, weight)
     assert sample.total == pytest.approx(weight @ LENGTHS)
     batches = [weighted(batch, scale * weight[:6]) for scale in (1.0, 2.0, 0.5, 1.0, 3.0)]
     for seed in range(20):
-        sample = collected(batches, likelihood, n, np.random.RandomState(seed))
+        sample = collected(batches, likelihood, n, seed)
         assert 0.5 * n <= sample.n_rows <= 2 * n
         assert np.all(sample.weight > 0)
         scaled = [b._replace(weight=2.0**20 * b.weight) for b in batches]
-        other = collected(scaled, likelihood, n, np.random.RandomState(seed))
+        other = collected(scaled, likelihood, n, seed)
         assert_array_equal(other.indptr, sample.indptr)
         assert_allclose(other.weight, 2.0**20 * sample.weight)
 

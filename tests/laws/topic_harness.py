@@ -14,10 +14,9 @@ from sklearn_bnp.topics import delete as topic_delete
 from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
 from sklearn_bnp.topics.local import document_step
 from sklearn_bnp.topics.model import LocalSchedule, TopicModel
-from sklearn_bnp.topics.sampling import DocumentCollector
 from tests.reference import mixtures, topics
 
-from .harness import features_of, random_resp
+from .harness import features_of, fresh_learner, random_resp
 from .topic_kinds import Corpus, Kind, Prior
 
 
@@ -78,10 +77,7 @@ def topic_learner(
 ):  # fmt: skip
     """A learner that starts from soft random responsibilities, or from ``resp``."""
     model = model_of(kind, prior, corpus, schedule)
-    learner = Learner(
-        model, list(proposals), np.random.RandomState(seed), max_components=max_components,
-        collector_type=DocumentCollector,
-    )  # fmt: skip
+    learner = fresh_learner(model, proposals, seed, max_components=max_components)
     source = GroupSource(corpus.batch, n_batches)
     followed = Followed(learner, source, corpus, kind, prior)
     if resp is None:

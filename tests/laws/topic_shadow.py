@@ -6,14 +6,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from sklearn_bnp.engine.proposal import UndoTrial
+from sklearn_bnp.engine.probe import Each, Observer, Probe
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.task import LocalResult
+from sklearn_bnp.engine.trials import Policy
 
+from .harness import on_trial
 from .topic_harness import bag_of, objective_by_hand, weight_of
 
 
-class _Recorder:
-    """Observer that keeps the responsibilities of a batch."""
+class _Recorder(Observer):
+    """Keeps all blocks of a batch: its finding."""
 
     def __init__(self):
         self.blocks = []
@@ -22,8 +25,48 @@ class _Recorder:
         assert block.first == sum(len(b.docs) for b in self.blocks)
         self.blocks.append(block)
 
-    def close(self, batch_id, bag):
-        pass
+    def finding(self, statistics):
+        return self.blocks
+
+
+class _RecorderProbe(Probe):
+    """All blocks of a batch, to be kept."""
+
+    @classmethod
+    def observer(cls, probes, task):
+        return Each(_Recorder() for _ in probes)
+
+
+class _OverhearingProbe(Probe):
+    """A delete's probe, whose restricted local steps are noted: a list is given to ``note``."""
+
+    def __init__(self, probe, note):
+        self.probe, self.note = probe, note
+
+    @classmethod
+    def observer(cls, probes, task):
+        return Each(_Overhearing(probe, task) for probe in probes)
+
+    def added(self, first, second):
+        return self.probe.added(first, second)
+
+
+class _Overhearing(Observer):
+    """Makes the restricted local steps, and notes the responsibilities that they find."""
+
+    def __init__(self, overhearing, task):
+        probe, self._note = overhearing.probe, overhearing.note
+        self._own = type(probe).observer([probe], task)
+        self._resp, self._found = task.model.likelihood.resp, []
+
+    def observe(self, block):
+        self._resp.clear()
+        self._own.observe(block)
+        self._found.extend(self._resp)
+
+    def finding(self, statistics):
+        self._note(self._found)
+        return self._own.finish(statistics)[0]
 
 
 class TopicShadow:
@@ -63,8 +106,9 @@ class TopicShadow:
         self.batches = {b.batch_id: b for b in followed.source.batches()}
         learner = self.learner
         self._begin, self._visit, self._end = learner.begin_lap, learner.visit, learner.end_lap
-        self._judge = learner.scheduler.judge
+        self._judge, self._worked_on = learner.scheduler.judge, learner.worked_on
         learner.begin_lap, learner.visit = self.begin_lap, self.visit
+        learner.worked_on = self.worked_on
         learner.end_lap, learner.scheduler.judge = self.end_lap, self.judge
 
     # ------------------------------------------------------------------ what the learner does
@@ -82,23 +126,23 @@ class TopicShadow:
 
     def _overhear(self, trial):
         """Note what a delete's restricted local steps find, batch by batch."""
-        likelihood, observe = self.learner.model.likelihood, trial.observe
 
-        def overheard(block):
-            likelihood.resp.clear()
-            observe(block)
-            found = self._deletes.setdefault((id(trial), self._visiting), [])
-            found.extend(likelihood.resp)
+        def note(found):
+            self._deletes[id(trial), self._visiting] = found
 
-        trial.observe = overheard
+        trial.probe = _OverhearingProbe(trial.probe, note)
+
+    def worked_on(self, batch, number=0, probes=(), old=None, lap=0):
+        """The learner's local step of a batch, whose blocks are kept."""
+        result = self._worked_on(batch, number, (*probes, _RecorderProbe()), old, lap)
+        *findings, self._blocks = result.findings
+        return LocalResult(result.statistics, tuple(findings))
 
     def visit(self, batch, **kwargs):
-        learner, recorder = self.learner, _Recorder()
-        learner._observers.append(recorder)
+        learner = self.learner
         uids, model, self._visiting = learner.totals.uids.copy(), learner.model, batch.batch_id
         self._visit(batch, **kwargs)
-        learner._observers.remove(recorder)
-        blocks = recorder.blocks
+        blocks = self._blocks
         assert all(np.array_equal(block.uids, uids) for block in blocks)
         self.resp[batch.batch_id] = np.concatenate([block.resp for block in blocks]).astype(float)
         self.uids[batch.batch_id] = uids
@@ -108,7 +152,7 @@ class TopicShadow:
     def end_lap(self, *args, **kwargs):
         learner = self.learner
         memo, adopting = learner.memo, learner._before is not None
-        self.retired = [t.target for t in learner.scheduler.adoptions if t.retires and adopting]
+        self.retired = [t.target for t in on_trial(learner) if t.retires and adopting]
         before = learner.lower_bound
         lap = self._end(*args, **kwargs)
         if learner.memo is not memo:
@@ -121,20 +165,21 @@ class TopicShadow:
         return lap
 
     def judge(self, model, totals, memo):
-        if len(self.learner.scheduler.trials) > len(self.learner.scheduler.adoptions):
+        if len(self.learner.scheduler.trials) > len(on_trial(self.learner)):
             self.unsettled.append(self.settled(model, totals) - model.elbo(totals))
         verdict = self._judge(model, totals, memo)
         values = [self.settled(model, totals)] if verdict.accepted else []
-        for trial in verdict.accepted:
-            totals = totals.replaced(trial.removed, self.implied(trial))
+        for change in verdict.accepted:
+            trial = change.trial
+            totals = totals.replaced(trial.removed, self.implied(change))
             values.append(self.settled(model, totals))
             for name in self.resp:
-                columns = self.successors(name, trial)
+                columns = self.successors(name, change)
                 if columns is not None:
                     old = np.isin(self.uids[name], trial.removed)
                     self.resp[name] = np.hstack([self.resp[name][:, ~old], columns])
-                    self.uids[name] = np.concatenate([self.uids[name][~old], trial.created])
-            self.accepted.append("undo" if isinstance(trial, UndoTrial) else trial.kind)
+                    self.uids[name] = np.concatenate([self.uids[name][~old], change.created])
+            self.accepted.append("undo" if trial.policy is Policy.UNDO else trial.kind)
         self.verdicts += pairwise(values)
         return verdict
 
@@ -148,7 +193,7 @@ class TopicShadow:
 
     # ------------------------------------------------------------------ replacements
 
-    def successors(self, name, trial):
+    def successors(self, name, change):
         """Responsibilities (n, J) of a trial's created components, None if it did not see the batch.
 
         A union holds its members'. In documents that use a delete's target, what they have of it and
@@ -156,9 +201,10 @@ class TopicShadow:
         have.
         """
         batch, uids, resp = self.batches[name], self.uids[name].tolist(), self.resp[name]
+        trial = change.trial
         if trial.kind != "delete":
             return resp[:, np.isin(uids, trial.removed)].sum(axis=1, keepdims=True)
-        if name not in trial.seen:
+        if name not in change.outcome.edit.rows:
             return None
         absorbers = [uid for uid in trial.removed if uid != trial.target]
         new = resp[:, [uids.index(uid) for uid in absorbers]].copy()
@@ -171,12 +217,12 @@ class TopicShadow:
             new[using[doc]] = np.concatenate(found)
         return new
 
-    def implied(self, trial):
+    def implied(self, change):
         """`StatBag` of a trial's created components over all batches that it saw."""
-        created = np.array(trial.created)
+        created = np.array(change.created)
         out = StatBag.zeros(created, self.learner.totals.s.shape[1])
         for name, batch in self.batches.items():
-            columns = self.successors(name, trial) if name in self.resp else None
+            columns = self.successors(name, change) if name in self.resp else None
             if columns is not None:
                 out = out.add(bag_of(self.followed, batch, columns, created))
         return out

@@ -25,8 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.stochastic import fit_stochastic
-from ..inputs.batches import column_moments
-from ..inputs.observed_moments import has_missing
+from ..inputs.moments import column_moments, has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
 from .finite import require_finite
 from .validation import (

@@ -17,8 +17,9 @@ from sklearn.utils.validation import validate_data
 
 from ..estimator.observations import can
 from ..estimator.validation import check_groups, check_rows, check_weights, weight_of_each
-from ..inputs.batches import Batch, column_moments
+from ..inputs.batches import Batch
 from ..inputs.frames import read_frame
+from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS

@@ -10,7 +10,8 @@ from scipy import integrate, stats
 
 from sklearn_bnp import AutoregressiveObservation, DPMixtureVB, HDPTopicVB
 from sklearn_bnp._kernels._responsibilities import statistics
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood.lags import lagged
 from tests.laws.harness import features_of, random_resp
 

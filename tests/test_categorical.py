@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, CategoricalObservation, DPMixtureVB, HDPTopicVB
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 
 SIZES = np.array([2, 3, 5, 4, 3, 4, 5, 3, 4, 5])
 LABELS = np.repeat([0, 1, 2], [200, 120, 80])

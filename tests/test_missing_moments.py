@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.inputs.resolution import recording_steps
 
 

@@ -14,7 +14,8 @@ from sklearn_bnp import (
     HDPTopicVB,
     PoissonObservation,
 )
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 
 RATES = np.array([[1.0, 20.0, 4.0], [9.0, 2.0, 30.0], [25.0, 6.0, 0.5]])
 CENTERS = np.array([[0.0, 900.0, 0.2], [6.0, 900.0, 0.5], [0.0, 300.0, 0.5]])

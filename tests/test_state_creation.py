@@ -11,7 +11,8 @@ from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.nested_chain import Chain, NestedChain, NestedModel
 from sklearn_bnp.hmm.sampling import StateSample
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from tests.laws.families import LEADING_FAMILIES
 from tests.laws.harness import features_of

@@ -1,10 +1,10 @@
 """Entropies of posterior Markov chains whose states are renamed, several to one name.
 
-This is what a merge of states, tried on the responsibilities there are, needs exactly (Hughes 2016, Sec.
-6.5.1). Most rows belong to one state, or to a few: only states that are active in a row enter, and only
-maps that give two of them one name differ there from the entropy of the chain itself. Maps are listed by
-the pairs of states that they merge, so that all others cost nothing; where changes alone are wanted, rows
-that no map touches cost nothing either.
+A merge of states that is tried on given responsibilities needs them exactly (Hughes 2016, Sec. 6.5.1). Most
+rows belong to one state or to a few. So only states that are active in a row are used, and a map changes the
+entropy there only if it gives two of them the same name. Maps are listed by the pairs of states that they
+merge, so that all others cost nothing. If only changes are wanted, rows that no map changes cost nothing
+either.
 
 Chunks of rows are summed in order, so the number of threads does not change a bit. These functions trust
 their callers; shapes and values are checked in the Python that calls them.
@@ -16,13 +16,13 @@ from libc.string cimport memset
 from scipy.linalg.cython_blas cimport ddot
 
 cdef Py_ssize_t CHUNK_ROWS = 1024       # rows whose entropies are summed before they join the total
-cdef double ACTIVE = 1e-13              # r log r of 3e-12 for each state and row that is left out
+cdef double ACTIVE = 1e-13              # a state left out of a row has r log r of at most 3e-12
 
 
 cdef struct Coarse:
-    # The chain and the maps; those that merge k < l are merging[ptr[k K + l]:ptr[k K + l + 1]].
+    # The chain and the maps. Maps merging[ptr[k K + l]:ptr[k K + l + 1]] merge states k < l.
     Py_ssize_t K, P, n_seq
-    bint changes            # alone are wanted, not the entropy of the chain itself
+    bint changes            # whether only changes are wanted, and not the entropy of the chain itself
     const double* alpha     # (T, K)
     const double* resp      # (T, K)
     const double* At        # (K, K) transposed transitions
@@ -33,17 +33,17 @@ cdef struct Coarse:
     Py_ssize_t* merging
 
 cdef struct Active:
-    # States of a row that take part, and how a map groups them: by the place of their first one.
+    # Active states of a row, and how a map groups them: a group is named by the place of its first state.
     Py_ssize_t n, n_shared
     Py_ssize_t* state       # (K,)
     Py_ssize_t* group       # (K,)
-    Py_ssize_t* size        # (K,) of the group that begins here
+    Py_ssize_t* size        # (K,) size of the group that begins here
     Py_ssize_t* shared      # (K,) places in groups of more than one
 
 cdef struct CoarseWork:
     Active now, next
     Py_ssize_t n_touched, stamp
-    Py_ssize_t* slot        # (K,) -1 but for a moment
+    Py_ssize_t* slot        # (K,) -1 between calls
     Py_ssize_t* stamps      # (P,)
     Py_ssize_t* touched     # (P,) maps that merge something here
     double* s               # (K, K) pair marginals of active states
@@ -90,7 +90,7 @@ cdef void _find_leaders(Coarse* c, const Py_ssize_t* maps) noexcept nogil:
 
 
 cdef Py_ssize_t _list_maps(Coarse* c) noexcept nogil:
-    """Lists the maps by the pairs that they merge; only makes room while ``merging`` is NULL."""
+    """List the maps by the pairs that they merge; if ``merging`` is NULL, only count them."""
     cdef Py_ssize_t p, k, l, K = c.K, total = 0
     cdef const Py_ssize_t* leader
     if c.merging == NULL:
@@ -127,7 +127,7 @@ cdef void _find_active(Active* a, const double* r, Py_ssize_t K) noexcept nogil:
 
 
 cdef void _touch(CoarseWork* q, const Coarse* c, const Active* a) noexcept nogil:
-    """Adds the maps that merge two of these states."""
+    """Add the maps that merge two of these states to the list of touched maps."""
     cdef Py_ssize_t i, j, m, p, pair
     for i in range(a.n):
         for j in range(i + 1, a.n):
@@ -159,7 +159,7 @@ cdef void _find_groups(Active* a, const Py_ssize_t* leader, Py_ssize_t* slot) no
 
 cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double weight,
                      double* base, double* extra) noexcept nogil:
-    """weight sum _phi(r) of the row `now`: for the chain, and what each map changes in it."""
+    """Add weight * sum(_phi(r)) of the row `now` for the chain, and its change by each map."""
     cdef Py_ssize_t i, m, x
     cdef double change, own = 0
     q.stamp += 1
@@ -214,7 +214,7 @@ cdef void _find_pairs(CoarseWork* q, const Coarse* c, Py_ssize_t t) noexcept nog
 
 
 cdef double _merged_change(CoarseWork* q) noexcept nogil:
-    """What renaming adds to sum _phi(s): only rows and columns that share a name are visited."""
+    """Change of sum(_phi(s)) by renaming; only rows and columns that share a name are visited."""
     cdef Active* a = &q.now
     cdef Active* b = &q.next
     cdef Py_ssize_t i, j, x, n, m = b.n
@@ -244,7 +244,7 @@ cdef double _merged_change(CoarseWork* q) noexcept nogil:
 
 cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weight, double* base,
                       double* extra) noexcept nogil:
-    """-weight sum _phi(s) of rows t and t + 1."""
+    """Add -weight * sum(_phi(s)) of rows t and t + 1, and its change by each map."""
     cdef Py_ssize_t i, p
     cdef double own = 0
     q.stamp += 1
@@ -267,9 +267,9 @@ cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weigh
 
 cdef void _chunk_entropies(CoarseWork* q, const Coarse* c, Py_ssize_t lo, Py_ssize_t hi,
                            double* out) noexcept nogil:
-    """out (1 + P,): what rows lo to hi add to the entropy of the chain, and what each map changes.
+    """Set out (1 + P,): the part of rows lo to hi in the entropy of the chain, and its change by each map.
 
-    A chain's entropy is that of its pairs less that of its rows, the first and the last left out.
+    A chain's entropy is that of its pairs minus that of its rows, without the first and the last row.
     """
     cdef Py_ssize_t t, d = 0, above = c.n_seq, middle
     cdef bint is_first, is_last
@@ -301,24 +301,24 @@ cdef void _chunk_entropies(CoarseWork* q, const Coarse* c, Py_ssize_t lo, Py_ssi
 
 
 def coarse_entropies(
-    const double[:, ::1] alpha,         # IN  (T, K) what forward left
-    const double[:, ::1] resp,          # IN  (T, K) what backward left
+    const double[:, ::1] alpha,         # IN  (T, K) from forward
+    const double[:, ::1] resp,          # IN  (T, K) from backward
     const long long[::1] indptr,        # IN  (n_seq + 1,)
     const double[:, ::1] trans,         # IN  (K, K)
     const Py_ssize_t[:, ::1] maps,      # IN  (P, K) the new name of each state, any integer
     double[::1] out,                    # OUT (P,)
     int n_threads,
     const double[::1] weight=None,      # IN  (n_seq,) or None: how often each sequence counts
-    bint changes=False,                 # IN  less the entropy of the chain itself, in less time
+    bint changes=False,                 # IN  subtract the entropy of the chain itself, which is faster
 ):
-    """Entropies of the posterior chains, all together, after states have been renamed.
+    """Sums of the entropies of posterior chains after states have been renamed.
 
-    Equivalent, with s[t] the pair marginals and r[t] the responsibilities summed by new name, to ::
+    With s[t] the pair marginals and r[t] the responsibilities, both summed by new name, equivalent to ::
 
         out = -sum(s * log(s)) + sum(r * log(r) of rows that are neither first nor last)
 
-    (``-sum(r * log(r))`` for a sequence of one row); Hughes (2016), (6.24). States with r < 1e-13 in a row
-    are left out there. Of several sequences it is the weighted sum.
+    or ``-sum(r * log(r))`` for a sequence of one row; Hughes (2016), (6.24). States with r < 1e-13 in a row
+    are left out there. The sum over sequences is weighted.
     """
     cdef Py_ssize_t T = resp.shape[0], n_chunks = (T + CHUNK_ROWS - 1) // CHUNK_ROWS, i, p, k, l
     cdef Py_ssize_t size
@@ -345,8 +345,8 @@ def coarse_entropies(
     size = _coarse_bytes(&c)
     works = <CoarseWork*>malloc(n_threads * sizeof(CoarseWork))
     c.ptr = <Py_ssize_t*>malloc((c.K * c.K + 1) * sizeof(Py_ssize_t))
-    # The transitions first: BLAS made for old processors rounds by where 16 bytes begin, and what a map
-    # is worth must not hang on how many others there are.
+    # Transitions come first, because how BLAS for old processors rounds depends on the alignment to 16 bytes,
+    # and the entropy of a map must not depend on how many maps there are.
     At = <double*>malloc((c.K * c.K + n_chunks * (1 + c.P)) * sizeof(double))
     c.leader = <Py_ssize_t*>malloc(c.P * c.K * sizeof(Py_ssize_t))
     if works != NULL and c.ptr != NULL and At != NULL and c.leader != NULL:

@@ -1,8 +1,8 @@
 """Functions of counts with Dirichlet priors: evidence of components and of pairs, expected logarithms.
 
-Types are taken in tiles. Every number is made by one thread, its tiles in order, so that the number of
-threads does not change a bit. Statistics ``s`` (K, P) have P >= V columns, of which V are counts, so that
-rows ``[x, 1]`` of sufficient statistics need no copy. Arguments lam + s are normal numbers below 1e300.
+Types are taken in tiles. One thread computes each number, tile by tile, so the number of threads does not
+change a bit. Statistics ``s`` (K, P) have P >= V columns, the first V of which are counts, so that rows
+``[x, 1]`` of statistics need no copy. Arguments lam + s are normal numbers below 1e300.
 
 These functions trust their callers; shapes and values are checked in the Python that calls them.
 """
@@ -21,20 +21,20 @@ cdef extern from "count_math.h" nogil:
     void exp_digamma_row(const double*, const double*, Py_ssize_t, double, double*)
     void eight_columns(const double*, Py_ssize_t, Py_ssize_t, double*, Py_ssize_t)
 
-cdef Py_ssize_t BLOCK = 1024            # pairs that go through a tile before the next one is begun
-cdef Py_ssize_t TABLE_TILE = 256        # types of which eight rows are turned into columns at a time
+cdef Py_ssize_t BLOCK = 1024            # pairs that use a tile before the next one is begun
+cdef Py_ssize_t TABLE_TILE = 256        # types of which eight rows are transposed at a time
 
 
 cdef struct Types:
-    # Pseudo-counts and what depends on them alone.
+    # Pseudo-counts, and functions of these.
     Py_ssize_t V
     const double* lam
     double* base            # (V,)
-    Factors* factors        # one a tile
+    Factors* factors        # one for each tile
 
 
 cdef int _tabulate(Types* types, const double[::1] lam) except -1:
-    """Fills ``types``; whoever calls it frees ``base`` and ``factors``."""
+    """Fill ``types``, whose ``base`` and ``factors`` the caller frees."""
     cdef Py_ssize_t i, V = lam.shape[0], n_tiles = (V + TILE - 1) // TILE
     types.V = V
     types.lam = &lam[0]
@@ -50,9 +50,10 @@ cdef int _tabulate(Types* types, const double[::1] lam) except -1:
     return 0
 
 
-cdef void _rises(const Types* types, const double* s, Py_ssize_t P, const Py_ssize_t* first,
-                 const Py_ssize_t* second, Py_ssize_t n, double* out) noexcept nogil:
-    """A block of n sums; ``second`` may be NULL."""
+cdef void _log_rising_factorials(const Types* types, const double* s, Py_ssize_t P,
+                                 const Py_ssize_t* first, const Py_ssize_t* second, Py_ssize_t n,
+                                 double* out) noexcept nogil:
+    """Log rising factorials of n rows, or of sums of two rows each; ``second`` may be NULL."""
     cdef Py_ssize_t i, v, p
     cdef const double* other = NULL
     for p in range(n):
@@ -80,7 +81,7 @@ def log_gamma_sums(
     _tabulate(&types, lam)
     cdef const double* s_p = &s[0, 0]
     for k in prange(K, nogil=True, schedule="static", num_threads=n_threads):
-        _rises(&types, s_p + k * P, P, &zero, NULL, 1, &out[k])
+        _log_rising_factorials(&types, s_p + k * P, P, &zero, NULL, 1, &out[k])
     free(types.base)
     free(types.factors)
 
@@ -95,10 +96,10 @@ def pair_log_gamma_sums(
 ):
     """Equivalent to ``out[m] = sum(gammaln(lam + s[first[m], :V] + s[second[m], :V]) - gammaln(lam))``.
 
-    A block's rows stay in the second-level cache for a tile; pairs sorted by ``first`` use it best.
+    The rows of a block stay in the second-level cache for a tile, best if pairs are sorted by ``first``.
     """
     cdef Py_ssize_t b, M = out.shape[0], P = s.shape[1]
-    # shorter where there are fewer blocks than threads: a pair's sum does not depend on its block
+    # shorter if there are fewer blocks than threads; a pair's sum does not depend on its block
     cdef Py_ssize_t block = max(1, min(BLOCK, (M + n_threads - 1) // n_threads))
     cdef Types types
     if M == 0:
@@ -106,8 +107,8 @@ def pair_log_gamma_sums(
     _tabulate(&types, lam)
     cdef const double* s_p = &s[0, 0]
     for b in prange((M + block - 1) // block, nogil=True, schedule="dynamic", num_threads=n_threads):
-        _rises(&types, s_p, P, &first[b * block], &second[b * block], min(block, M - b * block),
-               &out[b * block])
+        _log_rising_factorials(&types, s_p, P, &first[b * block], &second[b * block],
+                               min(block, M - b * block), &out[b * block])
     free(types.base)
     free(types.factors)
 
@@ -115,7 +116,7 @@ def pair_log_gamma_sums(
 def digamma_rows(
     const double[:, ::1] s,             # IN  (K, P)
     const double[::1] lam,              # IN  (V,) > 0
-    double[:, ::1] out,                 # OUT (K, >= V): columns from V on are left alone
+    double[:, ::1] out,                 # OUT (K, >= V): columns from V on are not changed
     int n_threads,
 ):
     """Equivalent to ``out[k, :V] = psi(lam + s[k, :V]) - psi(sum(lam + s[k, :V]))``."""
@@ -126,7 +127,7 @@ def digamma_rows(
 
 cdef void _table_tile(const double* s, Py_ssize_t K, Py_ssize_t P, const double* lam, Py_ssize_t n,
                       const double* less, double* rows, double* out) noexcept nogil:
-    """Rows of the table for n types; ``rows`` has room for eight of them on end."""
+    """Rows of the table for n types; ``rows`` has room for eight columns of them."""
     cdef Py_ssize_t k, j, v
     for k in range(0, K, 8):
         for j in range(min(8, K - k)):
@@ -147,7 +148,7 @@ def exp_digamma_table(
 ):
     """Equivalent to ``out[v, k] = exp(psi(lam_v + s[k, v]) - psi(sum(lam + s[k, :V])))``.
 
-    What is below about 1e-307 comes out as that.
+    Values below about 1e-307 are set to that.
     """
     cdef Py_ssize_t k, t, K = s.shape[0], P = s.shape[1], V = lam.shape[0]
     cdef Py_ssize_t n_tiles = (V + TABLE_TILE - 1) // TABLE_TILE

@@ -1,6 +1,6 @@
 """The fixed point of a document, its starts and its restarts (Hughes 2016, Alg. 5.1, 5.2, 7.4).
 
-See the design note of `_topics.pyx`, into which all this is inlined.
+See the design note of `_topics.pyx`, into which these functions are inlined.
 """
 from libc.math cimport fabs, log
 from libc.string cimport memcpy
@@ -35,7 +35,7 @@ cdef extern from "topic_math.h" nogil:
 
 
 cdef inline void shares_pass(Work* q, State* state, floating* e, bint masked) noexcept nogil:
-    """next_N of the shares that follow from e."""
+    """Set next_N from the shares that follow from e."""
     cdef floating* B = <floating*>(q.mask if masked else q.B)
     cdef floating* c = <floating*>q.c
     cdef floating* s = <floating*>q.s
@@ -53,7 +53,7 @@ cdef inline void shares_pass(Work* q, State* state, floating* e, bint masked) no
 
 cdef inline void iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter, double tol,
                          Py_ssize_t dense_steps, floating* like) noexcept nogil:
-    """Alg. 5.1 from N on; leaves e of the last step. With L < K, the shares are L-sparse after
+    """Iterate Alg. 5.1 from N, and leave e of the last step. With L < K, shares are L-sparse after
     ``dense_steps``: while many topics live, a dense step costs less than choosing among them."""
     cdef Py_ssize_t it, j, since
     cdef double change, least = min(DROP_LATER_BELOW * q.tokens, DROP_AT_MOST)
@@ -81,7 +81,7 @@ cdef inline void iterate(Work* q, Call* call, State* state, Py_ssize_t max_iter,
 
 
 cdef inline void settle(Work* q, Call* call, State* state, bint anew, floating* like) noexcept nogil:
-    """Shares, N and score that follow from e, in double; chosen anew or as in the last step."""
+    """Set shares, N and score from e, in double; topics are chosen anew or as in the last step."""
     cdef floating* B = <floating*>q.B
     cdef Py_ssize_t lost, u, j
     cdef double score
@@ -107,7 +107,7 @@ cdef inline void settle(Work* q, Call* call, State* state, bint anew, floating* 
 
 
 cdef inline bint keep_better(Work* q) noexcept nogil:
-    """``now`` becomes ``best`` if its score is higher."""
+    """Copy ``now`` to ``best`` if its score is higher."""
     if q.best.A > 0 and not q.now.score > q.best.score:
         return False
     copy_state(&q.best, &q.now)
@@ -115,7 +115,7 @@ cdef inline bint keep_better(Work* q) noexcept nogil:
 
 
 cdef inline bint keep_if_better(Work* q, Call* call, floating* like) noexcept nogil:
-    """The same for a state whose shares were chosen for an earlier e: what counts are those for its own."""
+    """`keep_better` for a state whose topics were chosen with an earlier e; they are chosen anew first."""
     if q.mask != NULL and q.now.score > q.best.score:
         settle(q, call, &q.now, True, like)
     return keep_better(q)
@@ -129,7 +129,7 @@ cdef inline void take_all_topics(Work* q, Call* call, State* state) noexcept nog
 
 
 cdef inline bint start_cold(Work* q, Call* call, const floating* table) noexcept nogil:
-    """From r proportional to table * prior. True if the result is the best."""
+    """Start from r proportional to table * prior. True if the result is the best."""
     cdef State* state = &q.now
     cdef Py_ssize_t k
     cdef double top = 0
@@ -149,8 +149,8 @@ cdef inline bint start_cold(Work* q, Call* call, const floating* table) noexcept
 
 
 cdef inline bint start_warm(Work* q, Call* call, const floating* table, const double* start) noexcept nogil:
-    """From N = start. The first step, over the topics that start has, is kept as a candidate: it is
-    never worse than what start came from, even where topics are dropped after it."""
+    """Start from N = start. The result of the first step, over the topics of start, is a candidate: its score
+    is never lower than that of the state with these counts, even if topics are dropped afterwards."""
     cdef State* state = &q.now
     cdef Py_ssize_t k, j
     state.A = 0
@@ -175,7 +175,7 @@ cdef inline bint start_warm(Work* q, Call* call, const floating* table, const do
 
 
 cdef inline bint try_restarts(Work* q, Call* call, floating* like) noexcept nogil:
-    """Alg. 5.2, smallest topics first. True if the last state settled is the best."""
+    """Alg. 5.2, smallest topics first. True if the last state that was settled is the best."""
     cdef Py_ssize_t n = 0, i, j, A = q.best.A
     cdef Py_ssize_t* order = q.fresh
     cdef double N

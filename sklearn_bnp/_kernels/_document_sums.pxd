@@ -1,6 +1,6 @@
-"""Sums over documents, for a range of items at a time: what one thread owns.
+"""Sums over documents for a range of items, which one thread owns.
 
-See the design note of `_topics.pyx`, into which all this is inlined.
+See the design note of `_topics.pyx`, into which these functions are inlined.
 """
 from libc.string cimport memset
 
@@ -12,7 +12,7 @@ cdef inline void accumulate(const floating* table, Py_ssize_t K, Py_ssize_t lo, 
                             const double* counts, const double* mass, const double* weight,
                             const double* shares, const double* e, const Py_ssize_t* topics,
                             double* s) noexcept nogil:
-    """Rows lo to hi of s, documents in order; shares, e and topics as in `Output`."""
+    """Add to rows lo to hi of s, documents in order; shares, e and topics as in `Output`."""
     cdef Py_ssize_t d, i, j, k, m, A
     cdef double w, times
     cdef double* out
@@ -45,7 +45,7 @@ cdef inline void accumulate(const floating* table, Py_ssize_t K, Py_ssize_t lo, 
 cdef inline void accumulate_listed(Py_ssize_t K, Py_ssize_t L, Py_ssize_t lo, Py_ssize_t hi,
                                    Py_ssize_t nnz, const int* indices, const int* listed,
                                    const double* parts, double* s) noexcept nogil:
-    """Rows lo to hi of s from lists of at most L shares an entry."""
+    """Add to rows lo to hi of s from lists of at most L shares per entry."""
     cdef Py_ssize_t i, j, m
     for i in range(nnz):
         m = indices[i] if indices != NULL else i
@@ -59,7 +59,7 @@ cdef inline void accumulate_listed(Py_ssize_t K, Py_ssize_t L, Py_ssize_t lo, Py
 
 cdef inline void bounds_of_items(Py_ssize_t* bounds, int n, Py_ssize_t M, Py_ssize_t nnz,
                                  const int* indices, Py_ssize_t* uses) noexcept nogil:
-    """Ranges of items with about as many entries each."""
+    """Cut items into ranges with about equal numbers of entries."""
     cdef Py_ssize_t i, seen = 0
     cdef int t = 1
     memset(uses, 0, M * sizeof(Py_ssize_t))

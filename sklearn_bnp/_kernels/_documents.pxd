@@ -1,6 +1,6 @@
-"""What one document needs: its states, its buffers and the gather of its likelihoods.
+"""The data of one document: its states, its buffers and its gathered likelihoods.
 
-See the design note of `_topics.pyx`, into which all this is inlined.
+See the design note of `_topics.pyx`, into which these functions are inlined.
 """
 from libc.math cimport log
 
@@ -57,7 +57,7 @@ cdef struct Work:
 
 
 cdef inline void* take(char* arena, Py_ssize_t* taken, Py_ssize_t size) noexcept nogil:
-    """The next piece of the arena, aligned to a cache line; NULL of an arena that is NULL."""
+    """The next piece of the arena, aligned to a cache line; NULL if the arena is NULL."""
     cdef Py_ssize_t start = taken[0]
     taken[0] = start + (size + 63) // 64 * 64
     return arena + start if arena != NULL else NULL
@@ -75,7 +75,7 @@ cdef inline void carve_state(State* state, char* arena, Py_ssize_t* taken, Py_ss
 
 cdef inline Py_ssize_t carve(Work* q, Call* call, char* arena, Py_ssize_t longest,
                              Py_ssize_t itemsize) noexcept nogil:
-    """Lay the buffers into the arena, if it is not NULL; how many bytes that takes."""
+    """Lay out the buffers in the arena, unless it is NULL; returns their bytes."""
     cdef Py_ssize_t taken = 0, K = call.K, most = (longest + LANES - 1) // LANES * LANES + LANES
     q.B = take(arena, &taken, K * most * itemsize)
     q.mask = take(arena, &taken, K * most * itemsize) if call.sparse else NULL
@@ -126,7 +126,7 @@ cdef inline void copy_state(State* to, State* state) noexcept nogil:
 
 
 cdef inline void drop_topics(State* state, double bar) noexcept nogil:
-    """Topics with N under the bar and a small prior leave, unless all would."""
+    """Drop the topics with N below the bar and a small prior, unless these are all topics."""
     cdef Py_ssize_t j, A = 0
     for j in range(state.A):
         A += state.N[j] >= bar or state.a[j] >= DROP_PRIOR
@@ -141,7 +141,7 @@ cdef inline void drop_topics(State* state, double bar) noexcept nogil:
 
 
 cdef inline floating* typed_weights(Work* q, State* state, floating* like) noexcept nogil:
-    """e in the type of ``like``."""
+    """The array e in the type of ``like``."""
     cdef Py_ssize_t j
     cdef floating* e
     if floating is double:
@@ -153,7 +153,7 @@ cdef inline floating* typed_weights(Work* q, State* state, floating* like) noexc
 
 
 cdef inline void gather(Work* q, const floating* table, Py_ssize_t K, State* state) noexcept nogil:
-    """Columns of the document's rows of the table that are not there yet, transposed."""
+    """Gather, transposed, those columns of the document's rows of the table that are still missing."""
     cdef Py_ssize_t m = 0, j, k, u, l
     cdef floating* out
     cdef const floating* rows[8]

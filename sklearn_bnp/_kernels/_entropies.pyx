@@ -1,6 +1,6 @@
-"""Entropies of unions of components, which merge proposals need exactly.
+"""Entropies of unions of components, which merges need exactly.
 
-Entropy is the one statistic of a union that is not the sum of its members' (Hughes 2016, (4.3)).
+Entropy is the only statistic of a union that is not the sum of its members' (Hughes 2016, (4.3)).
 """
 from cython.parallel cimport prange
 from libc.math cimport log

@@ -2,19 +2,19 @@
 
 Design note
 -----------
-(a) Rows of likelihoods become alpha, and alpha becomes r, in place: a call needs no second (T, K) array.
-    Scaled recursions need no logarithm (Rabiner 1989, Sec. V.A).
-(b) With w_t = r_t / pred_t, pred_t = alpha_{t-1} A, the pair marginals are s_t(k, l) = alpha_t(k) A_kl
-    w_{t+1}(l), and r_t = alpha_t * (A w_{t+1}). The likelihoods are not needed again, and what has to be
-    handed from a chunk of a sequence to the one before it is one w.
-(c) Sequences are cut into tasks, which depend on their lengths alone. A task is worked through by one
-    thread, up to four sequences in lockstep (`chain_math.h`), with counts of its own; these are added
-    in order. How many threads there are thus never changes a bit of the result.
+(a) Rows of likelihoods become alpha, and alpha becomes r, in place, so a call needs no second (T, K) array.
+    Scaled recursions need no logarithms (Rabiner 1989, Sec. V.A).
+(b) With w_t = r_t / pred_t and pred_t = alpha_{t-1} A, the pair marginals are s_t(k, l) = alpha_t(k) A_kl
+    w_{t+1}(l), and r_t = alpha_t * (A w_{t+1}). So the backward pass does not need the likelihoods, and the
+    only message from a chunk of a sequence to the chunk before it is one w.
+(c) Sequences are cut into tasks, which depend only on their lengths. One thread works through a task, with
+    up to four sequences in lockstep (`chain_math.h`) and counts of its own, which are added in order. So no
+    bit of the result depends on the number of threads.
 
-A long sequence goes in chunks, with alpha of each chunk's last row as its checkpoint: ``forward`` on each
-chunk with ``first = alpha_before @ trans``; then, from the last chunk to the first, ``forward`` again and
-``backward`` with ``after`` = ``before`` of the chunk that follows. One step of a filter is ``forward`` on a
-table of one row, with ``first = alpha_before @ trans``.
+A long sequence is worked through in chunks, with alpha of each chunk's last row as its checkpoint:
+``forward`` on each chunk with ``first = alpha_before @ trans``; then, from the last chunk to the first,
+``forward`` again and ``backward`` with ``after`` = ``before`` of the chunk that follows. One step of a filter
+is ``forward`` on a table of one row, with ``first = alpha_before @ trans``.
 
 These functions trust their callers; shapes and values are checked in the Python that calls them. Every
 sequence has a row, and rows of likelihoods are scaled, so that the largest is about 1. Likelihoods,
@@ -62,7 +62,7 @@ cdef Py_ssize_t _padded(Py_ssize_t K) noexcept nogil:
 
 cdef void _pad(double* out, const double* trans, Py_ssize_t K, Py_ssize_t ld, bint transposed,
                double behind) noexcept nogil:
-    """out (K, ld) = trans (K, K) or its transpose, and ``behind`` in the columns behind."""
+    """out (K, ld) = trans (K, K) or its transpose, followed by columns of ``behind``."""
     cdef Py_ssize_t k, l
     for k in range(K):
         for l in range(K):
@@ -72,9 +72,9 @@ cdef void _pad(double* out, const double* trans, Py_ssize_t K, Py_ssize_t ld, bi
 
 
 cdef Py_ssize_t _cut_tasks(const long long* indptr, Py_ssize_t n_seq, Py_ssize_t* cuts) noexcept nogil:
-    """Task i is sequences cuts[i] to cuts[i + 1]; returns how many there are.
+    """Cut sequences into tasks, and return how many there are; task i is sequences cuts[i] to cuts[i + 1].
 
-    Few sequences are spread over tasks, for the threads; many are bundled, for lockstep.
+    Few sequences are spread over tasks, for threads; many are bundled, for lockstep.
     """
     cdef Py_ssize_t least = min(MOST_LANES, max(1, n_seq // 8)), n = 0, d
     cuts[0] = 0
@@ -87,7 +87,7 @@ cdef Py_ssize_t _cut_tasks(const long long* indptr, Py_ssize_t n_seq, Py_ssize_t
 
 cdef int _cut_lanes(const Chain* c, Lane* lane, double* base, Py_ssize_t lo, Py_ssize_t hi,
                     bint backward) noexcept nogil:
-    """Consecutive sequences for each lane, about as many rows each; the longest comes first."""
+    """Consecutive sequences for each lane, with about equal numbers of rows; the longest lane comes first."""
     cdef Py_ssize_t rows = c.indptr[hi] - c.indptr[lo], most = min(MOST_LANES, hi - lo), d, first = lo
     cdef Py_ssize_t size = lane_size(c, backward)
     cdef int n = 0, j
@@ -143,7 +143,7 @@ def forward(
         scale[t] = sum(pred * table[t])
         alpha[t] = pred * table[t] / scale[t]
 
-    From a row that no path can reach on, alpha and scale are 0.
+    From the first row that no path can reach, alpha and scale are 0.
     """
     cdef Py_ssize_t n_seq = first.shape[0], K = table.shape[1], i, n_tasks, size
     cdef Chain c
@@ -188,15 +188,14 @@ def backward(
     int n_threads,
     const double[::1] weight=None,      # IN  (n_seq,) or None: how often each sequence's transitions count
 ):
-    """Responsibilities, in place, and what they leave behind. Equivalent, for each sequence, to ::
+    """Responsibilities, in place, and expected transitions. Equivalent, for each sequence, to ::
 
-        r[t] = alpha[t] * (trans @ w[t + 1])            # alpha[t] where the sequence ends
+        r[t] = alpha[t] * (trans @ w[t + 1])            # alpha[t] for the last row
         w[t] = r[t] / pred[t]                           # pred as in forward
-        counts += weight * trans * outer(alpha[t], w[t + 1])    # none where the sequence ends
+        counts += weight * trans * outer(alpha[t], w[t + 1])    # not for the last row
         data += sum(r[t] * log(alpha[t] * scale[t] / pred[t]))
 
-    Hughes (2016), (6.14)-(6.16) and (6.27). Logarithms of the likelihoods of states with r < 1e-16 are left
-    out.
+    Hughes (2016), (6.14)-(6.16) and (6.27). States with r < 1e-16 in a row are left out of ``data``.
     """
     cdef Py_ssize_t n_seq = first.shape[0], K = table.shape[1], i, k, l, n_tasks, size, area
     cdef Chain c
@@ -254,7 +253,7 @@ def backward(
 
 
 cdef Py_ssize_t _block_rows(Py_ssize_t ld) noexcept nogil:
-    """Rows of a block of the backward pass: four lanes' blocks in half of a second-level cache."""
+    """Rows of a block of the backward pass: blocks of four lanes take half of a second-level cache."""
     return min(64, max(16, 2048 // ld))
 
 
@@ -286,7 +285,7 @@ ctypedef fused Index:
 cdef double _best_path(Index* came, const double* log_table, const double* log_first, const double* A,
                        Py_ssize_t T, Py_ssize_t K, Py_ssize_t ld, double* score,
                        Py_ssize_t* path) noexcept nogil:
-    """One sequence; came: (T, K) and score: (3, ld) are work space, A: (K, ld)."""
+    """Best path of one sequence; came (T, K) and score (3, ld) are work space, A is (K, ld)."""
     cdef double* best = score + ld
     cdef double* origin = score + 2 * ld
     cdef Py_ssize_t t, k
@@ -315,9 +314,10 @@ def viterbi(
     double[::1] score,                  # OUT (n_seq,)
     int n_threads,
 ):
-    """Most probable paths and their log scores; of equal ones, the lower state wherever paths meet.
+    """Most probable paths and their log scores; of equal paths, the one with the lower state where they meet.
 
-    A thread needs one byte for each entry of its longest sequence (two above 256 states).
+    A thread needs one byte for each row and state of its longest sequence, and two if there are more than 256
+    states.
     """
     cdef Py_ssize_t n_seq = log_first.shape[0], K = log_table.shape[1], ld = _padded(K), d, size
     cdef Py_ssize_t longest = 0, width = 1 if K <= 256 else 2 if K <= 65536 else 4

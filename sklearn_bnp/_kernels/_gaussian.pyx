@@ -1,8 +1,8 @@
-"""Many small symmetric positive definite matrices at once, without the GIL.
+"""Operations on many small symmetric positive definite matrices at once, without the GIL.
 
 The statistics of a full Gaussian are rows ``[packed upper triangle of sum r x x', sum r x, sum r]``
-(without the middle part for zero-mean families). These kernels go from them to the inverse scale
-matrices of Normal-Wishart posteriors, to log determinants and inverses by LAPACK, and back to packed
+(without the middle part for zero-mean families). These kernels make inverse scale matrices of
+Normal-Wishart posteriors of them, take log determinants and inverses by LAPACK, and make packed
 coefficients. They trust their callers.
 """
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
@@ -13,7 +13,7 @@ from libc.math cimport NAN, log
 def scale_matrices(
     const double[:, ::1] s,         # IN  (M, P) statistics
     const double[:, ::1] prior,     # IN  (D, D) prior's own scale matrix
-    const double[::1] ridge,        # IN  (D,) added once an observation
+    const double[::1] ridge,        # IN  (D,) added once per observation
     const double[::1] prior_mean,   # IN  (D,) or None for a zero-mean family
     double kappa,                   # IN  prior's pseudo-count of the mean
     double[:, :, ::1] out,          # OUT (M, D, D) upper triangle in C order; the lower is not touched
@@ -50,13 +50,13 @@ def scale_matrices(
 def spd_logdet(double[:, :, ::1] a, double[::1] logdet):
     """Log determinants of the (M, D, D) matrices ``a``, of which only the upper triangles are read.
 
-    ``a`` is overwritten by its factors. Returns how many were not positive definite; those get nan.
+    ``a`` is overwritten by its factors. Returns how many were not positive definite; these have NaN.
     """
     return _factor(a, logdet, False)
 
 
 def spd_inverse(double[:, :, ::1] a, double[::1] logdet):
-    """``a[m] <- inv(a[m])``, both triangles, and log determinants; otherwise as `spd_logdet`."""
+    """Set ``a[m]`` to its inverse, both triangles, and log determinants; otherwise like `spd_logdet`."""
     return _factor(a, logdet, True)
 
 

@@ -5,15 +5,15 @@ Design note
 (a) Every family here has ``E[log p(x | k)] = coef_k . s(x)``, so for n rows the local step is one
     matrix product ``S coef'`` and the summary step is another, ``R' S``. Both run over tiles of
     rows for which S is built, used twice and forgotten: S never leaves the cache.
-(b) Rows are cut into chunks of ``CHUNK_ROWS``; a chunk is worked through by one thread with
-    accumulators of its own, and the chunks' sums are added in order. How many threads there are
-    thus never changes a bit of the result.
-(c) With data in many dimensions most responsibilities are 0 to the last bit. Those below
-    ``RESP_FLOOR`` times the largest of the row are cleared, and the summary step of tiles with few
-    others walks over these, component by component, at the end of the chunk (`pair_sums.h`).
-(d) All work space of a call is one block. The C library gives the same one to the next call; many
-    small ones, it returns to the system, and fresh pages took 6 % of the time.
-(e) float32 rows keep float32 in the products; sums over tiles are in float64.
+(b) Rows are cut into chunks of ``CHUNK_ROWS``. One thread works through a chunk, with accumulators of its
+    own, and the sums of chunks are added in order. So no bit of the result depends on the number of
+    threads.
+(c) For data in many dimensions, most responsibilities are 0 to the last bit. Those below ``RESP_FLOOR`` times
+    the largest of the row are cleared. In tiles where few are left, the summary step walks over these,
+    component by component, at the end of the chunk (`pair_sums.h`).
+(d) All work space of a call is one block, which the C library gives to the next call again. It would return
+    many small blocks to the system, and fresh pages took 6 % of the time.
+(e) For float32 rows, products are in float32, and sums over tiles in float64.
 
 These functions trust their callers; shapes and values are checked in the Python that calls them.
 """
@@ -30,14 +30,14 @@ from ._tiles cimport (
 
 
 cpdef enum Quadratic:
-    """What the quadratic part of s(x) holds."""
+    """The quadratic part of s(x)."""
     NONE = 0        # s(x) = [x, 1]
     FULL = 1        # packed upper triangle of x x', row by row
     DIAG = 2        # x * x
     SPHERICAL = 3   # |x|^2
 
 cdef Py_ssize_t CHUNK_ROWS = 1024
-cdef Py_ssize_t SHARE_ROWS = 32             # of a table that are worked on at a time
+cdef Py_ssize_t SHARE_ROWS = 32             # rows of a table that are worked on at a time
 cdef double RESP_FLOOR = 1e-16              # relative to the row's largest: below the last bit of a sum
 
 
@@ -53,19 +53,19 @@ def n_statistics(Py_ssize_t D, Quadratic quadratic, bint linear):
 
 
 cdef struct Work:
-    # Buffers of one thread. `wide` and `partial` are for float32 alone.
+    # Buffers of one thread. `wide` and `partial` are only for float32.
     void* features      # (tile, P)
     void* weights       # (tile, ld) log weights, then weighted responsibilities
     void* scratch       # (2 ld,)
     float* partial      # (P, K) float32 sums of a tile
-    double* wide        # (P, K) those of the tiles of a chunk
+    double* wide        # (P, K) sums of the tiles of a chunk
     Pairs pairs
     Py_ssize_t tile, ld
 
 
 cdef size_t _place(Work* work, char* base, Problem q, Py_ssize_t rows, Py_ssize_t capacity,
                    size_t itemsize) noexcept nogil:
-    """Lay out at ``base`` the buffers for chunks of ``rows`` rows, or nothing at NULL; returns the bytes."""
+    """Lay out buffers for chunks of ``rows`` rows at ``base``, unless it is NULL; returns their bytes."""
     cdef Py_ssize_t tile = min(rows, tile_rows(q.P, itemsize))
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES
     cdef size_t s = aligned_bytes(tile * q.P * itemsize)
@@ -90,11 +90,11 @@ cdef size_t _place(Work* work, char* base, Problem q, Py_ssize_t rows, Py_ssize_
 
 
 cdef double _few(Problem q) noexcept nogil:
-    """Share of nonzeros under which walking over them beats the matrix product.
+    """Share of nonzeros below which walking over them is faster than the matrix product.
 
-    Fitted to timings of D = 2..64, K = 10..200 (scan of the rows and overhead of BLAS cancel): an
-    entry of the product takes 0.06 ns, a pair 8 ns and 0.08 ns a statistic of a full family, and
-    0.33 ns a statistic of the others, whose sums are not held in registers.
+    Fitted to timings for D = 2..64, K = 10..200 (the scan of the rows and the overhead of BLAS cancel). An
+    entry of the product takes 0.06 ns. A pair takes 8 ns, and for each statistic 0.08 ns in a full family
+    and 0.33 ns in the others, whose sums are not kept in registers.
     """
     if q.quadratic == Quadratic.FULL:
         return 0.75 * q.P / (q.P + 100.0)
@@ -104,7 +104,7 @@ cdef double _few(Problem q) noexcept nogil:
 cdef void _local_chunk(const floating* x, const floating* coef, Beside given, Py_ssize_t n, Problem q,
                        floating* resp, double* stats, double* entropy, double floor_,
                        Work* work) noexcept nogil:
-    """Local and summary step of one chunk, whose sums start from zero; stats and entropy may be NULL."""
+    """Local and summary step of one chunk; sums start from zero, stats and entropy may be NULL."""
     cdef Py_ssize_t start = 0, ld = work.ld, m, filled
     cdef double few = _few(q)
     cdef bint fresh = True      # no tile has been added to stats by a product
@@ -129,7 +129,7 @@ cdef void _local_chunk(const floating* x, const floating* coef, Beside given, Py
 
 
 cdef void _finish(double* stats, const floating* x, Work* work, bint fresh, Problem q) noexcept nogil:
-    """What has been put off until the end of a chunk of rows x."""
+    """Complete the sums of a chunk of rows x: transpose them, and add the pairs that were collected."""
     if floating is float and not fresh:
         transpose(stats, work.wide, q.K, q.P)
     if fresh or work.pairs.n:
@@ -151,7 +151,7 @@ def local_step(
     int n_threads,
     double floor_=RESP_FLOOR,            # IN  shares of less than the row's largest times this are cleared
 ):
-    """Responsibilities of rows, and what they leave behind.
+    """Responsibilities of rows, their statistics and their entropies.
 
     Equivalent to, with ``s`` the (n, P) matrix of statistics::
 
@@ -225,7 +225,7 @@ def local_step(
 
 cdef void _share_chunk(const floating* table, Beside given, Py_ssize_t n, Problem q, floating* resp,
                        double* entropy, double floor_, floating* w) noexcept nogil:
-    """Shares of one chunk of a table; w has room for a tile of rows and the softmax's scratch."""
+    """Shares of one chunk of a table; w has room for a tile of rows and the scratch of the softmax."""
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = 0, m, i
     cdef floating* scratch = w + SHARE_ROWS * ld
     if entropy != NULL:
@@ -249,7 +249,7 @@ def share_out(
     int n_threads,
     double floor_=RESP_FLOOR,            # IN
 ):
-    """The shares of `local_step` where the log weights are there already; arguments as there."""
+    """The shares of `local_step` from a table of log weights; other arguments as there."""
     cdef Problem q
     q.K = table.shape[1]
     q.L = min(n_nonzero, q.K)

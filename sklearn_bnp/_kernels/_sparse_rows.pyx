@@ -1,14 +1,14 @@
-"""The local step and the summary step of rows of counts of which most are zero, s(x) = [x, 1].
+"""The local step and the summary step of sparse rows of counts, s(x) = [x, 1].
 
 Design note
 -----------
 (a) A row's log weights are a sum of rows of the coefficients' transpose, one for each entry that is
-    not zero: K numbers next to each other, and padded to whole vectors.
-(b) What a row adds to the statistics goes, where it belongs to few components, straight into their
-    rows (K, P): each entry of a row belongs to another column, and these come in order. Rows
-    that belong to many are summed in a transpose (V, K), which is added at the end.
-(c) Rows are independent in the local step, and components in the summary step: threads take chunks of
-    the ones and slices of the others, and every sum has one order, whatever their number.
+    not zero: K numbers next to each other, padded to whole vectors.
+(b) If a row belongs to few components, its entries are added directly to their rows of the statistics
+    (K, P), in the order of columns. Rows that belong to many components are summed in a transpose (V, K),
+    which is added at the end.
+(c) Rows are independent in the local step, and components in the summary step. Threads take chunks of rows or
+    slices of components, and every sum has one order, whatever the number of threads.
 
 Rows are CSR arrays ``data`` (nnz,), ``indices`` (nnz,), ``indptr`` (n + 1,) without duplicates. These
 functions trust their callers; shapes and values are checked in the Python that calls them.
@@ -34,17 +34,17 @@ cdef extern from "sparse_math.h" nogil:
 
 cdef enum:
     CHUNK_ROWS = 1024
-    TILE_ROWS = 32      # whose shares are found at a time
-    TYPES = 16          # of which tables are transposed at a time
-    # A row adds to single components if it belongs to one in so many: an addition of its own takes
-    # about as long as one of a vector of so many.
+    TILE_ROWS = 32      # rows whose shares are found at a time
+    TYPES = 16          # columns of a table that are transposed at a time
+    # A row adds to single components if it belongs to at most one in so many: a single addition takes about
+    # as long as one of a vector of so many numbers.
     FEW = 8
 
 cdef double RESP_FLOOR = 1e-16              # as in _responsibilities
 
 
 cdef struct Rows:
-    # V columns and n rows.
+    # Sparse rows: n rows, V columns.
     Py_ssize_t n, V
     const int64_t* indptr
     const int32_t* indices
@@ -52,7 +52,7 @@ cdef struct Rows:
 
 cdef void _transpose(const floating* coef, floating* out, Py_ssize_t K, Py_ssize_t P,
                      Py_ssize_t ld) noexcept nogil:
-    """out (P, ld) = coef (K, P)', zeros behind."""
+    """out (P, ld) = coef (K, P)', followed by columns of zeros."""
     cdef Py_ssize_t tile, start, v, k
     for tile in range((P + TYPES - 1) // TYPES):
         start = tile * TYPES
@@ -67,7 +67,7 @@ cdef void _transpose(const floating* coef, floating* out, Py_ssize_t K, Py_ssize
 cdef void _local_chunk(const floating* data, Rows x, const floating* coef, Beside given,
                        Py_ssize_t first, Py_ssize_t last, Problem q, floating* resp, double* entropy,
                        double floor_, floating* w) noexcept nogil:
-    """Shares of rows from ``first`` to before ``last``; w has room for a tile and the softmax's scratch."""
+    """Shares of rows ``first`` to ``last - 1``; w has room for a tile and the scratch of the softmax."""
     cdef Py_ssize_t ld = (q.K + LANES - 1) // LANES * LANES, start = first, m, i, k, lo
     cdef Py_ssize_t n_entries
     cdef const floating* bias = coef + x.V * ld
@@ -164,9 +164,9 @@ cdef Py_ssize_t _n_filled(const floating* share, Py_ssize_t K) noexcept nogil:
 cdef void _sum_slice(const floating* data, Rows x, const floating* shares, const double* scale,
                      const char* few, Py_ssize_t K, Py_ssize_t first, Py_ssize_t last,
                      double* stats, double* sums, Py_ssize_t ld, double* w) noexcept nogil:
-    """Statistics (K, V + 1) of the components from ``first`` to before ``last``.
+    """Statistics (K, V + 1) of components ``first`` to ``last - 1``.
 
-    ``sums`` (V, ld), or NULL if no row belongs to many components; ``w`` (ld,).
+    ``sums`` is (V, ld), or NULL if no row belongs to many components; ``w`` is (ld,).
     """
     cdef Py_ssize_t P = x.V + 1, i, j, k, v, start, lo, n_entries
     cdef Py_ssize_t width = (last - first + LANES - 1) // LANES * LANES
@@ -212,7 +212,7 @@ def sparse_summary(
     const int32_t[::1] indices,          # IN  (nnz,)
     const int64_t[::1] indptr,           # IN  (n + 1,)
     const floating[:, ::1] shares,       # IN  (n, K)
-    const double[::1] scale,             # IN  (n,) or None: what shares of each row are multiplied by
+    const double[::1] scale,             # IN  (n,) or None: factors of the shares of rows
     double[:, ::1] stats,                # OUT (K, V + 1)
     int n_threads,
 ):
@@ -265,9 +265,10 @@ def sparse_summary(
 
 
 def are_counts(const floating[::1] x, bint binary):
-    """Whether all numbers are whole and zero or more, or 0 or 1 if ``binary``.
+    """Whether all numbers are whole and not negative; with ``binary``, whether all are 0 or 1.
 
-    False as well for numbers that single steps of T are too coarse for: then look again.
+    It is also false for numbers so large that not all whole numbers have a value of their own. A caller that
+    gets false looks more closely.
     """
     if x.shape[0] == 0:
         return True

@@ -1,6 +1,6 @@
-"""What is done to one tile of rows: statistics, products, selection, sums.
+"""Operations on one tile of rows: statistics, products, selection, sums.
 
-Inlined into the kernels that cimport them. A tile is small enough for its statistics to stay in the
+They are inlined into the kernels that cimport them. A tile is so small that its statistics stay in the
 second-level cache between the two products that use them.
 """
 from scipy.linalg.cython_blas cimport dgemm, sgemm
@@ -108,9 +108,9 @@ cdef inline floating kth_largest(floating* v, Py_ssize_t n, Py_ssize_t k) noexce
 
 cdef inline void keep_top(floating* w, Py_ssize_t n, Py_ssize_t K, Py_ssize_t ld,
                           Py_ssize_t L, floating* scratch) noexcept nogil:
-    """All but the L largest weights of each row become negligible; of ties the first stay (Alg. 7.2).
+    """Make all but the L largest weights of each row negligible; the first of equal ones stay (Alg. 7.2).
 
-    Rows lie ld apart.
+    Rows begin ld numbers apart.
     """
     cdef Py_ssize_t i, k, spare
     cdef floating bar, negligible
@@ -153,7 +153,7 @@ cdef struct Beside:
 
 
 cdef inline Beside beside(const double[::1] mass, const double[::1] weight, double[::1] log_norm) noexcept:
-    """From arrays, or None."""
+    """`Beside` from arrays, each of which may be None."""
     cdef Beside out
     out.mass = NULL
     out.weight = NULL
@@ -168,7 +168,7 @@ cdef inline Beside beside(const double[::1] mass, const double[::1] weight, doub
 
 
 cdef inline Beside from_row(Beside given, Py_ssize_t start) noexcept nogil:
-    """The same for rows from ``start``."""
+    """`Beside` for the rows from ``start`` on."""
     if given.mass != NULL:
         given.mass += start
     if given.weight != NULL:
@@ -181,9 +181,9 @@ cdef inline Beside from_row(Beside given, Py_ssize_t start) noexcept nogil:
 cdef inline Py_ssize_t share_rows(floating* w, floating* resp, Py_ssize_t n, Problem q, Py_ssize_t ld,
                                   double floor, Beside given, double* entropy,
                                   floating* scratch) noexcept nogil:
-    """Shares (n, K) of rows with log weights w (n, ld), which become the shares times mass and weight.
+    """Shares (n, K) of rows with log weights w (n, ld); w becomes the shares times mass and weight.
 
-    Returns how many of these are not zero. ``scratch`` (2 ld,).
+    Returns how many of the latter are not zero. ``scratch`` is (2 ld,).
     """
     if q.L < q.K:
         keep_top(w, n, q.K, ld, q.L, scratch)
@@ -196,7 +196,7 @@ cdef inline Py_ssize_t share_rows(floating* w, floating* resp, Py_ssize_t n, Pro
 
 
 cdef inline void sum_chunks(double* out, const double* parts, Py_ssize_t n, Py_ssize_t size) noexcept nogil:
-    """Parts (n, size) added up in order; zeros if there are none."""
+    """Sum of parts (n, size), added in order; zeros if there are none."""
     cdef Py_ssize_t c, i
     for i in range(size):
         out[i] = 0
@@ -226,8 +226,8 @@ cdef inline void add_product(double* stats, double* wide, float* partial, const 
                              Problem q) noexcept nogil:
     """stats (K, P) += W' S for one tile, or ``=`` if ``fresh``.
 
-    In float32 it is ``wide`` (P, K) instead, through ``partial``: OpenBLAS multiplies floats faster
-    with P for the columns, doubles with K.
+    In float32 the sum is added to ``wide`` (P, K) instead, by way of ``partial``: OpenBLAS is faster with P
+    columns in float32, and with K columns in float64.
     """
     if floating is double:
         gemm("N", "T", <int>q.P, <int>q.K, <int>n, features, <int>q.P, w, <int>ld,
@@ -248,10 +248,10 @@ cdef inline void transpose(double* out, const double* a, Py_ssize_t K, Py_ssize_
 
 
 cdef inline Py_ssize_t tile_rows(Py_ssize_t P, Py_ssize_t itemsize) noexcept nogil:
-    """Rows of a tile: s(x) in 320 KB, but enough rows for BLAS to copy ``coef`` seldom.
+    """Rows of a tile: s(x) takes up to 320 KB, but there are enough rows for BLAS to copy ``coef`` seldom.
 
-    Never more than 256, over which float32 sums run; and no fewer in float32, where a tile's sums
-    have to be added to those in float64.
+    There are never more than 256, the length of sums in float32. In float32 there are always 256, because the
+    sums of each tile have to be added to those in float64.
     """
     cdef Py_ssize_t rows = (320 * 1024) // (P * itemsize)
     if itemsize == sizeof(float):

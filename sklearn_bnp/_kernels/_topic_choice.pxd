@@ -1,6 +1,6 @@
 """The largest products of each entry: responsibilities with at most L nonzeros (Hughes 2016, Alg. 7.4).
 
-See the design note of `_topics.pyx`, into which all this is inlined.
+See the design note of `_topics.pyx`, into which these functions are inlined.
 """
 from cython cimport floating
 
@@ -17,7 +17,7 @@ cdef extern from "topic_math.h" nogil:
 
 
 cdef inline void choose(Work* q, Call* call, State* state, floating* e) noexcept nogil:
-    """The mask: for each entry the L largest of the state's products, or as many as it has places."""
+    """Set the mask to the L largest of the state's products of each entry, or as many as it has places."""
     cdef Py_ssize_t u = 0, l, j
     cdef Py_ssize_t most[8]
     cdef floating* B = <floating*>q.B

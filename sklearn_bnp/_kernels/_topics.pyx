@@ -2,18 +2,18 @@
 
 Design note
 -----------
-(a) A document is solved in one thread without Python: its likelihoods are gathered once, topic by
-    topic, and the fixed point in N_k (Hughes 2016, Alg. 5.1) runs over them. Topics that have died
-    out are dropped by index, so that an iteration costs U x (living topics).
+(a) One thread solves a document without Python. The document's likelihoods are gathered once, topic by
+    topic, and the fixed-point iteration in N_k (Hughes 2016, Alg. 5.1) runs over them. Topics that have
+    died out are dropped from an index, so that an iteration costs U x (living topics).
 (b) A `State` holds the living topics with N and e = exp(E log pi) (up to a factor), from which the shares
-    ``r = table e / s`` follow. Every proposal (cold start, restart) is a `State` with a score; the
-    best one is kept. Coordinate ascent raises the score; only dropping topics could lower it.
-(c) With at most L topics an entry, a masked copy of the gather holds the chosen likelihoods and 0
-    elsewhere; the same loops run over it. It takes several times as long to choose among topics as
-    to sum over them, so the first steps are dense: they cut the topics down to a few dozen.
-(d) Entries whose products all underflow go to their likeliest topic.
-(e) Documents are solved in parallel. The sums over documents are taken afterwards, each thread owning
-    a range of items and going through all documents in order, so no bit depends on the threads.
+    ``r = table e / s`` follow. Every attempt (warm start, cold start, restart) is a `State` with a score, and
+    the best one is kept. Coordinate ascent raises the score; only dropping topics could lower it.
+(c) With at most L topics per entry, a masked copy of the gathered likelihoods holds the chosen ones and 0
+    elsewhere, and the same loops run over it. Choosing among topics takes several times as long as summing
+    over them. So the first steps are dense, which leaves a few dozen topics.
+(d) Entries whose products all underflow go to their most likely topic.
+(e) Documents are solved in parallel. The sums over documents are taken afterwards. Each thread owns a range
+    of items and goes through all documents in order, so no bit depends on the number of threads.
 
 These functions trust their callers; shapes and values are checked in the Python that calls them.
 """
@@ -40,22 +40,22 @@ cdef Py_ssize_t CHUNK_DOCS = 16         # documents whose entropies are summed b
 
 
 cdef struct Output:
-    # What one document writes; pointers may be NULL. Sums count it `weight` times.
+    # Where one document writes its results; pointers may be NULL. Sums count it `weight` times.
     double weight
     double* doc_counts      # (K,)
     void* resp              # (U, K)
     double* entropy         # (K,)
     double* score
-    double* shares          # (U,) weight c mass / s, or -1 - topic where all goes to one
+    double* shares          # (U,) weight c mass / s, or -1 - topic of an entry that goes to one topic
     double* e               # (K,)
-    Py_ssize_t* topics      # (K + 1,) their number first
+    Py_ssize_t* topics      # (K + 1,) number of living topics, then these
     int* listed             # (U, L) topics of each entry, then -1
-    double* parts           # (U, L) weight c r of those
+    double* parts           # (U, L) weight c r of the listed topics
 
 
 cdef void _list_shares(Work* q, Call* call, Output out, floating* like) noexcept nogil:
     cdef State* state = &q.best
-    cdef Py_ssize_t* filled = q.items           # the gather is over
+    cdef Py_ssize_t* filled = q.items           # which the gather no longer needs
     cdef floating* row
     cdef Py_ssize_t u, j
     memset(filled, 0, q.U * sizeof(Py_ssize_t))
@@ -134,7 +134,7 @@ cdef void _write(Work* q, Call* call, const double* counts, const double* mass, 
 cdef void _document(Work* q, Call* call, const floating* table, Py_ssize_t first, Py_ssize_t U,
                     const int* indices, const double* counts, const double* mass,
                     const double* start, bint cold, Output out) noexcept nogil:
-    """One document: entries ``first`` to ``first + U`` of the call, which counts and mass begin with."""
+    """One document: entries ``first`` to ``first + U`` of the call; counts and mass start at ``first``."""
     cdef Py_ssize_t u
     cdef double c
     cdef bint last = False
@@ -195,22 +195,22 @@ def document_step(
     const double[::1] weight=None,      # IN  (n_docs,) or None: how often each document counts in sums
     const int[::1] places=None,         # IN  (nnz,) or None: most topics of each entry, 1 to n_nonzero
 ):
-    """The local step of documents, and what they leave behind; returns the number of iterations.
+    """The local step of documents, their statistics and entropies; returns the number of iterations.
 
-    Iterates, for each document, ::
+    For each document, it iterates ::
 
         e = exp(psi(N + prior))
         share = table[indices] * e / (table[indices] @ e)[:, None]
         N = (counts * mass) @ share
 
-    until no N changes by ``tol``. Topics with N below 1e-7 of the document's tokens leave for good.
-    The better of the warm and the cold start is kept, by the document's part of the objective::
+    until no N changes by ``tol``. Topics with N below 1e-7 of the document's tokens are dropped for good.
+    The better of the warm and the cold start is kept, judged by the document's part of the objective::
 
         score = sum(c r (log table - log r)) + sum(gammaln(N + prior) - gammaln(prior))
 
-    with c = counts * mass and r the shares. A warm start from what this function returned scores at
-    least as much as that did, if table, prior, n_nonzero and places are the same. Removing one of the
-    ``n_restarts`` smallest topics of more than 0.1 tokens is kept if the score rises.
+    with c = counts * mass and r the shares. A warm start from counts that this function returned scores at
+    least as high as before, if table, prior, n_nonzero and places are the same. In a restart, one of the
+    ``n_restarts`` smallest topics of more than 0.1 tokens is removed, which is kept if the score rises.
 
     Hughes (2016), Alg. 5.1 (local step), 5.2 (restarts) and 7.4 (n_nonzero).
     """
@@ -318,7 +318,7 @@ cdef void _chunk(Work* q, Call* call, const floating* table, Py_ssize_t lo, Py_s
                  const double* mass, const double* start, bint cold, double* doc_counts,
                  floating* resp, double* score, double* entropy, const double* weight,
                  const int* places, Output out) noexcept nogil:
-    """Documents lo to hi; ``out`` holds the beginnings of what the sums over documents need."""
+    """Documents lo to hi; ``out`` points to where the results of document 0 are."""
     cdef Py_ssize_t d, first, K = call.K
     cdef Output o
     for d in range(lo, hi):

@@ -26,9 +26,8 @@ from ..engine.progress import Progress
 from ..engine.state import LearnerSettings, LearnerState, ScheduleState
 from ..engine.stochastic import fit_stochastic, stochastic_step
 from ..engine.streaming import stream_batch
-from ..inputs.batches import column_moments
 from ..inputs.blas import blas_on_one_thread
-from ..inputs.observed_moments import has_missing
+from ..inputs.moments import column_moments, has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
 from .observations import ObservationParameters, check_same_observation, resolve_observation
 from .publishing import publish, warn_if_not_converged

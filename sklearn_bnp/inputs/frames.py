@@ -1,9 +1,9 @@
-"""Frames: columns that have names, and categories of any kind.
+"""Frames, whose columns have names and may hold categories of any kind.
 
-Design note. Of a frame two things are read before it is data like any other: which columns an observation
-model means by their names, and the codes of categories that are not numbers. What was found in the fit is
-kept, and used for all frames after it. Nothing here depends on pandas or polars: their frames are known
-by what they can do. Arrays, sparse matrices and frames of numbers go through as they are.
+Design note. Two things are read from a frame before it is treated like an array: which columns an
+observation model means by their names, and the codes of categories that are not numbers. The result of the
+fit is kept, and used for all later frames. Nothing here depends on pandas or polars, whose frames are
+recognised by their methods. Arrays, sparse matrices and frames of numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ class Reading(NamedTuple):
     Attributes
     ----------
     names : list
-        Of all columns.
+        Names of all columns.
     observation : ObservationModel
-        With columns by number.
+        The observation model, with numbers for columns.
     unused : list of int
-        Columns that no block takes.
+        Columns that are in no block.
     categories : dict
-        Column -> its categories (an ndarray), whose positions are the codes; those of numbers left out.
+        From the number of a column to its categories (an ndarray), whose positions are the codes. Columns
+        of numbers are not in it.
     """
 
     names: list
@@ -35,16 +36,16 @@ class Reading(NamedTuple):
 
 
 class FrameColumns:
-    """What an observation model is told of frames that have the same columns; it says what it takes.
+    """Frames with the same columns, of which an observation model asks for the columns that it uses.
 
     Attributes
     ----------
     data : pandas or polars frame
-        The first of them.
+        The first frame.
     unused : set of int
-        Columns that were not asked for.
+        Columns that no model has asked for.
     found : dict
-        Column -> its categories, where they are not numbers.
+        From the number of a column to its categories, for columns that do not hold numbers.
     """
 
     def __init__(self, frames):
@@ -52,11 +53,11 @@ class FrameColumns:
         self.unused, self.found = set(range(frames[0].shape[1])), {}
 
     def numbers(self, columns):
-        """Columns of numbers are taken."""
+        """Note that columns are used as numbers."""
         self.unused.difference_update(columns.tolist())
 
     def categories(self, columns):
-        """How many categories each column has that is taken; None where they are numbers already."""
+        """Number of categories of each column; None for columns of numbers. Notes that they are used."""
         self.numbers(columns)
         return [self._n_categories(d) for d in columns.tolist()]
 
@@ -125,13 +126,13 @@ def _is_numeric(column):
 
 
 def _values(column):
-    """Values (n,) of a series, and which of them are missing."""
+    """Values (n,) of a series, and whether each of them is missing."""
     missing = column.isna() if hasattr(column, "isna") else column.is_null()
     return np.asarray(column, dtype=object), np.asarray(missing, dtype=bool)
 
 
 def _with_columns(frame, new):
-    """A frame with new values (n,) in some columns; the user's stays as it is."""
+    """A copy of the user's frame with new values (n,) in some columns."""
     if hasattr(frame, "iloc"):
         frame = frame.copy(deep=False)
         for d, values in new.items():
@@ -144,7 +145,7 @@ def _with_columns(frame, new):
 def _floats(column, name):
     """Numbers (n,) of a series that holds them as objects, NaN where they are missing.
 
-    Left to NumPy, dates would be days or microseconds, as the library has them.
+    NumPy must not convert them: dates would become days or microseconds, which depends on the library.
     """
     values, missing = _values(column)
     out = np.full(len(values), np.nan)
@@ -164,7 +165,7 @@ def _floats(column, name):
 
 
 def _categories_in(columns, name):
-    """Categories of series of one column: those that their dtype declares, or those that occur, sorted."""
+    """Categories of the series of one column: those of their dtype, or else those that occur, sorted."""
     declared = [getattr(column.dtype, "categories", None) for column in columns]
     if all(np.ndim(values) == 1 for values in declared):
         each = [np.asarray(values, dtype=object).tolist() for values in declared]
@@ -181,13 +182,13 @@ def _categories_in(columns, name):
 
 
 def _sorted_categories(columns, name):
-    """Categories that occur."""
+    """The categories that occur in the series of one column, sorted."""
     seen = set()
     try:
         for column in columns:
             values, missing = _values(column)
             seen.update(values[~missing].tolist())
-        # kinds of values, such as numbers and strings, cannot be compared
+        # values of different types, such as numbers and strings, cannot be compared
         return sorted(seen, key=lambda v: (type(v).__name__, v))
     except TypeError as error:
         raise ValueError(
@@ -197,7 +198,7 @@ def _sorted_categories(columns, name):
 
 
 def _codes(column, categories, name):
-    """Codes (n,) of a series, NaN where it is missing; exact in single precision."""
+    """Codes (n,) of a series, NaN where it is missing; single precision holds them exactly."""
     values, missing = _values(column)
     code_of = {value: code for code, value in enumerate(categories.tolist())}
     codes = np.full(len(values), np.nan, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Data whose rows belong together, in batches of whole groups."""
+"""Data whose rows belong to groups, such as documents or sequences, in batches of whole groups."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import numpy as np
 
 
 def group_cuts(indptr, n_entries):
-    """Positions that cut groups, of rows ``indptr[i]:indptr[i + 1]``, into blocks of about so many rows."""
+    """Cuts between groups (of rows ``indptr[i]:indptr[i + 1]``) into blocks of about ``n_entries`` rows."""
     block = (indptr[1:] - 1) // max(1, n_entries)
     edges = np.flatnonzero(np.diff(block)) + 1
     return [0, *edges.tolist(), len(indptr) - 1]
 
 
 def drawn(n_units, n, rng, weight=None):
-    """Indices of ``n`` units, none of them twice, in proportion to their weights if they have any."""
+    """Indices of ``n`` of ``n_units``, drawn without replacement, in proportion to weights if given."""
     if weight is None:
         return rng.permutation(n_units)[:n]
-    keys = np.log(weight) + rng.gumbel(size=n_units)  # the greatest, then the next, is such a draw
+    keys = np.log(weight) + rng.gumbel(size=n_units)  # the n greatest keys are such a draw
     return np.argsort(-keys, kind="stable")[:n]
 
 
 class GroupSource:
-    """Consecutive groups of rows in batches, visited in random order.
+    """Batches of consecutive groups of rows, visited in random order.
 
     Parameters
     ----------
     everything : object
-        All groups as one batch: has ``indptr``, ``resp``, ``total_weight``, ``mean_weight`` and
-        ``part(batch_id, first, last)``, the batch of some of the groups.
+        All groups as one batch. It has ``indptr``, ``resp``, ``total_weight``, ``mean_weight`` and
+        ``part(batch_id, first, last)``, which returns the batch of some of the groups.
     n_batches : int
+        Number of batches; there are no more batches than groups.
     """
 
     def __init__(self, everything, n_batches):
@@ -40,20 +41,22 @@ class GroupSource:
 
     @property
     def n_rows(self):
-        """Groups."""
+        """Number of groups."""
         return len(self.everything.indptr) - 1
 
     @property
     def rows_in_memory(self):
+        """Number of rows that are in memory at a time: all of them."""
         return self.everything.n_entries
 
     @property
     def values_per_row(self):
+        """How many numbers a sparse row is stored in on average; None for dense rows."""
         return self.everything.values_per_row
 
     @property
     def total_weight(self):
-        """Entries."""
+        """Sum of the weights of entries."""
         return self.everything.total_weight
 
     @property
@@ -63,22 +66,24 @@ class GroupSource:
 
     @property
     def resp(self):
+        """Responsibilities to begin with, or None."""
         return self.everything.resp
 
     def batch(self, i):
+        """Batch number i."""
         return self.everything.part(i, self.edges[i], self.edges[i + 1])
 
     def batches(self, rng=None):
-        """All batches, in random order if an rng is given."""
+        """Iterator over all batches, in random order if an rng is given."""
         order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         return (self.batch(i) for i in order)
 
     def shuffled(self, rng):
-        """The batches, in random order: groups are not drawn one by one."""
+        """Iterator over the batches in random order; groups stay in their batches."""
         return self.batches(rng)
 
     def without_responsibilities(self):
-        """The same batches, to be given responsibilities by local steps."""
+        """The same batches without responsibilities, which local steps will find."""
         if self.resp is None:
             return self
         source = GroupSource(self.everything._replace(resp=None), len(self))

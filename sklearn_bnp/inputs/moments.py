@@ -1,32 +1,35 @@
-"""Moments of the columns of data, from which likelihoods find their units."""
+"""Moments of the columns of data, from which likelihoods find their scaling and default priors."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 
 class Moments(NamedTuple):
-    """First and second moments of the columns, as families need them to find their units.
+    """First and second moments of the columns of data.
 
     Attributes
     ----------
     n_rows : int
+        Number of rows.
     magnitude : ndarray, shape (D,)
-        Largest absolute value of each column in rows that count, 1 where that is 0; the other fields are
-        of ``x / magnitude``, so that values up to 1e150 can be squared.
+        Largest absolute value of each column in rows of positive weight, or 1 where that is 0. The moments
+        are those of ``x / magnitude``, so that values up to 1e150 can be squared.
     mean : ndarray, shape (D,)
+        Means.
     covariance : ndarray, shape (D, D) or (D,)
-        About the mean; its diagonal alone if the family asks for no more.
+        Covariances, or only variances if the observation model does not need more.
     precision : float
-        Rounding unit of the data's type.
+        Rounding unit of the type of the data.
     step : ndarray, shape (D,), or 0.0
-        Step to which each column was recorded; 0 where none can be told or the family does not ask.
+        Step to which each column was recorded. It is 0 where no step was found, or none was looked for.
     largest : ndarray, shape (D,), or None
-        Largest absolute value of each column in any row, those of weight 0 too; None if nobody has looked.
+        Largest absolute value of each column in any row, whatever its weight; None of sparse rows.
     observed : ndarray, shape (D,), or None
-        Share of the data's weight that shows each column; None if no entry is missing.
+        Share of the data's weight in rows that show the column; None if no entry is missing.
     """
 
     n_rows: int
@@ -40,4 +43,127 @@ class Moments(NamedTuple):
 
     @property
     def variance(self):
+        """Variances (D,)."""
         return self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)
+
+
+def has_missing(x):
+    """Whether entries of rows are NaN, which sparse rows cannot be."""
+    return not issparse(x) and x.dtype.kind == "f" and bool(np.isnan(x.min(initial=np.inf)))
+
+
+def column_moments(batches, *, covariance):
+    """`Moments` of the rows of ``batches``, a list that is gone through twice.
+
+    With ``covariance``, they have covariances of columns, and else variances. Moments of columns with missing
+    entries are those of observed entries; covariances are those of the rows that show both columns.
+    """
+    if issparse(batches[0].x):
+        return _sparse_moments(batches)
+    n_rows, largest, magnitude, precision = 0, 0.0, 0.0, np.finfo(np.float64).eps
+    for x, weight in _blocks(batches):
+        n_rows += len(x)
+        largest = np.maximum(largest, _largest_by_column(x))
+        magnitude = np.maximum(
+            magnitude, _largest_by_column(x if weight is None else x[weight > 0])
+        )
+        if x.dtype in (np.float32, np.float16):
+            precision = np.finfo(x.dtype).eps
+    if np.isnan(largest).any():
+        return _observed_moments(batches, n_rows, precision, covariance)
+    magnitude = np.where(magnitude == 0, 1.0, magnitude)
+    shift = None
+    mass, first, second = 0.0, 0.0, 0.0
+    for x, weight in _blocks(batches):
+        z, w = x / magnitude, _ones_if_none(weight, x)
+        if shift is None:
+            shift = np.average(z, axis=0, weights=w) if w.sum() > 0 else z.mean(axis=0)
+        z -= shift
+        mass += w.sum()
+        weighted = z * w[:, np.newaxis]
+        first = first + weighted.sum(axis=0)
+        second = second + (weighted.T @ z if covariance else np.einsum("nd,nd->d", weighted, z))
+    offset = first / mass
+    second = second / mass - (np.multiply.outer(offset, offset) if covariance else offset**2)
+    return Moments(n_rows, magnitude, shift + offset, second, precision, largest=largest)
+
+
+def _blocks(batches):
+    """Rows and their weights, or None, block by block."""
+    for batch in batches:
+        for rows in batch.slices():
+            yield np.asarray(batch.x[rows]), None if batch.weight is None else batch.weight[rows]
+
+
+def _ones_if_none(weight, x):
+    """Weights (n,) of rows."""
+    return np.ones(len(x)) if weight is None else weight
+
+
+def _largest_by_column(x):
+    """Largest absolute value of each column (D,) in float64; NaN where an entry is."""
+    highest, lowest = x.max(axis=0, initial=0), x.min(axis=0, initial=0)
+    return np.maximum(highest, -lowest.astype(float)).astype(float)
+
+
+def _observed_moments(batches, n_rows, precision, covariance):
+    """`Moments` of rows with NaN."""
+    largest = magnitude = 0.0
+    for x, weight in _blocks(batches):
+        size = np.abs(x)
+        largest = np.fmax(largest, np.fmax.reduce(size, axis=0, initial=0.0))
+        size = size if weight is None else size[weight > 0]
+        magnitude = np.fmax(magnitude, np.fmax.reduce(size, axis=0, initial=0.0))
+    magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
+    mass, first, total = 0.0, 0.0, 0.0
+    for x, weight in _blocks(batches):
+        z, seen = _zeros_for_missing(x / magnitude)
+        w = _ones_if_none(weight, x)
+        mass, first, total = mass + w @ seen, first + w @ z, total + w.sum()
+    unseen = np.flatnonzero(~(mass > 0))
+    if len(unseen):
+        raise ValueError(
+            f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
+            "weight). Leave the column out, or give rows that show it."
+        )
+    mean, second, pairs = first / mass, 0.0, 0.0
+    for x, weight in _blocks(batches):
+        z, seen = _zeros_for_missing(x / magnitude - mean)
+        w = _ones_if_none(weight, x)[:, np.newaxis]
+        if covariance:
+            second = second + (z * w).T @ z
+            pairs = pairs + (seen * w).T @ seen
+        else:
+            second = second + np.einsum("nd,nd->d", z * w, z)
+    second = second / np.maximum(pairs, np.finfo(float).tiny) if covariance else second / mass
+    return Moments(
+        n_rows, magnitude, mean, second, precision, largest=largest, observed=mass / total
+    )
+
+
+def _zeros_for_missing(z):
+    """Rows with 0 for NaN, and 1.0 for observed entries."""
+    missing = np.isnan(z)
+    z[missing] = 0.0
+    return z, 1.0 - missing
+
+
+def _sparse_moments(batches):
+    """`Moments` of sparse rows, whose families need no covariances."""
+    n_rows, n_columns, mass = 0, batches[0].x.shape[1], 0.0
+    magnitude, precision = np.zeros(n_columns), np.finfo(np.float64).eps
+    for batch in batches:
+        n_rows += batch.n_entries
+        mass += batch.total_weight
+        np.maximum.at(magnitude, batch.x.indices, np.abs(batch.x.data))
+        if batch.x.dtype == np.float32:
+            precision = np.finfo(np.float32).eps
+    magnitude = np.where(magnitude > 0, magnitude, 1.0)
+    first, second = np.zeros(n_columns), np.zeros(n_columns)
+    for batch in batches:
+        x = batch.x.data / magnitude[batch.x.indices]
+        weight = 1.0 if batch.weight is None else np.repeat(batch.weight, np.diff(batch.x.indptr))
+        first += np.bincount(batch.x.indices, x * weight, minlength=n_columns)
+        second += np.bincount(batch.x.indices, x * x * weight, minlength=n_columns)
+    mean = first / mass
+    return Moments(n_rows, magnitude, mean, second / mass - mean**2, precision)

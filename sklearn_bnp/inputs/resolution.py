@@ -1,15 +1,15 @@
-"""How finely the columns of data were recorded, judged by the values that return.
+"""The steps to which the columns of data were recorded, found from values that occur repeatedly.
 
 Design note
 -----------
-(a) A density may rise without limit at a value that many rows share; what was *recorded* to a step h
-    says no more than that a value lies within h. A row blurred by the variance h^2 / 12 of a
-    uniform cell (Sheppard's correction) gains nothing from a component narrower than that.
-(b) Only values that return say anything: in continuous data nothing does, and the step is 0.
-(c) Columns come first. Where whole rows return as well, columns alone may be too fine a grid: 60
-    different rows in two columns fill 60 of 3600 cells. The cell of a row is then found from its nearest
-    neighbours among the different rows.
-(d) Weights are repetitions, so only the weight of each value counts.
+(a) A density may rise without limit at a value that many rows share. But a value that was recorded to a
+    step h is only known to lie within h. A row that is blurred by the variance h^2 / 12 of a uniform cell
+    (Sheppard's correction) gains nothing from a component narrower than that.
+(b) Only values that occur repeatedly tell a step. In continuous data there are none, and the step is 0.
+(c) First each column is looked at by itself. If whole rows occur repeatedly too, the grid of the columns may
+    be too fine: 60 different rows in two columns fill 60 of 3600 cells. The cell of a row is then found from
+    its nearest neighbours among the different rows.
+(d) Weights are repetitions, so only the total weight of each value counts.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
-# Rows looked at, at the most, and different rows whose neighbours are.
+# Largest number of rows in the sample, and of different rows whose neighbours are looked for.
 SAMPLE_ROWS = 5000
 _CENTRES = 200
-# A column is recorded in steps if a value has at least this weight on average: rows drawn with
-# replacement from continuous ones come to 1.6.
+# A column was recorded in steps if each value has at least this weight on average. Rows that are drawn with
+# replacement from continuous ones have 1.6.
 _RETURNS = 2.0
 _NEIGHBOURS = 4
 
 
 def recording_steps(x, weight=None):
-    """Step h to which each column was recorded, shape (D,); 0 if no step can be told.
+    """Step h to which each column was recorded, shape (D,); 0 if no step is found.
 
     Parameters
     ----------
     x : ndarray, shape (n, D)
-        A sample of rows; nan is nothing.
+        A sample of rows, in which missing entries are NaN.
     weight : ndarray, shape (n,), or None
         Sample weights.
     """
@@ -53,16 +53,16 @@ def recording_steps(x, weight=None):
     steps, coarse, codes = np.zeros(x.shape[1]), [], []
     for d in range(x.shape[1]):
         ordered = np.sort(x[:, d])
-        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # nan is sorted last
+        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN is sorted last
         if len(ordered) == 0:
             continue
-        new = np.diff(ordered) > 8 * eps  # rounding makes no other value
+        new = np.diff(ordered) > 8 * eps  # values that differ only by rounding are one value
         values = ordered[np.append(True, new)]
         if len(values) == 1 or _RETURNS * len(values) > total[d]:
             continue
         gap = np.diff(values)
         nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
-        # the finer part of a scale that is not even: a step too small does no harm
+        # a small quantile, for scales with unequal steps: a step that is too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
         coarse.append(d)
         cells = np.searchsorted(values[1:] - 4 * eps, x[whole, d], side="right")
@@ -74,34 +74,33 @@ def recording_steps(x, weight=None):
 
 
 def _with_cells(step, x, codes, total):
-    """Steps of the blur once the cells of whole rows count as well.
+    """Steps (D,) of columns, made larger by the cells of whole rows.
 
-    What a cell has beyond the step is the distance between samples: a row's variance is half of that,
-    squared, and step^2 / 12. A full lattice's cells must come out as its steps, within 20 %.
+    The part of a cell beyond the step is a distance between samples, so a row's variance is half its square
+    plus step^2 / 12. The cells of a full lattice have to be found equal to its steps, within 20 %.
     """
     excess = np.maximum(_cells(x, codes, total) ** 2 - 1.5 * step**2, 0.0)
     return np.sqrt(step**2 + 3.0 * excess)
 
 
 def _cells(x, codes, total):
-    """Edges of the cell that a whole row has to itself, column by column; 0 if rows do not return.
+    """Edges (D,) of the cell around a whole row; 0 if rows do not occur repeatedly.
 
-    In a ball that holds n points of a lattice of unit cells, the volume is about n and the mean square
-    along each axis r^2 / (D + 2).
+    A ball that holds n points of a lattice of unit cells has a volume of about n, and the mean square of the
+    points along each axis is r^2 / (D + 2).
     """
     D, k = x.shape[1], _NEIGHBOURS
     first = np.unique(codes.view(f"V{codes.itemsize * D}").ravel(), return_index=True)[1]
     if len(first) <= 2 * (k + 1) or _RETURNS * len(first) > total:
         return np.zeros(D)
-    rows = x[first][np.lexsort(codes[first].T)]  # whatever the order in which they came
+    rows = x[first][np.lexsort(codes[first].T)]  # the result must not depend on their order
     spread = rows.std(axis=0)
     rows = (rows - rows.mean(axis=0)) / spread
     centres = rows[np.linspace(0, len(rows) - 1, min(len(rows), _CENTRES)).astype(int)]
     square = cdist(centres, rows, "sqeuclidean")
     radius = np.partition(square, k, axis=1)[:, k]
-    inside = (square <= radius[:, np.newaxis] * (1.0 + 1e-9)).astype(
-        float
-    )  # with all that are as near
+    # neighbours that are equally near are all inside
+    inside = (square <= radius[:, np.newaxis] * (1.0 + 1e-9)).astype(float)
     n = inside.sum(axis=1)[:, np.newaxis]
     square = (inside @ rows**2 - 2.0 * centres * (inside @ rows) + n * centres**2) / (n - 1.0)
     log_ball = 0.5 * D * np.log(np.pi) - gammaln(0.5 * D + 1.0)

@@ -1,7 +1,7 @@
-"""Rows of data, dense or sparse, for code that need not know which. A leaf module.
+"""Operations on rows of data, for code that need not know whether they are dense or sparse.
 
-Sparse rows are a `csr_array` without zeros, duplicates and disorder, see `canonical`; slices and
-choices of rows keep this.
+Sparse rows are a `csr_array` in the form that `canonical` makes: entries are sorted, and none is zero or
+stored twice. Slices and choices of rows keep this form.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from scipy import sparse
 
 
 def at_hand(x):
-    """Dense rows as a plain array (of a memory map, those that are wanted), sparse ones as they are."""
+    """Dense rows, or a part of a memory map, as a plain array; sparse rows as they are."""
     return x if sparse.issparse(x) else np.asarray(x)
 
 
 def part(x, rows):
-    """The rows of a slice, which share memory with ``x``; scipy would copy them, entry by entry."""
+    """The rows of a slice, which share memory with ``x``; SciPy would copy sparse ones."""
     if not sparse.issparse(x):
         return x[rows]
     first, last, _ = rows.indices(x.shape[0])
@@ -27,25 +27,25 @@ def part(x, rows):
 
 
 def stacked(parts):
-    """Rows of several blocks, one block after another: sparse ones if any is."""
+    """Rows of several blocks, one block after another; they are sparse if any block is."""
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     return np.concatenate(parts)
 
 
 def arrays_of(x):
-    """The arrays that rows are held in."""
+    """The arrays that rows are stored in."""
     if not sparse.issparse(x):
         return (np.ascontiguousarray(x),)
-    # scipy chooses the type of indices by how many there are
+    # the type of indices depends on how many there are, and must not change a hash
     return x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data
 
 
 def canonical(x):
-    """Sparse rows with sorted entries, none of them zero or twice; the user's ``x`` stays as it is."""
+    """Sparse rows whose entries are sorted, none zero or stored twice; the user's ``x`` is not changed."""
     out = sparse.csr_array((x.data, x.indices, x.indptr), shape=x.shape)
     if not out.has_canonical_format:
-        # small whole numbers would overflow in the sums of duplicates; `astype` of older releases sums first
+        # sums of duplicates of small integer types would overflow; `astype` of older SciPy sums first
         data = x.data.astype(np.float64 if x.dtype.kind in "iub" else x.dtype)
         out = sparse.csr_array((data, x.indices.copy(), x.indptr.copy()), shape=x.shape)
         out.sum_duplicates()
@@ -59,26 +59,26 @@ def canonical(x):
 
 
 def values_per_row(x):
-    """How many numbers (indices too) a sparse row is held in, on average; None for dense rows."""
+    """How many numbers, indices included, a sparse row is stored in on average; None for dense rows."""
     return 1 + 2 * x.nnz // max(1, x.shape[0]) if sparse.issparse(x) else None
 
 
 def mean_weight(weight):
-    """The mean of weights, 1 where all are 0."""
+    """The mean of weights, or 1 if all are 0."""
     return float(np.mean(weight)) or 1.0
 
 
 def block_rows(x, n_rows):
-    """Rows to be worked on at a time, ``n_rows`` if dense.
+    """How many rows to work on at a time: ``n_rows`` if they are dense.
 
-    Of sparse rows as many as there are columns: what is found for them takes no more room then than
-    the statistics, and to turn these round takes less time than the rows.
+    If they are sparse, at least as many as there are columns. Tables of rows then take no more memory than
+    the statistics, and transposing the statistics takes less time than the rows.
     """
     return max(n_rows, x.shape[1]) if sparse.issparse(x) else n_rows
 
 
 class RowBuffer:
-    """Room for ``n_rows`` rows like those of a block, filled from the first to the last."""
+    """Buffer for ``n_rows`` rows like those of a block, which is filled from the first row to the last."""
 
     def __init__(self, n_rows, like, dtype):
         self._parts = [] if sparse.issparse(like) else None
@@ -86,6 +86,7 @@ class RowBuffer:
         self._filled = 0
 
     def put(self, rows):
+        """Add rows."""
         if self._parts is not None:
             self._parts.append(rows)
             return
@@ -94,7 +95,7 @@ class RowBuffer:
         self._filled = there.stop
 
     def rows(self, like):
-        """What was put in; no rows like those of ``like`` if nothing was."""
+        """All rows that were added; if there are none, no rows of the kind of ``like``."""
         if self._parts is None:
             return self._rows
         return stacked(self._parts) if self._parts else like[:0]

@@ -39,9 +39,10 @@ from sklearn.utils._param_validation import Interval
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
-from .base import LastPrior, Likelihood, ObservationModel
+from .base import LastPrior, ObservationModel
 from .covariance_shapes import FullShape
 from .limits import LEAST, MOST, POSITIVE
+from .scaling import ScaledLikelihood
 from .step_scaling import find_step_scaling
 
 _INTERCEPT_PRECISION = 1.0
@@ -215,7 +216,7 @@ class AutoregressiveObservation(ObservationModel):
         return autoregressive_prior(coef, gram, _INTERCEPT_PRECISION, float(nu), b)
 
 
-class AutoregressiveLikelihood(Likelihood):
+class AutoregressiveLikelihood(ScaledLikelihood):
     """Regression of steps on lags, for scaled rows; see the module's note.
 
     Parameters
@@ -227,7 +228,6 @@ class AutoregressiveLikelihood(Likelihood):
     """
 
     quadratic = Quadratic.FULL
-    allows_missing = True
 
     def __init__(self, scaling, prior):
         steps = scaling.steps
@@ -244,12 +244,6 @@ class AutoregressiveLikelihood(Likelihood):
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)
-
-    def prepare(self, x):
-        return self.scaling.apply(x)
-
-    def log_base(self, x):
-        return self.scaling.log_null_density(x)
 
     def mean(self, prior, s):
         """Posterior mean of z (Dz,) given statistics (P,)."""

@@ -1,4 +1,4 @@
-"""Observation models and likelihoods: what a family of distributions has to provide.
+"""Observation models and likelihoods: the base classes of a family of distributions.
 
 Design note
 -----------
@@ -10,8 +10,8 @@ Design note
 (c) ``E[log p(x | k)]`` must be linear in s(x). Then the steps over rows are the same for all families:
     they are the row kernels of `rows.py`, which a family has by inheritance.
 (d) A prior is a value of its own, because empirical Bayes changes it while the family stays.
-(e) What only some families can do is declared as class data. Callers ask for the declaration, never for
-    the class of a family or for the presence of a method.
+(e) Abilities that only some families have are declared as class data. Callers ask for the declaration, never
+    for the class of a family or for the presence of a method.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ObservationModel(BaseEstimator, ABC):
         Returns
         -------
         observation : ObservationModel
-            This model, unless a subclass has to be told what the columns hold.
+            This model, unless a subclass depends on the contents of the columns.
         """
         frame.numbers(columns)
         return self
@@ -232,7 +232,7 @@ class Likelihood(DenseRows, ABC):
         Returns
         -------
         z : ndarray, shape (K, n_features)
-            What `prepare` returns, unless means are no possible rows.
+            Prepared means. The default is `prepare`, which suits families whose means are possible rows.
         """
         return self.prepare(means)
 
@@ -334,7 +334,7 @@ class Likelihood(DenseRows, ABC):
         Parameters
         ----------
         attributes : dict
-            What `attributes` returned.
+            The dict that `attributes` returned.
         labels : ndarray of int, shape (n,)
             The component of each row. With ``lags``, rows are those of one sequence, in order.
         rng : RandomState

@@ -5,9 +5,9 @@ Design note
 (a) ``s(x) = [x, 1]``, in the layout `SparseRows`: zeros are skipped everywhere.
 (b) Seeds are chosen among dense points. A point of a row of counts is ``scale (g(x) + u v)``, where g is
     zero where x is, and ``u v`` is an outer product. Where a table of all columns would be too large, both
-    parts are projected to fewer columns, and distances stay what they are within some per cent.
-(c) Columns that are independent given the component may have missing entries: `ColumnsOfCounts` does with
-    `missing.py` what follows of that. Bernoulli and Poisson families only add their densities.
+    parts are projected to fewer columns, which changes distances by some per cent.
+(c) Columns that are independent given the component may have missing entries. `ColumnsOfCounts` handles these
+    with `missing.py`, and Bernoulli and Poisson families only add their densities.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def pair_of_priors(pair, n_features):
 
 
 def checked_counts(x, name, instead):
-    """Rows of counts in float32 or float64; ``instead`` says what to give for what are none.
+    """Rows of counts in float32 or float64; ``instead`` is the advice of the error for other numbers.
 
     Missing entries are NaN, if X was let through with them.
     """
@@ -128,7 +128,7 @@ def checked_counts(x, name, instead):
     if len(fractions):
         raise ValueError(
             f"X holds {fractions[0]:g}, but observation={name!r} takes whole numbers: {instead}, "
-            "or np.rint(X). What is to count less than once has its place in sample_weight."
+            "or np.rint(X). For rows that count less than once, use sample_weight."
         )
     return rows
 

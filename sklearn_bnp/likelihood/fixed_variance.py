@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._responsibilities import Quadratic
-from .base import Likelihood, ObservationModel
+from .base import ObservationModel
 from .limits import as_numbers, points_within, variances_within
 from .missing import entry_constants, log_base_of_observed, masked, with_counts
-from .scaling import Scaling, find_scaling
+from .scaling import ScaledLikelihood, Scaling, find_scaling
 
 # Share of a column's variance by which every row is blurred, like `GaussianObservation.reg_covar`.
 _FLOOR = 1e-6
@@ -155,10 +155,8 @@ def _positive(value, name, size):
     return out
 
 
-class FixedVarianceLikelihood(Likelihood):
+class FixedVarianceLikelihood(ScaledLikelihood):
     """``s(x) = [|z|^2, z, 1]``, or ``[z^2, z, 1]`` if variances are adapted; see the module's note."""
-
-    allows_missing = True
 
     def __init__(self, scaling, prior, *, adapts_prior):
         self.scaling, self.prior, self.adapts_prior = scaling, prior, adapts_prior
@@ -177,12 +175,6 @@ class FixedVarianceLikelihood(Likelihood):
         return IncompleteFixedVariance(
             self.scaling, self.prior, observed, adapts_prior=self.adapts_prior
         )
-
-    def prepare(self, x):
-        return self.scaling.apply(x)
-
-    def log_base(self, x):
-        return self.scaling.log_null_density(x)
 
     def _split(self, s):
         """Sums of squares, sums of rows and counts, from statistics (..., P)."""

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from .._kernels._holes import complete_rows, hole_sums, hole_table
+from .._kernels._missing import complete_rows, missing_sums, missing_table
 from .missing import IncompleteLikelihood, entry_constants, log_base_of_observed
 from .rows import TableRows
 
@@ -156,7 +156,7 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
             diagonal = np.diagonal(a, axis1=1, axis2=2)
             fix = 0.5 * (_LOG_2PI + diagonal * self.ridge) - self.constants.each
             table = np.empty((len(rows.order), len(coef)))
-            hole_table(
+            missing_table(
                 _doubles(z, rows.order),
                 rows.starts,
                 rows.missing,
@@ -214,7 +214,7 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
         s[:, -1] = own[:, -1] + shares[rows.blank].sum(axis=0, dtype=float)
         if len(rows.order):
             a, b = self._unpacked(coef)
-            hole_sums(
+            missing_sums(
                 _doubles(z, rows.order), rows.starts, rows.missing, _doubles(shares, rows.order), a, b,
                 self.ridge, self.constants.each, self.complete.linear, s,
             )  # fmt: skip
@@ -263,8 +263,8 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
         table, of_pattern = np.empty((len(z), K)), np.empty((G, K))
         nothing, none = np.zeros((K, D)), np.zeros(K)
         constant = -0.5 * np.einsum("kd,kd->k", mean, at_mean)
-        hole_table(z, rows.starts, rows.missing, a, at_mean, constant, nothing, table)
-        hole_table(
+        missing_table(z, rows.starts, rows.missing, a, at_mean, constant, nothing, table)
+        missing_table(
             np.zeros((G, D)), np.arange(G + 1), rows.missing, a, nothing, none, nothing, of_pattern
         )
         of_row = np.repeat(of_pattern, np.diff(rows.starts), axis=0)  # -log|A_mm| / 2

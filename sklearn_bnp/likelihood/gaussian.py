@@ -26,11 +26,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import LastPrior, Likelihood, ObservationModel
+from .base import LastPrior, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_missing import incomplete_gaussian
 from .limits import LEAST, POSITIVE, points_within
-from .scaling import find_scaling
+from .scaling import ScaledLikelihood, find_scaling
 
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
@@ -220,7 +220,7 @@ def _as_vector(value, name, size):
     return value
 
 
-class GaussianLikelihood(Likelihood):
+class GaussianLikelihood(ScaledLikelihood):
     """Gaussian family for scaled rows; see the module's note.
 
     Parameters
@@ -237,8 +237,6 @@ class GaussianLikelihood(Likelihood):
         Whether empirical Bayes sets the scale of the prior.
     """
 
-    allows_missing = True
-
     def __init__(self, scaling, shape, linear, prior, adapts_prior):
         self.scaling = scaling
         self.shape = shape
@@ -254,12 +252,6 @@ class GaussianLikelihood(Likelihood):
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return incomplete_gaussian(self)
-
-    def prepare(self, x):
-        return self.scaling.apply(x)
-
-    def log_base(self, x):
-        return self.scaling.log_null_density(x)
 
     def _scatter(self, prior, s):
         """Posterior inverse scales B and means (K, D) from statistics (K, P)."""

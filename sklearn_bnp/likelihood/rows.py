@@ -6,8 +6,8 @@ Design note
     is ``coef[k] @ s(x)``, shares are the softmax of log weights, and statistics are sums of s(x). So
     the steps over rows are written once for each layout of rows, and not once for each family.
 (b) `DenseRows`: rows are an array, and s(x) is one of the layouts of `_kernels._responsibilities`, which
-    makes log weights, shares and statistics in one go. This is what a `Likelihood` has unless it
-    derives from another layout.
+    makes log weights, shares and statistics in one go. A `Likelihood` has this layout unless it derives
+    from another one.
 (c) `TableRows`: the family makes a table of log weights itself, for rows whose s(x) no kernel knows
     (several blocks of columns, rows with missing entries); shares are made of the table.
 (d) `SparseRows`: ``s(x) = [x, 1]``, and rows may be a `csr_array`. Zeros add nothing to the statistics, and
@@ -103,7 +103,7 @@ class RowKernels(ABC):
     def local_step(
         self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
     ):
-        """Share rows among components, and sum what the shares leave behind.
+        """Share rows among components, and sum their statistics and the entropies of the shares.
 
         Parameters
         ----------

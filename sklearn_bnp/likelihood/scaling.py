@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .base import Likelihood
+
 # A stream's first batch may leave a direction out only if it has this many rows for each column.
 _STREAM_ROWS_A_COLUMN = 10
 
@@ -107,6 +109,18 @@ class Scaling(NamedTuple):
             c = self.basis @ c @ self.basis.T + floor * null
         scale = 1.0 / self.scale if inverse else self.scale
         return c * np.multiply.outer(scale, scale)
+
+
+class ScaledLikelihood(Likelihood):
+    """A family for rows in the internal units of its ``scaling``, which also takes missing entries."""
+
+    allows_missing = True
+
+    def prepare(self, x):
+        return self.scaling.apply(x)
+
+    def log_base(self, x):
+        return self.scaling.log_null_density(x)
 
 
 def find_scaling(

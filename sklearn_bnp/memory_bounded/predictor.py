@@ -22,7 +22,7 @@ from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
-from ..inputs.observed_moments import has_missing
+from ..inputs.moments import has_missing
 from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from ..topics.documents import DocumentSettings

@@ -23,7 +23,8 @@ from ..estimator.validation import (
     read_frames,
     weight_of_each,
 )
-from ..inputs.batches import Batch, column_moments
+from ..inputs.batches import Batch
+from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS

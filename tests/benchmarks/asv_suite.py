@@ -25,7 +25,8 @@ from sklearn_bnp import (
 from sklearn_bnp._kernels import _entropies, _forward_backward, _gaussian
 from sklearn_bnp._kernels import _responsibilities as kernel
 from sklearn_bnp._kernels._chain_entropies import coarse_entropies
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.mixture.local import local_pass
 
 from .chains import toy

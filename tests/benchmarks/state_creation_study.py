@@ -26,7 +26,8 @@ import numpy as np
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.nested_chain import Chain, NestedChain, NestedModel
 from sklearn_bnp.hmm.sampling import StateSample
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
 from sklearn_bnp.likelihood.seeding import summaries
 

@@ -9,8 +9,9 @@ from sklearn_bnp.hmm.batch import SequenceBatch
 from sklearn_bnp.hmm.model import SequenceModel
 from sklearn_bnp.hmm.setup import PROPOSALS as STATE_PROPOSALS
 from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.groups import GroupSource
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood import GaussianObservation
 from sklearn_bnp.likelihood.autoregressive_gaps import blanked
 from sklearn_bnp.likelihood.lags import lagged

@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, issparse
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.inputs.batches import ArraySource, Batch, column_moments
+from sklearn_bnp.inputs.batches import ArraySource, Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood import counts
 
 from .families import FAMILIES

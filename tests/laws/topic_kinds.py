@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood.multinomial import MultinomialLikelihood, dirichlet_prior
 from sklearn_bnp.topics.batch import DocumentBatch
 from sklearn_bnp.topics.weights import DirichletDocuments, HDPDocuments

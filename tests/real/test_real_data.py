@@ -6,7 +6,8 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import AutoregressiveObservation, Birth, DPMixtureVB, GaussianObservation
-from sklearn_bnp.inputs.batches import Batch, column_moments
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.likelihood.lags import lagged
 from tests.laws.harness import features_of, one_hot
 

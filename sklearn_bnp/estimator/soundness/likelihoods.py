@@ -164,7 +164,7 @@ def _(likelihood: ColumnsOfCounts, n_columns):
             f"the prior's {name}", getattr(likelihood.prior, name), (n_columns,), least=0.0
         )
     if likelihood.columns.has_missing:
-        expect(n_columns == likelihood.columns.D, "holes are of other columns")
+        expect(n_columns == likelihood.columns.D, "missing entries are of other columns")
 
 
 @check_own.register
@@ -250,9 +250,9 @@ def _check_last(likelihood):
 
 
 def _check_made_of(likelihood, complete, n_columns, same):
-    """Raise unless a likelihood of rows with holes fits the one of complete rows in it."""
+    """Raise unless a likelihood for incomplete rows fits the one for complete rows that it holds."""
     check_own(complete, n_columns)
-    expect_same_form("the prior for rows with holes", likelihood.prior, complete.prior)
+    expect_same_form("the prior for incomplete rows", likelihood.prior, complete.prior)
     for name in same:
         one, other = getattr(likelihood, name), getattr(complete, name)
         expect(one is other or one == other, f"{name} are not those of complete rows")

@@ -1,21 +1,22 @@
-"""Rows with holes under full Gaussians: log weights, and statistics completed by conditional moments.
+"""Rows with missing entries under full Gaussians: log weights, and statistics with conditional moments.
 
-A log weight is ``c + l . x - x' A x / 2``; what is missing of x is integrated out, or replaced by its
+A log weight is ``c + l . x - x' A x / 2``. The missing entries of x are integrated out, or replaced by their
 moments, which are those of a normal distribution: with m for missing and s for seen,
 
     precision A_mm,    mean inv(A_mm) (l_m - A_ms x_s).
 
-Rows come sorted by their pattern of holes: rows ``starts[g]:starts[g + 1]`` have that of ``hole[g]``, so
-that A_mm is factorised once a pattern and component. Patterns are neither empty nor without holes.
+Rows are sorted by the pattern of their missing entries: rows ``starts[g]:starts[g + 1]`` have the pattern
+``missing[g]``, so that A_mm is factorised once for each pattern and component. In each pattern, some entries
+are missing and some are seen, and some row has the pattern.
 
-These functions trust their callers. Where A_mm is not positive definite they answer nan.
+These functions trust their callers. Where A_mm is not positive definite, results are NaN.
 """
 from libc.math cimport NAN, M_PI, log, sqrt
 from libc.stdlib cimport free, malloc
 
 
 cdef struct Work:
-    # Of one pattern: places of what is missing and seen; buffers for one component and row.
+    # One pattern: places of missing and seen entries; buffers for one component and row.
     Py_ssize_t D, m, o
     Py_ssize_t* missing     # (m,)
     Py_ssize_t* seen        # (o,)
@@ -40,13 +41,13 @@ cdef Work* _make(Py_ssize_t D) noexcept nogil:
     return w
 
 
-cdef void _enter(Work* w, const unsigned char* hole) noexcept nogil:
-    """Note which columns a pattern lacks."""
+cdef void _enter(Work* w, const unsigned char* missing) noexcept nogil:
+    """List the missing and the seen columns of a pattern."""
     cdef Py_ssize_t d
     w.m = 0
     w.o = 0
     for d in range(w.D):
-        if hole[d]:
+        if missing[d]:
             w.missing[w.m] = d
             w.m += 1
         else:
@@ -55,7 +56,7 @@ cdef void _enter(Work* w, const unsigned char* hole) noexcept nogil:
 
 
 cdef double _factor(Work* w, const double* a) noexcept nogil:
-    """Factor of A_mm, whose log determinant is returned; nan if it is not positive definite."""
+    """Set the Cholesky factor of A_mm, and return its log determinant; NaN if it is not positive definite."""
     cdef Py_ssize_t i, j, p, m = w.m
     cdef double total, log_det = 0
     for i in range(m):
@@ -76,7 +77,7 @@ cdef double _factor(Work* w, const double* a) noexcept nogil:
 
 
 cdef void _invert(Work* w) noexcept nogil:
-    """Inverse of A_mm, both triangles, from its factor."""
+    """Set the inverse of A_mm, both triangles, from its factor."""
     cdef Py_ssize_t i, j, p, m = w.m
     cdef double total
     for j in range(m):                      # columns of inv(root) in y, then back
@@ -108,7 +109,7 @@ cdef void _solve(Work* w, const double* a, const double* b, const double* z) noe
 
 
 cdef void _complete(Work* w, const double* z) noexcept nogil:
-    """``x``: what is seen of z, and the conditional mean of what is not."""
+    """Set ``x`` to the seen entries of z and the conditional mean of the missing ones."""
     cdef Py_ssize_t i, p, m = w.m
     cdef double total
     for p in range(w.o):
@@ -120,10 +121,10 @@ cdef void _complete(Work* w, const double* z) noexcept nogil:
         w.x[w.missing[i]] = total / w.root[i * m + i]
 
 
-def hole_table(
-    const double[:, ::1] z,             # IN  (n, D) rows, sorted by pattern; nan is never read
+def missing_table(
+    const double[:, ::1] z,             # IN  (n, D) rows, sorted by pattern; NaN is never read
     const Py_ssize_t[::1] starts,       # IN  (G + 1,)
-    const unsigned char[:, ::1] hole,   # IN  (G, D)
+    const unsigned char[:, ::1] missing,    # IN  (G, D) 1 for a missing entry
     const double[:, :, ::1] a,          # IN  (K, D, D)
     const double[:, ::1] b,             # IN  (K, D)
     const double[::1] c,                # IN  (K,)
@@ -135,16 +136,16 @@ def hole_table(
         c + fix[m].sum() + b[s] @ z[s] - z[s] @ a[s, s] @ z[s] / 2
           + r @ inv(a[m, m]) @ r / 2 - logdet(a[m, m]) / 2,    r = b[m] - a[m, s] @ z[s]
     """
-    cdef Py_ssize_t G = hole.shape[0], K = a.shape[0], D = a.shape[1], g, k, n, i, p
+    cdef Py_ssize_t G = missing.shape[0], K = a.shape[0], D = a.shape[1], g, k, n, i, p
     cdef double base, total, inner
     cdef const double* row
     cdef const double* own
     cdef Work* w = _make(D)
     if w == NULL:
-        raise MemoryError("no memory for rows with holes")
+        raise MemoryError("no memory for rows with missing entries")
     with nogil:
         for g in range(G):
-            _enter(w, &hole[g, 0])
+            _enter(w, &missing[g, 0])
             for k in range(K):
                 own = &a[k, 0, 0]
                 base = c[k] - 0.5 * _factor(w, own)
@@ -165,34 +166,34 @@ def hole_table(
         free(w)
 
 
-def hole_sums(
+def missing_sums(
     const double[:, ::1] z,             # IN  (n, D)
     const Py_ssize_t[::1] starts,       # IN  (G + 1,)
-    const unsigned char[:, ::1] hole,   # IN  (G, D)
+    const unsigned char[:, ::1] missing,    # IN  (G, D) 1 for a missing entry
     const double[:, ::1] shares,        # IN  (n, K)
     const double[:, :, ::1] a,          # IN  (K, D, D)
     const double[:, ::1] b,             # IN  (K, D)
     const double[::1] ridge,            # IN  (D,)
-    const double[::1] each,             # IN  (D,) log density of units, of an entry that is seen
+    const double[::1] each,             # IN  (D,) log density that scaling adds to a seen entry
     bint linear,                        # IN  whether statistics have a linear part
-    double[:, ::1] s,                   # OUT (K, P): is added to
+    double[:, ::1] s,                   # IN OUT (K, P): added to
 ):
-    """Add statistics ``[packed xx', x, shown, entropy, count]`` of completed rows.
+    """Add statistics ``[packed xx', x, shows anything, entropy, count]`` of completed rows.
 
-    Equivalent to adding ``shares[n, k]`` times, with x the completed row::
+    With x the completed row, equivalent to adding ``shares[n, k]`` times ::
 
         [triu(x x' + (inv(a[m, m]) - diag(ridge[m]))), x, 1,
          (|m| (1 + log 2 pi) - logdet(a[m, m])) / 2 - each[m].sum(), 1]
     """
-    cdef Py_ssize_t G = hole.shape[0], K = a.shape[0], D = a.shape[1], P = s.shape[1], g, k, n, i, j, p
+    cdef Py_ssize_t G = missing.shape[0], K = a.shape[0], D = a.shape[1], P = s.shape[1], g, k, n, i, j, p
     cdef double mass, share, entropy
     cdef double* out
     cdef Work* w = _make(D)
     if w == NULL:
-        raise MemoryError("no memory for rows with holes")
+        raise MemoryError("no memory for rows with missing entries")
     with nogil:
         for g in range(G):
-            _enter(w, &hole[g, 0])
+            _enter(w, &missing[g, 0])
             for k in range(K):
                 mass = 0
                 for n in range(starts[g], starts[g + 1]):
@@ -226,7 +227,7 @@ def hole_sums(
 
 
 cdef void _add_spread(Work* w, const double* ridge, double mass, double* out) noexcept nogil:
-    """Add ``mass`` times the variance of what is missing, but for its ridge, to packed squares."""
+    """Add ``mass`` times the variance of missing entries, without their ridge, to packed squares."""
     cdef Py_ssize_t i, j, row, D = w.D
     for i in range(w.m):
         row = w.missing[i]
@@ -239,24 +240,24 @@ cdef void _add_spread(Work* w, const double* ridge, double mass, double* out) no
 def complete_rows(
     const double[:, ::1] z,             # IN  (n, D)
     const Py_ssize_t[::1] starts,       # IN  (G + 1,)
-    const unsigned char[:, ::1] hole,   # IN  (G, D)
+    const unsigned char[:, ::1] missing,    # IN  (G, D) 1 for a missing entry
     const double[:, ::1] a,             # IN  (D, D)
     const double[::1] b,                # IN  (D,)
     const double[::1] ridge,            # IN  (D,)
     const double[::1] each,             # IN  (D,)
     double[:, ::1] x,                   # OUT (n, D) completed rows
-    double[:, ::1] spread,              # OUT (G, D (D + 1) / 2) packed variances of what is missing
-    double[::1] entropy,                # OUT (G,) as in `hole_sums`
+    double[:, ::1] spread,              # OUT (G, D (D + 1) / 2) packed variances of missing entries
+    double[::1] entropy,                # OUT (G,) as in `missing_sums`
 ):
-    """Rows completed under one Gaussian, and what their statistics have besides; see `hole_sums`."""
-    cdef Py_ssize_t G = hole.shape[0], D = a.shape[0], g, n, i
+    """Rows completed under one Gaussian; variances and entropies of missing entries as in `missing_sums`."""
+    cdef Py_ssize_t G = missing.shape[0], D = a.shape[0], g, n, i
     cdef Work* w = _make(D)
     if w == NULL:
-        raise MemoryError("no memory for rows with holes")
+        raise MemoryError("no memory for rows with missing entries")
     spread[:, :] = 0
     with nogil:
         for g in range(G):
-            _enter(w, &hole[g, 0])
+            _enter(w, &missing[g, 0])
             entropy[g] = 0.5 * (w.m * (1.0 + log(2.0 * M_PI)) - _factor(w, &a[0, 0]))
             for i in range(w.m):
                 entropy[g] -= each[w.missing[i]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp._kernels._holes import complete_rows, hole_sums, hole_table
+from sklearn_bnp._kernels._missing import complete_rows, missing_sums, missing_table
 from sklearn_bnp.likelihood.full_gaussian_missing import patterns_of
 from tests.reference import completion
 
@@ -31,7 +31,7 @@ def test_log_weights(D, n):
     z, rows, a, b, c, _, _ = problem(D, n, 3)
     fix = np.random.default_rng(1).standard_normal((3, D))
     out = np.empty((len(z), 3))
-    hole_table(z, rows.starts, rows.hole, a, b, c, fix, out)
+    missing_table(z, rows.starts, rows.hole, a, b, c, fix, out)
     expected = np.empty_like(out)
     for i, row in enumerate(z):
         hole = np.isnan(row)
@@ -51,7 +51,7 @@ def test_sums(D, linear):
     rng, n_packed = np.random.default_rng(2), D * (D + 1) // 2
     shares = rng.random((len(z), 3)) * (rng.random((len(z), 3)) < 0.5)
     s = np.ones((3, n_packed + (D if linear else 0) + 3))
-    hole_sums(z, rows.starts, rows.hole, shares, a, b, ridge, each, linear, s)
+    missing_sums(z, rows.starts, rows.hole, shares, a, b, ridge, each, linear, s)
     expected = np.ones_like(s)
     for i, row in enumerate(z):
         for k in range(3):
@@ -102,6 +102,6 @@ def test_forms_that_have_no_integral():
     a = a.copy()
     a[1] = -np.eye(4)
     out = np.empty((len(z), 3))
-    hole_table(z, rows.starts, rows.hole, a, b, c, np.zeros((3, 4)), out)
+    missing_table(z, rows.starts, rows.hole, a, b, c, np.zeros((3, 4)), out)
     assert np.isnan(out[:, 1]).all()
     assert np.isfinite(out[:, [0, 2]]).all()

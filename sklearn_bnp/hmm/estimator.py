@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Options, StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..likelihood.limits import POSITIVE
 from . import setup
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 
-
+@with_shared_text(
+    components="states",
+    units="sequences",
+    entry="row",
+    proposals="`StateBirth`, `StateMerge` and `StateDelete`",
+)
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
@@ -30,8 +35,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many states to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
             "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows in each state; `ColumnObservation` for columns of several kinds.
@@ -49,23 +53,14 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     weight_concentration_prior : float, default=None
         The concentration gamma of the global weights under ``"hdp"`` (1 if None); greater values favour
         more states.
-    max_components : int, default=None
-        No fit starts from more states, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of states may change: these names, or `StateBirth`, `StateMerge` and
-        `StateDelete` with settings. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
-        proposals.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
         Sequences a batch; by default ten batches of at least 4096 rows or so.
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
-    max_iter : int, default=100
-        Laps through the sequences, at the most; one is always made.
-    tol : float, default=1e-4
-        A fit has converged when a lap raises the ELBO by less than this, in nats a row, and no
-        proposal is under way.
+    $n_batches
+    $max_iter
+    $tol
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
         Where the first states come from: contiguous blocks of the sequences drawn at random, or windows
         of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
@@ -80,23 +75,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         one more forward pass, and its rows are prepared anew whenever they are wanted; long
         sequences go one after the other, each on one thread. `predict_proba` returns a table of
         all rows anyway, and `decode` needs one.
-    memoize : bool, default=True
-        Whether `partial_fit` keeps what each batch left behind, so that a batch seen again replaces
-        it. False is for streams that never end.
-    learning_decay : float, default=0.51
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=1.0
-        Delay of the same.
-    total_samples : int, default=None
-        Sequences of the population that `partial_fit` of the stochastic method sees samples of; those
-        seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+    $memoize
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
@@ -121,21 +106,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
         The ELBO of all sequences, in nats.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
-    elbo_terms_ : dict
-        Terms of the ELBO: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $lower_bounds_
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     Notes
     -----
@@ -167,29 +144,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     _kind = setup.SEQUENCES
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, None],
         "start_concentration": [POSITIVE, None],
         "stickiness": [Options(Real, {0}), POSITIVE],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

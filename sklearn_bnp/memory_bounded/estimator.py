@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..estimator.observations import (
     check_same_observation,
     resolve_observation,
 )
+from ..estimator.parameters import COMMON, COUNT, with_shared_text
 from ..estimator.publishing import require_finite, set_published
 from ..estimator.threads import threads
 from ..estimator.transactions import leaves_model_on_error
@@ -31,7 +32,6 @@ from .epochs import BoundTooSmall, Limits, run_epoch
 from .predictor import BoundedPredictor, check_whole_rows
 from .state import Settings, nothing
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 # Beyond any number of topics that a model could have.
 _NO_LIMIT = sys.maxsize
 
@@ -75,6 +75,7 @@ class EpochRecord(NamedTuple):
     seconds: float
 
 
+@with_shared_text()
 class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     """Topic model that learns from documents for ever in bounded memory.
 
@@ -118,9 +119,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     tol : float, default=1e-5
         Updates end, and splits and merges have to bring more, at this change of the bound relative to
         its value (or to the number of rows, if that is greater).
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
+    $n_jobs
     verbose : int, default=0
         If 1, print a line an epoch on standard error.
 
@@ -153,10 +152,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         What each epoch did.
     n_iter_ : int
         Epochs.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $n_features_in_
+    $feature_names_in_
 
     References
     ----------
@@ -179,19 +176,16 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     """
 
     _parameter_constraints = {
-        "memory_bound": [_COUNT, None],
+        **COMMON,
+        "memory_bound": [COUNT, None],
         "target_points": [POSITIVE, None],
         "target_documents": [POSITIVE, None],
-        "max_document_groups": [_COUNT, None],
-        "observation": "no_validation",  # our own message says more
+        "max_document_groups": [COUNT, None],
         "doc_topic_prior_shape": [Interval(Real, 1, MOST, closed="both")],
         "doc_topic_prior_rate": [POSITIVE],
-        "max_components": [_COUNT, None],
-        "documents_per_epoch": [_COUNT, None],
-        "max_iter": [_COUNT],
+        "documents_per_epoch": [COUNT, None],
+        "max_iter": [COUNT],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

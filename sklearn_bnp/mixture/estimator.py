@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
 from typing import NamedTuple
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .predictor import MixturePredictor
 from .weights import ALLOCATIONS
-
-_COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class _Rows(NamedTuple):
@@ -29,6 +26,12 @@ class _Rows(NamedTuple):
     reading: object
 
 
+@with_shared_text(
+    components="components",
+    units="rows",
+    entry="row",
+    proposals="`Birth`, `Merge` and `Delete`",
+)
 class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
@@ -39,8 +42,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many components to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
             "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood; `ColumnObservation` for columns of several kinds. Nested parameters may be set
@@ -50,13 +52,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     weight_concentration_prior : float, default=None
         For ``"dp"`` the concentration gamma (1 if None); for ``"dirichlet"`` the parameter of each
         component (1 / K if None). Greater values favour more components.
-    max_components : int, default=None
-        No fit starts from more components, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of components may change. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized (Alg. 3.3), one batch of everything (Alg. 3.1), or stochastic (Alg. 3.2)
-        inference. The stochastic method makes no proposals.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
         Rows a batch; by default ten batches of at least 4096 rows. To fit a memory map of any length
         with D columns in b batches takes ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 *
@@ -64,16 +62,12 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         are more, m the greatest of 5 n, 2000 and ``100 * n_components``, K the largest number of
         components in the model and on trial, and P the length of their statistics (D (D + 3) / 2 + 1
         for full covariances, 2 D + 1 for diagonal ones).
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
+    $n_batches
     n_nonzero_resp : int, default=None
         At most this many components share a row (the L of L-sparse responsibilities); all if None. Those
         that ``init_params`` gives are cut down to the largest of each row.
-    max_iter : int, default=100
-        Laps through the data, at the most; one is always made.
-    tol : float, default=1e-3
-        A fit has converged when a lap raises the ELBO by less than this, in nats an observation,
-        and no proposal is under way.
+    $max_iter
+    $tol
     n_init : int, default=1
         Fits from different initialisations, of which the one with the highest ELBO is kept.
     init_params : {"k-means++", "random"}, callable or ndarray, default="k-means++"
@@ -89,23 +83,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     warm_start : bool, default=False
         Start from the components of the previous call to `fit`, in its units, with its prior, and
         in their order if that was given.
-    memoize : bool, default=True
-        Whether `partial_fit` keeps statistics of each batch, so that a batch seen again replaces
-        what it left behind. False is for streams that never end: memory does not grow.
-    learning_decay : float, default=0.7
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=10.0
-        Delay of the same.
-    total_samples : int, default=None
-        Size of the population that `partial_fit` of the stochastic method sees samples of; the
-        number of rows seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+    $memoize
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
@@ -131,21 +115,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         Categories of columns of frames in which they are not numbers, by name.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
-    elbo_terms_ : dict
-        Its terms: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $lower_bounds_
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     References
     ----------
@@ -167,29 +143,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     _kind = setup.MIXTURE
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(ALLOCATIONS))],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "n_nonzero_resp": [_COUNT, None],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [_COUNT],
+        "n_nonzero_resp": [COUNT, None],
+        "n_init": [COUNT],
         "init_params": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "means_init": ["array-like", None],
         "warm_start": ["boolean"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

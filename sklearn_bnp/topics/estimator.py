@@ -9,19 +9,25 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units
 from ..inputs.groups import GroupSource
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..likelihood.limits import POSITIVE
 from . import setup
 from .corpus import check_corpus, check_mass, check_same_kind, require_tokens, warn_of_weighting
 from .model import LocalSchedule
 from .predictor import TopicPredictor
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
 
 
+@with_shared_text(
+    components="topics",
+    units="documents",
+    entry="token",
+    proposals="`TopicBirth`, `Merge` and `TopicDelete`",
+)
 class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
 
@@ -32,8 +38,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many topics to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="multinomial"
         The likelihood; all but the multinomial need ``groups``.
@@ -49,18 +54,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     weight_concentration_prior : float, default=None
         The concentration gamma of the topics' shares under ``"hdp"`` (1 if None); greater values
         favour more topics.
-    max_components : int, default=None
-        No fit starts from more topics, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of topics may change: these names, or `TopicBirth`, `Merge` and
-        `TopicDelete` with settings. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
-        proposals.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
         Documents a batch; by default ten batches of at least 4096 documents.
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
+    $n_batches
     n_nonzero_resp : int, default=None
         At most this many topics share a word of a document; all if None. Responsibilities that
         ``init_params`` gives are cut down to the largest of each word.
@@ -73,11 +72,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Most iterations of a document in a local step.
     doc_tol : float, default=0.05
         A document's iterations end when no topic's share moves by more, in tokens.
-    max_iter : int, default=100
-        Laps through the corpus, at the most; one is always made.
-    tol : float, default=1e-4
-        A fit has converged when a lap raises the ELBO by less than this, in nats a token, and no
-        proposal is under way.
+    $max_iter
+    $tol
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
         Where the first topics come from. Half of each is a document, drawn at random or by Bregman
         k-means++, and half the corpus; or topics are built about anchor words, best for text. A
@@ -90,20 +86,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     memoize : bool, default=True
         Whether `partial_fit` keeps what each document left behind. The objective needs it: False is
         for ``learning_method="stochastic"`` alone, which never keeps any.
-    learning_decay : float, default=0.7
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=10.0
-        Delay of the same.
-    total_samples : int, default=None
-        Documents of the population that `partial_fit` of the stochastic method sees samples of; those
-        seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
@@ -128,24 +116,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Priors that were used; the latter for counts only.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats; of its tokens in a given order.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
+    $lower_bounds_
     bound_ : float
         Perplexity of the training documents by the ELBO, as scikit-learn's
         LatentDirichletAllocation has it: ``exp(-lower_bound_ / n_tokens)``.
-    elbo_terms_ : dict
-        Terms of the ELBO: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     Notes
     -----
@@ -173,32 +153,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     _kind = setup.TOPICS
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", None],
         "doc_topic_prior": [POSITIVE, None],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "n_nonzero_resp": [_COUNT, None],
+        "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
-        "max_doc_update_iter": [_COUNT],
+        "max_doc_update_iter": [COUNT],
         "doc_tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [_NUMBER],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++", "anchor"}), callable, "array-like"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(

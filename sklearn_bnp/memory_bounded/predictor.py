@@ -181,7 +181,7 @@ class BoundedPredictor(
                 "all are of one. Rows of no known document are for predict_proba."
             )
 
-    def fit_transform(self, X, y=None, groups=None):
+    def fit_transform(self, X, y=None, *, groups=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters

@@ -110,7 +110,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares[corpus.document_of_row].astype(dtype, copy=False)
 
-    def fit_transform(self, X, y=None, groups=None, sample_weight=None):
+    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters

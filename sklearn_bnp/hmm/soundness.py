@@ -139,7 +139,7 @@ def _(collector: RunCollector, lap):
 
 
 def _check_steps(pool, lap):
-    """Raise unless steps that were drawn from sequences are sound."""
+    """Raise unless a pool of steps, which were drawn from sequences, is sound."""
     expect_type("the pool of steps", pool, StepPool)
     expect_number("the number of steps", pool.n_steps, least=0, most=MOST_ROWS)
     expect_number("the priority of steps", pool._threshold, least=0.0)

@@ -95,7 +95,7 @@ def _(params: TopicParams, likelihood, n_components):
 
 
 def _check_theta(theta, likelihood, n_components):
-    """Raise unless parameters of documents' local step are those of so many topics."""
+    """Raise unless ``theta`` holds the parameters of documents' local step for so many topics."""
     if likelihood.words:
         expect_numbers("weights of words", theta, (likelihood.n_features, n_components), least=0.0)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.extra import NoExtra
+from ..estimator.soundness import laps, statistics
 from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
@@ -16,21 +17,6 @@ from ..estimator.soundness.expectations import (
     expect_uids,
 )
 from ..estimator.soundness.hdp import check_sticks
-from ..estimator.soundness.laps import (
-    MOST_ROWS,
-    check_keys,
-    check_mean_weight,
-    check_params,
-    check_prepared_rows,
-    check_watcher,
-)
-from ..estimator.soundness.statistics import (
-    check_change,
-    check_edit,
-    check_extra,
-    check_rows,
-    check_values,
-)
 from .delete import DeleteTrial
 from .local import ChainParams
 from .merge import CoarseningObserver, CoarseningTrial
@@ -49,14 +35,14 @@ def check_chains(estimator):
     """Raise unless a fitted `HDPHMMVB` is sound."""
     check_fitted(estimator, SEQUENCES)
     K = estimator.n_components_
-    check_params(estimator._params, estimator._model.likelihood, K)
+    laps.check_params(estimator._params, estimator._model.likelihood, K)
     expect(len(estimator._params.coef) == K, "there are parameters of other states")
     expect_numbers("startprob_", estimator.startprob_, (K,), least=0.0)
     expect_numbers("transmat_", estimator.transmat_, (K, K), least=0.0)
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(transitions: Transitions, names):
     K = len(transitions.uids)
     expect_uids("states of transitions", transitions.uids, names.below)
@@ -64,15 +50,15 @@ def _(transitions: Transitions, names):
     expect_number("the entropy of chains", transitions.entropy)
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(unions: TransitionUnions, names):
     _check_groups(unions.groups, names)
 
 
-@check_edit.register
+@statistics.check_edit.register
 def _(edit: GroupsEdit, names):
     _check_groups(edit.groups, names)
-    check_values("changes of the entropy", edit.changes)
+    statistics.check_values("changes of the entropy", edit.changes)
 
 
 def _check_groups(groups, names):
@@ -82,58 +68,58 @@ def _check_groups(groups, names):
     expect_uids("unions of states", [created for _, created in groups], names.below)
 
 
-@check_params.register
+@laps.check_params.register
 def _(params: ChainParams, likelihood, n_components):
     K = len(params.states)
-    check_params.dispatch(object)(params.coef, likelihood, K)
+    laps.check_params.dispatch(object)(params.coef, likelihood, K)
     expect_numbers("weights of transitions", params.log_rows, (K + 1, K))
     expect_positions("states of the local step", params.states, (K,), n_components)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(trial: CoarseningTrial, lap):
-    check_change(trial.removed, trial.created, lap.names)
+    statistics.check_change(trial.removed, trial.created, lap.names)
     members = tuple(uid for group, _ in trial.groups for uid in group)
     expect(members == trial.removed, "other states go than are in the groups")
-    check_values("changes of the entropy", trial.changes)
+    statistics.check_values("changes of the entropy", trial.changes)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(observer: CoarseningObserver, lap):
     expect_numbers("changes of entropies", observer._change, (len(observer.trials),), finite=False)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(trial: DeleteTrial, lap):
     step = trial._local_step
-    check_change(trial.removed, trial.created, lap.names)
+    statistics.check_change(trial.removed, trial.created, lap.names)
     expect(trial.removed == (trial.target, *trial.created), "other states go than are shared out")
     expect(step.likelihood is lap.model.likelihood, "a delete is of another likelihood")
     expect_uids("states that stay", step.uids, lap.names.below)
-    check_params(step.params, step.likelihood, lap.n_components)
+    laps.check_params(step.params, step.likelihood, lap.n_components)
     expect(len(step.uids) == len(step.params.states), "a delete has parameters of other states")
-    check_rows(trial.rows, trial.created, lap.names)
+    statistics.check_rows(trial.rows, trial.created, lap.names)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(collector: RunCollector, lap):
     expect(collector._budget.keys() == collector._threshold.keys(), "budgets are of other states")
     for uids, budget in collector._budget.items():
         expect_uids("states to be collected", uids, lap.names.below)
         expect_number("the budget of runs", budget, least=0.0)
         expect_number("the key of runs", collector._threshold[uids], least=0.0, finite=False)
-    check_mean_weight(collector)
+    laps.check_mean_weight(collector)
     expect(not collector._parts and not collector._owners, "runs are of a batch that is over")
     for parts in collector._batches.values():
         for uids, (z, lengths, weight, key) in parts.items():
             expect(uids in collector._budget, "runs are of states that nobody wants")
-            check_prepared_rows(z, lap)
+            laps.check_prepared_rows(z, lap)
             expect_positions("lengths of runs", lengths, (None,), z.shape[0] + 1)
             expect(lengths.sum() == z.shape[0], "runs do not add up to their rows")
             if weight is not None:
                 expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
             if key is not None:
-                check_keys("keys of runs", key, lengths.shape)
+                laps.check_keys("keys of runs", key, lengths.shape)
     if collector._pool is not None:
         _check_steps(collector._pool, lap)
 
@@ -141,7 +127,7 @@ def _(collector: RunCollector, lap):
 def _check_steps(pool, lap):
     """Raise unless a pool of steps, which were drawn from sequences, is sound."""
     expect_type("the pool of steps", pool, StepPool)
-    expect_number("the number of steps", pool.n_steps, least=0, most=MOST_ROWS)
+    expect_number("the number of steps", pool.n_steps, least=0, most=laps.MOST_ROWS)
     expect_number("the priority of steps", pool._threshold, least=0.0)
     expect_type("the pool's random generator", pool._rng, np.random.RandomState)
     expect(not pool._drawn, "steps are of a batch that is over")

@@ -239,8 +239,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         self : MemoryBoundedTopicVB
             The fitted estimator.
         """
-        documents = self._documents(X, groups, reset=True)
-        self._begin(documents, streaming=False)
+        corpus = self._corpus(X, groups, reset=True)
+        self._begin(corpus, streaming=False)
+        documents = corpus.documents
         n = len(documents.indptr) - 1
         step = n if self.documents_per_epoch is None else self.documents_per_epoch
         for first, last in pairwise([*range(0, n, step), n]):
@@ -268,9 +269,10 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_kept")
-        documents = self._documents(X, groups, reset=first)
+        corpus = self._corpus(X, groups, reset=first)
+        documents = corpus.documents
         if first:
-            self._begin(documents, streaming=True)
+            self._begin(corpus, streaming=True)
         else:
             self._validate_params()  # `_fit_context` leaves that to the first call
             check_same_observation(self.observation, self._observation, "partial_fit")
@@ -278,22 +280,24 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         self._epoch(documents)
         return self._publish()
 
-    def _documents(self, X, groups, *, reset):
-        """`DocumentBatch` of checked rows."""
+    def _corpus(self, X, groups, *, reset):
+        """`Corpus` of checked rows."""
         observation = checked(resolve_observation(self.observation))
         check_explains_rows(observation)
-        x = check_whole_rows(self, X, reset=reset)
+        x, reading = check_whole_rows(self, X, reset=reset)
         groups = np.zeros(len(x), dtype=int) if groups is None else groups
-        return corpus_of_rows(x, groups).documents
+        return corpus_of_rows(x, groups)._replace(reading=reading)
 
-    def _begin(self, documents, *, streaming):
-        """An empty model in the units of these documents."""
-        observation = clone(resolve_observation(self.observation))
+    def _begin(self, corpus, *, streaming):
+        """Begin with an empty model in the units of a corpus."""
+        documents = corpus.documents
+        observation = resolve_observation(self.observation, corpus.reading)
         source = ArraySource(documents.x, None)
         likelihood = bind_likelihood(observation, source, streaming=streaming)
         if likelihood.words:
             likelihood = CountRows(likelihood.prior, likelihood.n_tokens)
-        self._observation, self._likelihood = observation, likelihood
+        self._observation = clone(resolve_observation(self.observation))
+        self._likelihood = likelihood
         dtype = likelihood.prepare(documents.x[:1]).dtype
         self._kept, self._topics, self.history_ = nothing(likelihood, dtype), None, []
 

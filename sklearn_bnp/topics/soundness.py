@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.extra import NoExtra
+from ..estimator.soundness import laps, statistics
 from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
@@ -16,21 +17,6 @@ from ..estimator.soundness.expectations import (
     expect_uids,
 )
 from ..estimator.soundness.hdp import check_sticks
-from ..estimator.soundness.laps import (
-    check_keys,
-    check_mean_weight,
-    check_params,
-    check_prepared_rows,
-    check_proposal,
-    check_watcher,
-)
-from ..estimator.soundness.statistics import (
-    check_change,
-    check_extra,
-    check_extra_of_batch,
-    check_rows,
-    check_values,
-)
 from .birth import TopicBirth
 from .counts import DocumentCounts
 from .delete import DeleteTrial
@@ -65,7 +51,7 @@ def _check_heirs(learner):
     expect(all(same), "other topics retire than in the model")
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(counts: DocumentCounts, names):
     for part in counts.parts.values():
         n = len(part.lengths)
@@ -80,12 +66,12 @@ def _(counts: DocumentCounts, names):
             expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
 
 
-@check_extra_of_batch.register
+@statistics.check_extra_of_batch.register
 def _(counts: DocumentCounts, batch_id):
     expect(batch_id in counts.parts, "a batch lacks its own documents")
 
 
-@check_params.register
+@laps.check_params.register
 def _(params: TopicParams, likelihood, n_components):
     _check_theta(params.theta, likelihood, n_components)
     expect_numbers("the documents' prior", params.prior, (n_components,), least=0.0)
@@ -99,44 +85,44 @@ def _check_theta(theta, likelihood, n_components):
     if likelihood.words:
         expect_numbers("weights of words", theta, (likelihood.n_features, n_components), least=0.0)
     else:
-        check_params.dispatch(object)(theta, likelihood, n_components)
+        laps.check_params.dispatch(object)(theta, likelihood, n_components)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(trial: DeleteTrial, lap):
-    check_change(trial.removed, trial.created, lap.names)
+    statistics.check_change(trial.removed, trial.created, lap.names)
     expect(trial.created == trial._absorbers, "a topic is shared out among others")
     expect(trial.removed == (trial.target, *trial.created), "other topics go than are shared out")
     expect(trial._model.likelihood is lap.model.likelihood, "a delete is of another likelihood")
     _check_theta(trial._theta, lap.model.likelihood, len(trial.created))
     expect_numbers("the prior of a delete", trial._prior, (len(trial.created),), least=0.0)
     expect(not trial._counts and not trial._docs, "a delete has documents of a batch that is over")
-    check_rows(trial.rows, trial.created, lap.names)
+    statistics.check_rows(trial.rows, trial.created, lap.names)
 
 
-@check_proposal.register
+@laps.check_proposal.register
 def _(proposal: TopicBirth):
-    check_proposal.dispatch(object)(proposal)
+    laps.check_proposal.dispatch(object)(proposal)
     if proposal._size is not None:
         expect_number("the size of a corpus", proposal._size, least=0.0)
 
 
-@check_watcher.register
+@laps.check_watcher.register
 def _(collector: DocumentCollector, lap):
     expect_uids("topics to be collected", collector._columns, lap.names.below)
     columns = np.array(list(collector._columns.values()), dtype=np.intp)
     expect_positions("columns to be collected", columns, columns.shape, lap.n_components)
     expect_number("the key of documents", collector._threshold, least=0.0, finite=False)
     expect_number("the number of tokens", collector._n_tokens, least=0.0)
-    check_mean_weight(collector)
+    laps.check_mean_weight(collector)
     expect(not collector._parts, "documents are of a batch that is over")
-    check_values("tokens", collector._tokens)
+    statistics.check_values("tokens", collector._tokens)
     for parts in collector._batches.values():
         for (docs, mass), key in (part for some in parts.values() for part in some):
             _check_documents(docs, lap)
             expect_numbers("shares of entries", mass, docs.counts.shape, least=0.0)
             if key is not None:
-                check_keys("keys of documents", key, (len(docs),))
+                laps.check_keys("keys of documents", key, (len(docs),))
 
 
 def _check_documents(docs, lap):
@@ -147,7 +133,7 @@ def _check_documents(docs, lap):
     if docs.indices is not None:
         expect_positions("words", docs.indices, (n,), lap.model.likelihood.n_features)
     if docs.z is not None:
-        check_prepared_rows(docs.z, lap)
+        laps.check_prepared_rows(docs.z, lap)
         expect(docs.z.shape[0] == n, "documents have other rows than entries")
     expect((docs.indices is None) != (docs.z is None), "documents have both words and rows")
     if docs.weight is not None:

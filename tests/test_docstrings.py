@@ -4,8 +4,10 @@ The checks, and the few that are left out with the reason of each, are in pyproj
 ``tool.numpydoc_validation``.
 """
 
+import ast
 import doctest
 import inspect
+import re
 import tomllib
 from pathlib import Path
 
@@ -89,6 +91,18 @@ def test_example_of_the_readme_runs():
     result = doctest.testfile(readme, module_relative=False, optionflags=FLAGS, encoding="utf-8")
     assert result.attempted > 0
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))
+def test_documented_defaults(name, value):
+    """Of numbers, strings and the like; ``default=10`` may stand for 10.0."""
+    documented = dict(re.findall(r"(?m)^ {4}(\w+) : .*, default=(.+)$", value.__doc__))
+    actual = {
+        name: parameter.default
+        for name, parameter in inspect.signature(value).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    assert {name: ast.literal_eval(text) for name, text in documented.items()} == actual
 
 
 def test_a_bad_docstring_is_found():

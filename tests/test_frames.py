@@ -13,7 +13,13 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_bnp import HDPHMMVB, ColumnObservation, DPMixtureVB, HDPTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    ColumnObservation,
+    DPMixtureVB,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+)
 
 LABELS = np.random.default_rng(9).permutation(np.repeat([0, 1, 2], [150, 100, 50]))
 CENTERS = np.array([[0.0, 3.0], [4.0, 0.0], [-4.0, -3.0]])
@@ -321,6 +327,20 @@ def test_documents_of_rows(frames):
     assert model.n_components_ == 3
     found = model.predict(frames.DataFrame(table()), groups=groups)
     assert adjusted_rand_score(LABELS, found) >= 0.99
+
+
+def test_epochs_in_bounded_memory(frames):
+    """Blocks by name are those of the arrays, and the second epoch goes on from the first."""
+    frame, X = frames.DataFrame(table()), numbers()
+    model = MemoryBoundedTopicVB(observation=ColumnObservation(BY_NAME))
+    expected = MemoryBoundedTopicVB(observation=ColumnObservation(BY_NUMBER))
+    for _ in range(2):
+        model.partial_fit(frame)
+        expected.partial_fit(X)
+    assert model.history_[-1].n_components == expected.n_components_ == 3
+    assert model.n_rows_ == 2 * len(X)
+    assert_array_equal(model.predict(frame), expected.predict(X))
+    assert model.categories_["kind"].tolist() == sorted(KINDS)
 
 
 def test_pipeline_and_grid_search(frames):

@@ -2,15 +2,14 @@
 
 Design note
 -----------
-(a) Formats to save models in differ in what they can hold: skops has no dictionaries with tuples for keys
-    and makes text of all others, so that 1 and "1" become one. What we give them is therefore
-    text, arrays and a few things that they know by name, and all else is in the text.
-(b) The text (JSON) lists nodes: containers, and objects by what `copyreg` says of them. A value is a
-    number, a string, a truth value or None as it is, or the position of its node in a list of one.
-    What several objects share is one node, and shared again after loading.
-(c) A checksum is of the text and of the arrays' bytes, so that it does not depend on who wrote the file,
-    on the machine or on the order in which a set is gone through, and is verified before any object
-    is made.
+(a) Formats for saving models differ in what they can hold. Skops, for example, takes no tuples as keys of a
+    dictionary and turns other keys into text, so that 1 and "1" become the same. Therefore we hand over
+    only text, arrays and objects that are known by name; everything else is described in the text.
+(b) The text (JSON) lists nodes: containers, and objects as `copyreg` takes them apart. A number, a string,
+    a truth value or None stands for itself; any other value is a list of one number, the position of its
+    node. An object that several others refer to is one node, and is shared again after loading.
+(c) The checksum is a hash of the text and of the arrays' bytes. It does not depend on the format of the file,
+    on the machine or on the order of a set's items, and it is verified before any object is made.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 class Graph(NamedTuple):
-    """Objects in a form that any format to save models in can hold.
+    """Objects in a form that any format for saving models can hold.
 
     Attributes
     ----------
     text : str
-        JSON: the value that everything hangs on, and the list of nodes.
+        JSON: the root value, and the list of nodes.
     arrays : list of ndarray
-        Of numbers, text and dates; not of objects.
+        Arrays of numbers, text and dates; not of objects.
     others : list
-        What is known by name (classes, functions), and objects that only their own library can take
+        Classes and functions, which are known by name, and objects that only their own library can take
         apart.
     """
 
@@ -45,7 +44,7 @@ class Graph(NamedTuple):
     others: list
 
     def checksum(self, heading=""):
-        """Hash of a text and of the content: of other objects, names and states of generators alone."""
+        """Hash of a heading and the content; of ``others``, only names and states of generators count."""
         out = blake2b(f"{heading} {self.text}".encode(), digest_size=16)
         for array in self.arrays:
             out.update(f"{array.dtype.str} {array.shape}".encode())
@@ -60,7 +59,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(value, owner=None):
-    """`Graph` of a value and of all that it refers to, but for the ``owner`` of it all."""
+    """`Graph` of a value and of all objects it refers to, except their ``owner``."""
     writer = _Writer(owner)
     root = writer.value(value)
     text = json.dumps([root, writer.nodes], separators=(",", ":"))
@@ -79,7 +78,7 @@ class _Writer:
     def __init__(self, owner):
         self.nodes, self.arrays, self.others = [["owner"]], [], []
         self._where = {id(owner): 0}
-        self._alive = []  # no object made on the way may have the id of another
+        self._alive = []  # keeps objects made on the way, so that no other gets the same id
 
     def value(self, x):
         if type(x) in _PLAIN:
@@ -100,7 +99,7 @@ class _Writer:
     def array(self, x):
         if x.dtype == object:
             return ["objects", list(x.shape), *self.values(x.flat)]
-        # slices come back whole: in the order of memory that they have, which sums of products depend on
+        # a slice is saved as an array of its own, in the same order of memory: sums depend on that order
         whole = x.flags.c_contiguous or x.flags.f_contiguous
         self.arrays.append(np.asarray(x) if whole else x.copy(order="K"))
         return ["array", len(self.arrays) - 1]
@@ -113,7 +112,7 @@ class _Writer:
         return ["other", len(self.others) - 1]
 
     def object(self, x):
-        """An object by its class, the arguments it is made of and its attributes, if that is all."""
+        """Node of an object that is given by its class, the arguments it is made of and its attributes."""
         if isinstance(x, np.generic):
             return ["scalar", self.array(np.asarray(x))[1]]
         if isinstance(x, (type, FunctionType, BuiltinFunctionType)):
@@ -143,7 +142,7 @@ def _are_attributes(state):
 _WRITERS = {
     list: lambda writer, x: ["list", *writer.values(x)],
     tuple: lambda writer, x: ["tuple", *writer.values(x)],
-    # in an order that is the same in every process
+    # sorted, so that the order is the same in every process
     set: lambda writer, x: ["set", *writer.values(sorted(x, key=repr))],
     frozenset: lambda writer, x: ["frozenset", *writer.values(sorted(x, key=repr))],
     dict: _Writer.dict,
@@ -178,7 +177,7 @@ class _Reader:
         values = self.values(items)
         return zip(values[::2], values[1::2], strict=True)
 
-    # what may refer to itself is known before its content is made
+    # a container may refer to itself, and so is registered before its content is made
 
     def list(self, where, *items):
         out = self._made[where] = []

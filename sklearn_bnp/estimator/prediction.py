@@ -1,4 +1,4 @@
-"""Rows to predict for, prepared as the fitted likelihood wants them."""
+"""Rows to predict for, and the fitted likelihood in the form that suits them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from ..likelihood.limits import largest_of
 from .base import likelihood_for
 
-# Beyond this, sums of squares come near the range of single precision.
+# Sums of squares of greater values come near the end of the range of single precision.
 _LARGEST_SINGLE = 1e15
 
 
 def in_range(prepare, x):
-    """Prepared rows, in double precision if their squares would overflow in single."""
+    """Prepared rows, in double precision if their squares would overflow in single precision."""
     with np.errstate(over="ignore"):
         z = prepare(x)
         if z.dtype == np.float32 and not largest_of(z) < _LARGEST_SINGLE:
@@ -23,7 +23,7 @@ def in_range(prepare, x):
 
 
 class Fitted(NamedTuple):
-    """A likelihood with the statistics (K, P) and coefficients (K, P) of the components, to predict with."""
+    """A likelihood to predict with, and the statistics (K, P) and coefficients (K, P) of its components."""
 
     likelihood: object
     s: np.ndarray
@@ -31,7 +31,10 @@ class Fitted(NamedTuple):
 
 
 def suited(model, s, coef, x):
-    """`Fitted`, for rows with missing entries if rows ``x`` have some; ``x`` is None for words."""
+    """`Fitted` model for rows ``x``: its variant for missing entries if they have some.
+
+    Documents of words have no rows, and ``x`` is None.
+    """
     complete, prior = model.likelihood, model.prior
     likelihood = complete if x is None else likelihood_for(complete, x)
     if likelihood is complete:

@@ -2,11 +2,11 @@
 
 Design note
 -----------
-(a) `__getstate__` gives a `Graph` of the attributes, with the format's number, the version and a checksum.
-    All of pickle, joblib and skops go through it; `copy` does not, for copies are not checked.
-(b) Coming back, the format comes first, then the checksum, then the objects, then what must hold among
-    them whatever they are: a state that was damaged before it was saved has a good checksum. Kernels
-    trust what they are given.
+(a) `__getstate__` returns a `Graph` of the attributes, the number of the format, the version and a
+    checksum. Pickle, joblib and skops all use it; `copy` does not, since a copy needs no checks.
+(b) `__setstate__` checks the format, then the checksum; then it makes the objects, and checks that they fit
+    together (`estimator.soundness`). A state that was damaged before it was saved has a good checksum, and
+    kernels trust what they are given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REMEDY = "Fit the estimator anew"
 
 
 class OtherVersionWarning(InconsistentVersionWarning):
-    """A model was saved by another version of sklearn_bnp, with a format that is still the same."""
+    """A model was saved by another version of sklearn_bnp, in the present format."""
 
     def __init__(self, *, estimator_name, current_version, original_version):
         super().__init__(
@@ -43,7 +43,7 @@ class OtherVersionWarning(InconsistentVersionWarning):
 
 
 class SavedState:
-    """Mixin of the estimators: saving, loading and copying."""
+    """Mixin of the estimators for saving, loading and copying."""
 
     def __getstate__(self):
         graph, version = graph_of(self._saved_attributes(), self), __version__
@@ -88,11 +88,11 @@ class SavedState:
         return copy
 
     def _saved_attributes(self):
-        """Attributes by name that are saved: all, unless a class of a user's own leaves some out."""
+        """Attributes by name that are saved. It is all of them, but a user's own class may leave some out."""
         return vars(self)
 
     def _check_state(self):
-        """Raise unless the attributes that `fit` has set fit each other."""
+        """Raise unless the attributes that `fit` has set fit together."""
 
 
 def _check_format(name, state):
@@ -120,7 +120,7 @@ def _checksum(estimator, version, graph):
 
 
 def _attributes(estimator, state):
-    """The attributes of a state whose content is as it was saved."""
+    """Attributes by name of a saved state, once its checksum is verified."""
     graph = Graph(*(state[name] for name in Graph._fields))
     if _checksum(estimator, state["version"], graph) != state["checksum"]:
         raise ValueError("its content is not what its checksum was made of")

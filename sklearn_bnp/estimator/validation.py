@@ -1,7 +1,7 @@
 """Checks of parameters and data that the estimators share.
 
-What a user can get wrong is found here or in the ``bind`` of an observation model, before the
-engine is touched; the engine trusts. Every message names the parameter, its value and the remedy.
+A user's mistakes are found here, or in the ``bind`` of an observation model, before the engine is touched:
+the engine trusts what it is given. Every message names the parameter, its value and the remedy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .observations import allows_missing, resolve_observation, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
-# Rows further out than this, in units of the data that a model was begun with, leave rounding
-# errors in sums of squares that are not small beside 1.
+# Sums of squares of rows that are further out than this, in units of the data that a model was begun
+# with, have rounding errors that are not small beside 1.
 _FARTHEST = {np.float32: 1e3, np.float64: 1e7}
-# Distances beyond these overflow in a precision, which not even a row of weight 0 may.
+# Squares of distances beyond these overflow. Not even a row of weight 0 may be so far out.
 _OVERFLOWS = {np.float32: 1e15, np.float64: 1e140}
-# Initial means are for a single comparison, and may be as far out as their distances are finite.
+# Initial means are compared with rows only once, and may be as far out as their distances are finite.
 _LARGEST_MEAN = 1e15
 
 
@@ -36,14 +36,14 @@ _LARGEST_MEAN = 1e15
 
 
 def checked(component):
-    """The observation model or proposal, its own parameters checked if it says what they may be."""
+    """The same observation model or proposal, once its own parameters have been checked."""
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
 
 
 def require_sparse_family(x, observation):
-    """Raise if rows are sparse, and the likelihood is not for such."""
+    """Raise if rows are sparse and the likelihood takes dense rows only."""
     if issparse(x) and not takes_sparse(observation):
         families = [name for name in OBSERVATIONS if takes_sparse(name)]
         raise TypeError(
@@ -53,9 +53,9 @@ def require_sparse_family(x, observation):
 
 
 def resolve_proposals(proposals, registry, kind):
-    """Fresh `Proposal` objects from names and settings; an empty list for a fixed truncation.
+    """Fresh `Proposal` objects for the parameter ``proposals``; an empty list if it is None.
 
-    ``registry`` has the names, and ``kind`` is that of the model, which proposals have to suit.
+    ``registry`` maps names to proposals, all of which must suit models of this ``kind``.
     """
     if proposals is None:
         return []
@@ -124,9 +124,9 @@ def check_rows(estimator, x, *, reset, min_rows=1):
 
 
 def real_numbers(x, observation, *, check_small):
-    """Rows of numbers whose squares are finite, and not 0 if ``check_small``.
+    """Rows of numbers whose squares are finite, and if ``check_small``, not rounded to 0.
 
-    They may be NaN if the observation model allows it.
+    Entries may be NaN if the observation model takes missing values.
     """
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
@@ -178,8 +178,8 @@ def _check_magnitude(x, observation, *, check_small):
 def check_units(likelihood, batch):
     """The batch, in double precision if its rows are too far out for single precision.
 
-    Raises before anything has changed, if rows that count are too far out for both, or any are not what
-    the likelihood takes at all.
+    Raises ValueError if rows of positive weight are too far out for double precision, or if the likelihood
+    takes no such values at all. Nothing has been changed by then.
     """
     largest = overall = 0.0
     counts = None if batch.weight is None else batch.entry_weight > 0
@@ -218,7 +218,7 @@ def check_weight(sample_weight, x):
 
 
 def check_weights(sample_weight, n, unit):
-    """Weights (n,) of rows, or of another unit, in float64; None if not given."""
+    """Weights (n,) in float64 of rows, or of another ``unit``; None if not given."""
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -250,7 +250,7 @@ def check_weights(sample_weight, n, unit):
 
 
 def weight_of_each(weight, number, n, unit):
-    """Weights (n,) of units from those of their rows; ``number`` (n_rows,) is the unit of each row."""
+    """Weights (n,) of units from the weights of their rows; ``number`` (n_rows,) is the unit of each row."""
     out = np.empty(n)
     out[number] = weight
     other = np.flatnonzero(out[number] != weight)
@@ -265,7 +265,7 @@ def weight_of_each(weight, number, n, unit):
 
 
 def check_groups(groups, n_rows, unit):
-    """Ids of a unit of rows that occur, sorted, the first row of each, and which each row has."""
+    """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
     try:
         ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:

@@ -3,113 +3,100 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Options, StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..likelihood.limits import POSITIVE
 from . import setup
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 
-
+@with_shared_text(
+    components="states",
+    units="sequences",
+    entry="row",
+    proposals="`StateBirth`, `StateMerge` and `StateDelete`",
+)
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
-    Memoized variational inference for the sticky hierarchical Dirichlet process hidden Markov model,
-    with birth, merge and delete proposals, each judged by the objective of all sequences.
-    ``allocation="dirichlet"`` is the finite Bayesian hidden Markov model.
+    The model is a hidden Markov model with a sticky hierarchical Dirichlet process as the prior of its
+    transitions, or the finite Bayesian hidden Markov model with ``allocation="dirichlet"``. It is learned
+    by memoized variational inference with birth, merge and delete proposals, each of which is judged by
+    the objective of all sequences.
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many states to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
             "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
-        The likelihood of rows in each state; `ColumnObservation` for columns of several kinds.
+        The likelihood of rows in each state. For columns of several kinds it is a `ColumnObservation`.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
-        distributions, sticky too.
+        distributions, which are sticky too.
     transition_concentration : float, default=None
-        The concentration alpha of the rows of transitions about the global weights (1 if None); under
-        ``"dirichlet"`` the sum of a row's parameters but for the stickiness.
+        For ``"hdp"``, the concentration alpha of the rows of the transition matrix about the global weights.
+        For ``"dirichlet"``, the sum of a row's parameters without the stickiness. It is 1 if None.
     start_concentration : float, default=None
-        The same, alpha_0, of the states that sequences start in (1 if None).
+        The same for the distribution of first states, alpha_0. It is 1 if None.
     stickiness : float, default=50.0
-        Pseudo-count kappa, 0 or more, of every state's transition to itself: greater values favour
-        states that last.
+        Pseudo-count kappa, 0 or more, of every state's transition to itself. Greater values favour states
+        that last.
     weight_concentration_prior : float, default=None
-        The concentration gamma of the global weights under ``"hdp"`` (1 if None); greater values favour
-        more states.
-    max_components : int, default=None
-        No fit starts from more states, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of states may change: these names, or `StateBirth`, `StateMerge` and
-        `StateDelete` with settings. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
-        proposals.
+        For ``"hdp"``, the concentration gamma of the global weights (1 if None). Greater values favour more
+        states.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
-        Sequences a batch; by default ten batches of at least 4096 rows or so.
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
-    max_iter : int, default=100
-        Laps through the sequences, at the most; one is always made.
-    tol : float, default=1e-4
-        A fit has converged when a lap raises the ELBO by less than this, in nats a row, and no
-        proposal is under way.
+        Number of sequences in a batch. If it and ``n_batches`` are None, there are ten batches of at least
+        about 4096 rows.
+    $n_batches
+    $max_iter
+    $tol
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
-        Where the first states come from: contiguous blocks of the sequences drawn at random, or windows
-        of them by Bregman k-means++. A callable ``(X, n_components, random_state)`` returns an array,
-        or an array is given, of responsibilities (n_rows, K) in the order of the rows of X. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them. The columns' order is
-        that of the states found if their number is fixed (``proposals=None``, or the stochastic
-        method), and is lost if not.
+        Source of the first states: contiguous blocks of the sequences drawn at random, windows of them
+        by Bregman k-means++, or given responsibilities of shape (n_rows, K) in the order of the rows of X.
+        These are an array, or are returned by a callable ``(X, n_components, random_state)``. With
+        responsibilities and ``max_iter=0``, `fit` makes one global step on them. If the number of states is
+        fixed (``proposals=None``, or the stochastic method), states keep the order of the columns.
     low_memory : bool, default=False
-        Whether memory for states is to be a table of some ten thousand rows (sqrt(T) rows of longer
-        sequences) instead of one of all rows and states of a batch, which takes about ``8 * n_rows *
-        n_components`` bytes. Results are the same but for rounding. A sequence of more rows costs
-        one more forward pass, and its rows are prepared anew whenever they are wanted; long
-        sequences go one after the other, each on one thread. `predict_proba` returns a table of
-        all rows anyway, and `decode` needs one.
-    memoize : bool, default=True
-        Whether `partial_fit` keeps what each batch left behind, so that a batch seen again replaces
-        it. False is for streams that never end.
-    learning_decay : float, default=0.51
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=1.0
-        Delay of the same.
-    total_samples : int, default=None
-        Sequences of the population that `partial_fit` of the stochastic method sees samples of; those
-        seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+        Whether to save memory in exchange for time. The table of states then has some ten thousand rows
+        (sqrt(T) rows for a longer sequence of T rows). Otherwise it has all rows of a batch, and takes
+        about ``8 * n_rows * n_components`` bytes. Results are the same but for rounding. A sequence with
+        more rows than the table costs one more forward pass, and its rows are prepared anew whenever they
+        are used; long sequences are worked on one after the other, each by one thread. `predict_proba`
+        returns a table of all rows in any case, and `decode` needs one.
+    $memoize
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
     n_components_ : int
-        Number of states found. They are sorted by decreasing number of rows; or stay in the order of
-        given responsibilities, if their number is fixed.
+        Number of states found. They are sorted by decreasing number of rows; but if their number is fixed,
+        they keep the order of given responsibilities.
     startprob_ : ndarray of shape (`n_components_`,)
         Expected probabilities of the first state, among the states that were found.
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
-        Expected probabilities of transitions, from the row's state to the column's, among the states
+        Expected probabilities of transitions from the row's state to the column's state, among the states
         that were found.
     weights_ : ndarray of shape (`n_components_`,)
-        Expected global weights pi^G; under ``"hdp"`` they leave some for states that were never seen.
+        Expected global weights pi^G. Under ``"hdp"`` they sum to less than 1: the rest is for states that
+        were never seen.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_, precisions_, precisions_cholesky_ : ndarray
@@ -121,25 +108,17 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
         The ELBO of all sequences, in nats.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
-    elbo_terms_ : dict
-        Terms of the ELBO: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $lower_bounds_
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     Notes
     -----
-    Cross-validation slices lists of sequences, and arrays of one entry a row, but not ``lengths``. To
+    Cross-validation slices lists of sequences, and arrays with one entry per row, but not ``lengths``. To
     hold out whole sequences, pass a list, or ``groups`` with metadata routing and a splitter such as
     `GroupKFold`.
 
@@ -167,29 +146,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     _kind = setup.SEQUENCES
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, None],
         "start_concentration": [POSITIVE, None],
         "stickiness": [Options(Real, {0}), POSITIVE],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -253,18 +216,19 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
-            ``groups`` say otherwise. NaN stands for what was not observed, where the likelihood allows it;
-            rows of nothing else are gaps. Sparse (CSR) rows are for families of counts.
+            ``groups`` say otherwise. NaN stands for an entry that was not observed, where the likelihood
+            allows it; a row of NaN alone is a gap. Sparse rows are for families of counts.
         y : array-like, default=None
-            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
-            Without ``lengths`` and ``groups``, another number of them is an error.
+            Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
+            if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
-            The sequence of each row of X. Rows of a sequence are in the order in which they come.
+            The sequence of each row of X. Rows of a sequence keep their order in X.
         sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
-            A sequence of weight w counts as w equal sequences. One weight a sequence for a list, and with
-            ``lengths`` too; otherwise one a row of X, the same for all rows of a sequence.
+            A sequence of weight w counts as w equal sequences. There is one weight per sequence if X is a
+            list, and there may be with ``lengths``. Otherwise there is one per row of X, which is the same
+            for all rows of a sequence.
 
         Returns
         -------
@@ -283,31 +247,30 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     ):
         """Update the model with one batch of sequences.
 
-        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
-        same batches for several epochs is memoized inference. Proposals run inside, so that the
-        number of states grows and shrinks on the way. The first batch sets the units of the data, and
-        should be like the others. After `fit`, batches add to the sequences of that fit.
+        A new batch adds to the sequences seen so far, and a batch that was seen before replaces its
+        earlier version. Several epochs over the same batches are memoized inference. Proposals are made on
+        the way, so that the number of states grows and shrinks. The first batch sets the units of the
+        data, and should be like the others. After `fit`, batches add to the sequences of that fit.
 
-        A new batch may only split a state if its own rows pay for it. Batches of few rows therefore
-        find few states in the first epoch, and a stream of them with ``memoize=False`` stays with
-        too few: give batches of some hundred rows a state, or visit them again.
+        A new batch may split a state only if its own rows pay for the new state. Small batches therefore
+        find few states in the first epoch, and with ``memoize=False`` a stream of them never finds more.
+        Give batches of some hundred rows per state, or visit them again.
 
         Parameters
         ----------
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
-            Whole sequences, or the rows of all of them; two rows or more in the first call.
+            Whole sequences, or the rows of all of them. The first batch has two rows or more.
         y : array-like, default=None
-            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
-            Without ``lengths`` and ``groups``, another number of them is an error.
+            Not used, as in `fit`.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
-            The sequence of each row of X. Ids mean nothing beyond the batch.
+            The sequence of each row of X. The same id in another batch is another sequence.
         sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
             As in `fit`.
         batch_id : hashable, default=None
-            Name of the batch; by default a hash of its content.
+            Name of the batch. It is a hash of the batch's content if None.
 
         Returns
         -------

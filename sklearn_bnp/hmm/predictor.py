@@ -1,9 +1,9 @@
 """Prediction, scores and samples of sequences: scikit-learn's and hmmlearn's methods.
 
 Design note. States are inferred under the variational posterior, as in the local step of `fit`. Densities
-are posterior predictive: each row has, given its state, the predictive density of the likelihood, and the
-chain has the expected probabilities ``startprob_`` and ``transmat_``. `score_samples` and `decode` are
-of the model that these make.
+are posterior predictive: a row has, given its state, the predictive density of the likelihood, and the
+chain has the expected probabilities ``startprob_`` and ``transmat_``. These make up the model that
+`score_samples` and `decode` use.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
 from .sequences import check_sequences, modelled, with_given_rows
 from .soundness import check_chains
 
-# Numbers (of rows, times states) that are worked on at a time, if sequences are not longer.
+# Size of the arrays (rows times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000
 
 
 class Message(NamedTuple):
-    """Memory of `predict_next` for a running sequence; pass it on as it is.
+    """State of `predict_next` in the middle of a sequence. Pass it on to the next call as it is.
 
     Attributes
     ----------
     proba : ndarray of shape (n_components_,), or None
-        Probabilities of the state at the last row; None before a row was modelled.
+        Probabilities of the states at the last row; None as long as no row was modelled.
     rows : ndarray of shape (n_lags, n_features)
         The last rows, as many as the likelihood looks back to.
     """
@@ -53,7 +53,7 @@ class Message(NamedTuple):
 
 
 class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
-    """Inference for sequences under fitted states; estimators derive from it and bring `fit`."""
+    """Inference for sequences under fitted states. `HDPHMMVB` derives from it and adds `fit`."""
 
     _check_state = check_chains
 
@@ -64,7 +64,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return tags
 
     def _suited(self, x):
-        """The fitted model in the form that suits rows: see `suited`."""
+        """The `Fitted` model for rows ``x``; see `suited`."""
         return suited(self._model, self._statistics, self._params.coef, x)
 
     def _sequences(self, X, lengths, groups, y=None):
@@ -72,12 +72,12 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return check_sequences(self, X, lengths, groups, self._observation, reset=False, y=y)
 
     def _blocks(self, batch):
-        """Whole sequences, block by block."""
+        """Batches of whole sequences, one block after the other."""
         for first, last in pairwise(group_cuts(batch.indptr, self._block_rows())):
             yield batch.part(None, first, last)
 
     def _parts(self, batch):
-        """Parts of it, of long sequences one after the other."""
+        """Parts of the sequences of a batch; a long sequence has several, one after the other."""
         size = min(LOW_MEMORY_ROWS, self._block_rows()) if self.low_memory else self._block_rows()
         return (part for cuts in parts(batch.edges, size) for part in cuts)
 
@@ -87,7 +87,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
     # ------------------------------------------------------------------ states
 
     def _fill(self, out, batch, of_resp):
-        """``out``, filled by ``of_resp`` of the responsibilities (n, K) of modelled rows."""
+        """``out`` with ``of_resp(resp)`` of the responsibilities (n, K) of all modelled rows in it."""
         fitted, n_threads = self._suited(batch.x), threads(self.n_jobs)
         likelihood, params = fitted.likelihood, self._params._replace(coef=fitted.coef)
         prepare, begin = partial(in_range, likelihood.prepare), 0
@@ -111,15 +111,15 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
 
         Returns
         -------
         resp : ndarray of shape (n_rows, n_components_), or list of them
-            In the order of the rows of X; an array for each sequence if X is a list. Rows that an
-            autoregressive likelihood takes as given have the probabilities of the first that it models.
+            One row for each row of X; one array for each sequence if X is a list. Rows that an
+            autoregressive likelihood takes as given have the probabilities of the first row that it models.
         """
         sequences = self._sequences(X, lengths, groups)
         batch = sequences.batch
@@ -127,9 +127,9 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return sequences.as_given(with_given_rows(resp, batch))
 
     def predict(self, X, *, lengths=None, groups=None):
-        """State with the greatest probability at each row, given the whole sequence.
+        """The state with the greatest probability at each row, given the whole sequence.
 
-        The path of the greatest probability as a whole is found by `decode`.
+        The most probable path as a whole is found by `decode`.
 
         Parameters
         ----------
@@ -137,15 +137,14 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
 
         Returns
         -------
         states : ndarray of shape (n_rows,), or list of them
-            From 0, the state with most rows (or the first that was given), to ``n_components_ - 1``, in
-            the form of `predict_proba`.
+            Positions of states, from 0 to ``n_components_ - 1``, in the form of `predict_proba`.
         """
         sequences = self._sequences(X, lengths, groups)
         batch = sequences.batch
@@ -162,10 +161,10 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : array-like, default=None
-            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
-            Without ``lengths`` and ``groups``, another number of them is an error.
+            Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
+            if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
         sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
@@ -182,23 +181,23 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
     def predict_next(self, X, message=None):
         """Probability of each state at the last row of a running sequence.
 
-        Each call takes the rows that have come since the last one. The probabilities are those given the
-        sequence so far; `predict_proba` knows how it goes on.
+        Each call takes the rows that have come since the last call. The probabilities are given the sequence
+        so far, whereas those of `predict_proba` are given the whole sequence.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features) or (n_features,)
-            The next rows, or the next one.
+            The next rows, or the next row.
         message : Message, default=None
-            What the last call returned; None at the beginning of a sequence.
+            The message that the last call returned; None at the beginning of a sequence.
 
         Returns
         -------
         proba : ndarray of shape (n_components_,)
-            Before an autoregressive likelihood has seen the rows that it takes as given, those of
-            ``startprob_``.
+            Probabilities of the states. They are ``startprob_`` until an autoregressive likelihood has seen
+            all rows that it takes as given.
         message : Message
-            For the next call.
+            Message for the next call.
         """
         check_is_fitted(self)
         X = at_hand(X)
@@ -219,7 +218,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
     def _checked(self, message):
-        """The message, if it comes from this model."""
+        """The same message; raises ValueError if it does not come from this model."""
         K, D, lags = self.n_components_, self.n_features_in_, self._observation.lags
         if isinstance(message, Message):
             known = message.proba is None or message.proba.shape == (K,)
@@ -243,10 +242,10 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return each, indptr
 
     def _log_prob(self, batch):
-        """Log density of each modelled row, given those before it in its sequence."""
+        """Log density (n,) of each modelled row, given the rows before it in its sequence."""
         out, n_threads = np.empty(batch.n_entries), threads(self.n_jobs)
         trans = np.ascontiguousarray(self.transmat_)
-        # weights of the first state of a part, where its sequence has begun before it
+        # weights (1, K) of the first state of a part whose sequence has begun before it
         message = None
         for part in self._parts(batch):
             table, indptr = self._densities(batch.cut(part))
@@ -262,9 +261,9 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return out
 
     def score_samples(self, X, *, lengths=None, groups=None):
-        """Log predictive density of each row given those before it in its sequence, in nats.
+        """Log predictive density of each row given the rows before it in its sequence, in nats.
 
-        They add up to the log density of the sequence.
+        Their sum is the log density of the sequence.
 
         Parameters
         ----------
@@ -272,15 +271,15 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
 
         Returns
         -------
         log_prob : ndarray of shape (n_rows,), or list of them
-            Log densities in the units of the data, in the form of `predict_proba`; nan for rows that an
-            autoregressive likelihood takes as given.
+            Log densities in the units of the data, in the form of `predict_proba`. They are nan for rows that
+            an autoregressive likelihood takes as given.
         """
         sequences = self._sequences(X, lengths, groups)
         log_prob = self._log_prob(sequences.batch)
@@ -295,17 +294,17 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         y : array-like, default=None
-            Not used: labels that scikit-learn's tools pass on, one a row, or one a sequence for a list.
-            Without ``lengths`` and ``groups``, another number of them is an error.
+            Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
+            if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
 
         Returns
         -------
         score : float
-            Mean of `score_samples` over the rows that are modelled.
+            Mean of `score_samples` over all rows that are modelled.
         """
         return float(self._log_prob(self._sequences(X, lengths, groups, y).batch).mean())
 
@@ -318,7 +317,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences, or the rows of all of them.
         lengths : array-like of int, default=None
-            How many rows of X each sequence has, one after another.
+            Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
 
@@ -327,7 +326,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         log_prob : float
             Log density of all sequences and paths together, in nats.
         states : ndarray of shape (n_rows,), or list of them
-            In the form of `predict`.
+            States of the paths, in the form of `predict`.
         """
         sequences, n_threads = self._sequences(X, lengths, groups), threads(self.n_jobs)
         log_first = np.log(np.maximum(self.startprob_, np.finfo(float).tiny))
@@ -351,11 +350,11 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int, default=1
-            Rows of each sequence.
+            Number of rows in each sequence.
         n_sequences : int, default=1
-            How many sequences.
+            Number of sequences.
         random_state : int, RandomState instance or None, default=None
-            Seed; by default the estimator's own ``random_state``.
+            Seed. It is the estimator's own ``random_state`` if None.
 
         Returns
         -------

@@ -56,7 +56,7 @@ def bind_model(observation, allocation, batch, *, low_memory, streaming=False):
 
 
 def _without_gaps(rows, observation):
-    """Lagged rows, blank where they lack something: moments are of what is explained."""
+    """Lagged rows, all NaN where an entry is missing: such rows have no part in the moments."""
     rows = blanked(rows)
     if np.isnan(rows).all():
         raise ValueError(
@@ -76,7 +76,7 @@ def with_present_parameters(model, allocation, low_memory):
 
 
 def in_units(likelihood, batch):
-    """The batch, in a precision that suits the units; see `check_units`."""
+    """The batch, in double precision if its rows are too far out for single precision; see `check_units`."""
     rows, _ = modelled(batch)
     found = check_units(likelihood, Batch(None, rows)).x
     return batch if found.dtype == rows.dtype else batch._replace(x=batch.x.astype(found.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine.extra import NoExtra
+from ..estimator.soundness import laps, statistics
 from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
@@ -25,8 +26,6 @@ from ..estimator.soundness.laps import (
 )
 from ..estimator.soundness.statistics import (
     check_change,
-    check_edit,
-    check_extra,
     check_rows,
     check_values,
 )
@@ -48,14 +47,14 @@ def check_chains(estimator):
     """Raise unless a fitted `HDPHMMVB` is sound."""
     check_fitted(estimator, SEQUENCES)
     K = estimator.n_components_
-    check_params(estimator._params, estimator._model.likelihood, K)
+    laps.check_params(estimator._params, estimator._model.likelihood, K)
     expect(len(estimator._params.coef) == K, "there are parameters of other states")
     expect_numbers("startprob_", estimator.startprob_, (K,), least=0.0)
     expect_numbers("transmat_", estimator.transmat_, (K, K), least=0.0)
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(transitions: Transitions, names):
     K = len(transitions.uids)
     expect_uids("states of transitions", transitions.uids, names.below)
@@ -63,15 +62,15 @@ def _(transitions: Transitions, names):
     expect_number("the entropy of chains", transitions.entropy)
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(unions: TransitionUnions, names):
     _check_groups(unions.groups, names)
 
 
-@check_edit.register
+@statistics.check_edit.register
 def _(edit: GroupsEdit, names):
     _check_groups(edit.groups, names)
-    check_values("changes of the entropy", edit.changes)
+    statistics.check_values("changes of the entropy", edit.changes)
 
 
 def _check_groups(groups, names):
@@ -81,10 +80,10 @@ def _check_groups(groups, names):
     expect_uids("unions of states", [created for _, created in groups], names.below)
 
 
-@check_params.register
+@laps.check_params.register
 def _(params: ChainParams, likelihood, n_components):
     K = len(params.states)
-    check_params.dispatch(object)(params.coef, likelihood, K)
+    laps.check_params.dispatch(object)(params.coef, likelihood, K)
     expect_numbers("weights of transitions", params.log_rows, (K + 1, K))
     expect_positions("states of the local step", params.states, (K,), n_components)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..estimator.observations import (
     check_same_observation,
     resolve_observation,
 )
+from ..estimator.parameters import COMMON, COUNT, with_shared_text
 from ..estimator.publishing import require_finite, set_published
 from ..estimator.threads import threads
 from ..estimator.transactions import leaves_model_on_error
@@ -32,8 +33,7 @@ from .items import nothing
 from .model import EpochSettings
 from .predictor import BoundedPredictor, check_whole_rows
 
-_COUNT = Interval(Integral, 1, None, closed="left")
-# More than any number of topics.
+# Beyond any number of topics that a model could have.
 _NO_LIMIT = sys.maxsize
 
 
@@ -76,6 +76,7 @@ class EpochRecord(NamedTuple):
     seconds: float
 
 
+@with_shared_text()
 class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     """Topic model of an endless stream of documents, in bounded memory.
 
@@ -121,9 +122,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     tol : float, default=1e-5
         Updates end when the bound's change is below ``tol`` times the bound (or times the number of
         rows, if that is greater). A split or merge is accepted only if it gains more than that.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
+    $n_jobs
     verbose : int, default=0
         If 1, print one line per epoch on standard error.
 
@@ -159,11 +158,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     history_ : list of EpochRecord
         One record per epoch.
     n_iter_ : int
-        Number of epochs.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+        Epochs.
+    $n_features_in_
+    $feature_names_in_
 
     References
     ----------
@@ -186,19 +183,16 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
     """
 
     _parameter_constraints = {
-        "memory_bound": [_COUNT, None],
+        **COMMON,
+        "memory_bound": [COUNT, None],
         "target_points": [POSITIVE, None],
         "target_documents": [POSITIVE, None],
-        "max_document_groups": [_COUNT, None],
-        "observation": "no_validation",  # our own message says more
+        "max_document_groups": [COUNT, None],
         "doc_topic_prior_shape": [Interval(Real, 1, MOST, closed="both")],
         "doc_topic_prior_rate": [POSITIVE],
-        "max_components": [_COUNT, None],
-        "documents_per_epoch": [_COUNT, None],
-        "max_iter": [_COUNT],
+        "documents_per_epoch": [COUNT, None],
+        "max_iter": [COUNT],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -252,8 +246,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         self : MemoryBoundedTopicVB
             The fitted estimator.
         """
-        documents = self._documents(X, groups, reset=True)
-        self._begin(documents, streaming=False)
+        corpus = self._corpus(X, groups, reset=True)
+        self._begin(corpus, streaming=False)
+        documents = corpus.documents
         n = len(documents.indptr) - 1
         step = n if self.documents_per_epoch is None else self.documents_per_epoch
         for first, last in pairwise([*range(0, n, step), n]):
@@ -281,31 +276,34 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_kept")
-        documents = self._documents(X, groups, reset=first)
+        corpus = self._corpus(X, groups, reset=first)
+        documents = corpus.documents
         if first:
-            self._begin(documents, streaming=True)
+            self._begin(corpus, streaming=True)
         else:
             self._validate_params()  # `_fit_context` leaves that to the first call
             check_same_observation(self.observation, self._observation, "partial_fit")
             documents = check_units(self._likelihood, documents)
         return self._publish(self._epoch(documents).elbo_terms)
 
-    def _documents(self, X, groups, *, reset):
-        """`DocumentBatch` of checked rows."""
+    def _corpus(self, X, groups, *, reset):
+        """`Corpus` of checked rows."""
         observation = checked(resolve_observation(self.observation))
         check_explains_rows(observation)
-        x = check_whole_rows(self, X, reset=reset)
+        x, reading = check_whole_rows(self, X, reset=reset)
         groups = np.zeros(len(x), dtype=int) if groups is None else groups
-        return corpus_of_rows(x, groups).documents
+        return corpus_of_rows(x, groups)._replace(reading=reading)
 
-    def _begin(self, documents, *, streaming):
-        """Start a model without data, in the units of these documents."""
-        observation = clone(resolve_observation(self.observation))
+    def _begin(self, corpus, *, streaming):
+        """Begin with an empty model in the units of a corpus."""
+        documents = corpus.documents
+        observation = resolve_observation(self.observation, corpus.reading)
         source = ArraySource(documents.x, None)
         likelihood = bind_likelihood(observation, source, streaming=streaming)
         if likelihood.words:
             likelihood = CountRows(likelihood.prior, likelihood.n_tokens)
-        self._observation, self._likelihood = observation, likelihood
+        self._observation = clone(resolve_observation(self.observation))
+        self._likelihood = likelihood
         dtype = likelihood.prepare(documents.x[:1]).dtype
         self._kept, self._topics, self.history_ = nothing(likelihood, dtype), None, []
 

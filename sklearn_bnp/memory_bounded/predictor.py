@@ -40,18 +40,18 @@ _SETTINGS = DocumentSettings(
 
 
 def check_whole_rows(estimator, x, *, reset):
-    """Rows from `check_rows`, which must be dense and without missing values, since clumps are their sums."""
+    """Rows and `Reading` as from `check_rows`, of dense and complete rows: clumps are their sums."""
     if issparse(x):
         raise TypeError(
             "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
         )
-    x, _ = check_rows(estimator, x, reset=reset)
+    x, reading = check_rows(estimator, x, reset=reset)
     if has_missing(x):
         raise ValueError(
             "Input X contains NaN, but MemoryBoundedTopicVB takes no missing values: fill them in, or "
             "leave these rows out."
         )
-    return x
+    return x, reading
 
 
 class BoundedPredictor(
@@ -69,7 +69,7 @@ class BoundedPredictor(
     def _checked(self, X, groups, alone):
         """`Corpus` of rows. Without groups all rows are one document, or one each if ``alone``."""
         check_is_fitted(self)
-        x = check_whole_rows(self, X, reset=False)
+        x, _ = check_whole_rows(self, X, reset=False)
         if groups is None:
             groups = np.arange(len(x)) if alone else np.zeros(len(x), dtype=int)
         return corpus_of_rows(x, groups)
@@ -181,7 +181,7 @@ class BoundedPredictor(
                 "of unknown documents."
             )
 
-    def fit_transform(self, X, y=None, groups=None):
+    def fit_transform(self, X, y=None, *, groups=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..estimator.soundness import laps
 from ..estimator.soundness.engine import check_history
 from ..estimator.soundness.estimators import check_components
 from ..estimator.soundness.expectations import (
@@ -12,9 +13,6 @@ from ..estimator.soundness.expectations import (
     expect_numbers,
     expect_positions,
     expect_type,
-)
-from ..estimator.soundness.laps import (
-    check_params,
 )
 from ..estimator.soundness.likelihoods import check_likelihood
 from .items import Kept
@@ -48,7 +46,7 @@ def check_bounded(estimator):
         expect_number(f"the term {name} of the objective", term)
     check_components(estimator, likelihood)
     expect(estimator.n_components_ == K, "there are other topics than were published")
-    check_params(estimator._coef, likelihood, K)
+    laps.check_params(estimator._coef, likelihood, K)
     for name in ("topic_probs_", "doc_topic_prior_"):
         expect_numbers(name, getattr(estimator, name), (K,), least=0.0)
     check_history(estimator.history_)

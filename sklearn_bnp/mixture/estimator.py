@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
 from typing import NamedTuple
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 from . import setup
 from .predictor import MixturePredictor
 from .weights import ALLOCATIONS, MixtureAllocation, allocation_from
-
-_COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class _Rows(NamedTuple):
@@ -29,22 +26,27 @@ class _Rows(NamedTuple):
     reading: object
 
 
+@with_shared_text(
+    components="components",
+    units="rows",
+    entry="row",
+    proposals="`Birth`, `Merge` and `Delete`",
+)
 class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
-    Memoized variational inference with birth, merge and delete proposals, each accepted only if the
-    exact evidence lower bound (ELBO) of the whole data rises. There are no ``aic`` and ``bic``
-    methods, on purpose: the ELBO already pays for every parameter, and choosing the number of
-    components is what `fit` does with it.
+    The number is learned by memoized variational inference with birth, merge and delete proposals. A
+    proposal is accepted only if the exact evidence lower bound (ELBO) of the whole data rises. There are
+    no methods ``aic`` and ``bic``, because the ELBO already charges for every parameter, and `fit` itself
+    chooses the number of components by it.
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many components to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
             "multinomial", "poisson"} or ObservationModel, default="gaussian"
-        The likelihood; `ColumnObservation` for columns of several kinds. Nested parameters may be set
-        even if this is a name: ``set_params(observation__covariance_type="diag")``.
+        The likelihood. For columns of several kinds it is a `ColumnObservation`. Nested parameters may be
+        set even if this is a name: ``set_params(observation__covariance_type="diag")``.
     allocation : {"dp", "pitman-yor", "dirichlet"} or MixtureAllocation, default="dp"
         Prior of the weights: a Dirichlet process, a Pitman-Yor process whose discount is learned, or a
         finite symmetric Dirichlet distribution; or an object, such as `PitmanYorAllocation` with a
@@ -54,104 +56,79 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         For ``"dp"`` and ``"pitman-yor"`` the concentration gamma (1 if None); for ``"dirichlet"`` the
         parameter of each component (1 / K if None). Greater values favour more components. It must be
         None if ``allocation`` is an object, which has parameters of its own.
-    max_components : int, default=None
-        No fit starts from more components, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of components may change. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized (Alg. 3.3), one batch of everything (Alg. 3.1), or stochastic (Alg. 3.2)
-        inference. The stochastic method makes no proposals.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
-        Rows a batch; by default ten batches of at least 4096 rows. To fit a memory map of any length
-        with D columns in b batches takes ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 *
-        (n + 4000) * K)`` bytes and 4 MB at the most, where n is the rows of a batch, or 4096 if they
-        are more, m the greatest of 5 n, 2000 and ``100 * n_components``, K the largest number of
-        components in the model and on trial, and P the length of their statistics (D (D + 3) / 2 + 1
-        for full covariances, 2 D + 1 for diagonal ones).
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``; one a row if there are fewer rows.
+        Number of rows in a batch. If it and ``n_batches`` are None, there are ten batches of at least 4096
+        rows. The fit of a memory map with D columns in b batches takes at most 4 MB and
+        ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 * (n + 4000) * K)`` bytes, however
+        many rows there are. Here n is the number of rows in a batch, or 4096 if that is less; m is the
+        greatest of 5 n, 2000 and ``100 * n_components``; K is the largest number of components in the
+        model and on trial; and P is the length of their statistics (D (D + 3) / 2 + 1 for full
+        covariances, 2 D + 1 for diagonal ones).
+    $n_batches
     n_nonzero_resp : int, default=None
-        At most this many components share a row (the L of L-sparse responsibilities); all if None. Those
-        that ``init_params`` gives are cut down to the largest of each row.
-    max_iter : int, default=100
-        Laps through the data, at the most; one is always made.
-    tol : float, default=1e-3
-        A fit has converged when a lap raises the ELBO by less than this, in nats an observation,
-        and no proposal is under way.
+        The greatest number of components that share a row, called L in L-sparse responsibilities. All
+        of them may if None. Of responsibilities in ``init_params``, the largest of each row are kept.
+    $max_iter
+    $tol
     n_init : int, default=1
-        Fits from different initialisations, of which the one with the highest ELBO is kept.
+        Number of fits from different initialisations. The one with the highest ELBO is kept.
     init_params : {"k-means++", "random"}, callable or ndarray, default="k-means++"
-        Where the first components come from: Bregman k-means++ (Alg. 2.2), rows drawn at random, a
-        callable ``(X, n_components, random_state) -> resp``, or responsibilities of shape
-        (n_samples, K), whose columns are the components, whatever ``n_components`` is. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them. The columns' order is
-        that of the components found if their number is fixed (``proposals=None``, or the
-        stochastic method), and is lost if not.
+        Source of the first components: Bregman k-means++ (Alg. 2.2), rows drawn at random, or given
+        responsibilities of shape (n_samples, K). These are an array, or are returned by a callable
+        ``(X, n_components, random_state)``. Their columns are the components, whatever ``n_components``
+        is. With responsibilities and ``max_iter=0``, `fit` makes one global step on them. If the number of
+        components is fixed (``proposals=None``, or the stochastic method), components keep the order of
+        the columns.
     means_init : array-like of shape (n_components, n_features), default=None
-        Initial means, instead of ``init_params``. Their order is kept, or lost, as that of
-        responsibilities is.
+        Initial means, in place of ``init_params``. If the number of components is fixed, they keep this
+        order.
     warm_start : bool, default=False
-        Start from the components of the previous call to `fit`, in its units, with its prior, and
-        in their order if that was given.
-    memoize : bool, default=True
-        Whether `partial_fit` keeps statistics of each batch, so that a batch seen again replaces
-        what it left behind. False is for streams that never end: memory does not grow.
-    learning_decay : float, default=0.7
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=10.0
-        Delay of the same.
-    total_samples : int, default=None
-        Size of the population that `partial_fit` of the stochastic method sees samples of; the
-        number of rows seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+        Whether `fit` starts from the components of the previous call of `fit`: with its units, its prior,
+        and the order of its components if that was given.
+    $memoize
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
     n_components_ : int
-        Number of components found. They are sorted by decreasing weight; or stay in the order of
-        ``means_init`` or given responsibilities, if their number is fixed.
+        Number of components found. They are sorted by decreasing weight; but if their number is fixed,
+        they keep the order of ``means_init`` or of given responsibilities.
     weights_ : ndarray of shape (`n_components_`,)
-        Expected weights, in the order of the components: see ``n_components_``.
+        Expected weights.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_ : ndarray
-        Gaussian observations only: inverses of ``precisions_``; (K, D, D), (K, D) or (K,) for full,
-        diagonal and spherical covariances.
+        Gaussian observations only: inverses of ``precisions_``, of shape (K, D, D), (K, D) or (K,) for
+        full, diagonal and spherical covariances.
     precisions_ : ndarray
         Expected precision matrices.
     precisions_cholesky_ : ndarray
-        Their Cholesky factors, as scikit-learn's mixtures have them.
+        Cholesky factors of ``precisions_``, as scikit-learn's mixtures have them.
     probabilities_ : ndarray of shape (`n_components_`, n_features, n_categories)
         Categorical observations only, in place of ``means_``: expected probabilities.
     blocks_ : dict
-        Of `ColumnObservation` only: attributes of each block by its name.
+        `ColumnObservation` only: a dict of attributes for each block, by the name of the block.
     categories_ : dict
-        Categories of columns of frames in which they are not numbers, by name.
+        Frames only: the categories of each column that does not hold numbers, by the name of the column.
     discount_ : float
         Pitman-Yor process only: its discount, as given or learned.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
-    elbo_terms_ : dict
-        Its terms: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $lower_bounds_
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     References
     ----------
@@ -173,29 +150,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     _kind = setup.MIXTURE
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "n_nonzero_resp": [_COUNT, None],
-        "max_iter": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [_COUNT],
+        "n_nonzero_resp": [COUNT, None],
+        "n_init": [COUNT],
         "init_params": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "means_init": ["array-like", None],
         "warm_start": ["boolean"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -265,13 +226,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of data; a memory map is read batch by batch and never copied whole. Sparse (CSR) rows
-            stay so: for ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for what was
-            not observed, where the likelihood allows it.
+            Rows of data. A memory map is read batch by batch and never copied whole. Sparse rows are for
+            ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for an entry that was not
+            observed, where the likelihood allows it.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            A row of weight w counts as w equal rows. A row of weight 0 has no influence, even if it is far
             from all others.
 
         Returns
@@ -287,23 +248,23 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     def partial_fit(self, X, y=None, *, sample_weight=None, batch_id=None):
         """Update the model with one batch.
 
-        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
-        same batches for several epochs is memoized inference (Alg. 3.3): batches must then hold the
-        same rows in each epoch, or be named by ``batch_id``. Proposals run inside, so that the
-        number of components grows and shrinks on the way. The first batch sets the units of the
-        data, and should be like the others. After `fit`, batches add to the data of that fit.
+        A new batch adds to the data seen so far, and a batch that was seen before replaces its earlier
+        version. Several epochs over the same batches are memoized inference (Alg. 3.3); batches must then
+        hold the same rows in each epoch, or be named by ``batch_id``. Proposals are made on the way, so that
+        the number of components grows and shrinks. The first batch sets the units of the data, and should
+        be like the others. After `fit`, batches add to the data of that fit.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of the batch; two or more in the first call.
+            Rows of the batch. The first batch has two or more.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight w counts as w equal rows; one of weight 0 counts for nothing, and may be far
+            A row of weight w counts as w equal rows. A row of weight 0 has no influence, even if it is far
             from all others.
         batch_id : hashable, default=None
-            Name of the batch; by default a hash of its content.
+            Name of the batch. It is a hash of the batch's content if None.
 
         Returns
         -------

@@ -24,14 +24,14 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
 from .soundness import check_mixture
 
-# Rows at a time: what is kept of each while it is worked on is small beside the data.
+# Rows that are worked on at a time: the arrays for them are small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
 
 
 class MixturePredictor(
     SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator
 ):
-    """Prediction from a fitted learner; estimators derive from it and bring `fit`."""
+    """Prediction with a fitted mixture. `DPMixtureVB` derives from it and adds `fit`."""
 
     _check_state = check_mixture
 
@@ -43,7 +43,7 @@ class MixturePredictor(
         return tags
 
     def _blocks(self, X, n_rows):
-        """Rows as they came and as the likelihood wants them, and what is `suited` to all of them."""
+        """Blocks of rows as they came, the prepared blocks, and the `Fitted` model for all rows."""
         check_is_fitted(self)
         X, _ = check_rows(self, X, reset=False)
         fitted = suited(self._model, self._statistics, self._coef, X)
@@ -53,7 +53,7 @@ class MixturePredictor(
         return ((x, in_range(prepare, x), fitted) for x in blocks)
 
     def _responsibilities(self, X):
-        """Responsibilities, block by block."""
+        """Responsibilities (n, K) of one block of rows after the other."""
         blocks = self._blocks(X, _PREDICT_ROWS)
         n_threads = threads(self.n_jobs)
         for _, z, fitted in blocks:
@@ -79,7 +79,7 @@ class MixturePredictor(
         return np.concatenate(list(self._responsibilities(X)))
 
     def predict(self, X):
-        """Component with the greatest responsibility for each row.
+        """The component with the greatest responsibility for each row.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class MixturePredictor(
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            From 0, the heaviest component (or the first that was given), to ``n_components_ - 1``.
+            Positions of components, from 0 to ``n_components_ - 1``.
         """
         return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(X)])
 
@@ -113,7 +113,7 @@ class MixturePredictor(
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def transform(self, X):
-        """Responsibilities, as features; the same as `predict_proba`.
+        """Responsibilities as features, the same as from `predict_proba`.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class MixturePredictor(
     def score_samples(self, X):
         """Log posterior predictive density of each row, in nats.
 
-        For Gaussian observations a mixture of Student densities: the uncertainty of means and
-        covariances is integrated out, not plugged in.
+        For Gaussian observations this is a mixture of Student densities: the uncertainty of means and
+        covariances is integrated out.
 
         Parameters
         ----------
@@ -173,9 +173,9 @@ class MixturePredictor(
         Parameters
         ----------
         n_samples : int, default=1
-            How many rows.
+            Number of rows.
         random_state : int, RandomState instance or None, default=None
-            Seed; by default the estimator's own ``random_state``.
+            Seed. It is the estimator's own ``random_state`` if None.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine.extra import NoExtra
+from ..estimator.soundness import laps
 from ..estimator.soundness.engine import Kind
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
@@ -15,7 +16,6 @@ from ..estimator.soundness.laps import (
     MOST_ROWS,
     check_keys,
     check_mean_weight,
-    check_params,
     check_prepared_rows,
     check_sampling,
 )
@@ -28,7 +28,7 @@ MIXTURE = Kind(MixtureModel, (NoExtra,))
 def check_mixture(estimator):
     """Raise unless a fitted `DPMixtureVB` is sound."""
     check_fitted(estimator, MIXTURE)
-    check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
+    laps.check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
 
 

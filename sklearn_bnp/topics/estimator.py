@@ -9,149 +9,131 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
+from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units
 from ..inputs.groups import GroupSource
-from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+from ..likelihood.limits import POSITIVE
 from . import setup
 from .corpus import check_corpus, check_mass, check_same_kind, require_tokens, warn_of_weighting
 from .model import LocalSchedule
 from .predictor import TopicPredictor
 
-_COUNT = Interval(Integral, 1, None, closed="left")
 _NUMBER = Interval(Integral, 0, None, closed="left")
 
 
+@with_shared_text(
+    components="topics",
+    units="documents",
+    entry="token",
+    proposals="`TopicBirth`, `Merge` and `TopicDelete`",
+)
 class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
 
-    Memoized variational inference for the hierarchical Dirichlet process, with birth, merge and
-    delete proposals, each judged by the objective of the whole corpus. ``allocation="dirichlet"`` is
-    latent Dirichlet allocation. With ``groups``, rows of data of any likelihood take the place
-    of words: an admixture.
+    The model is a hierarchical Dirichlet process, or latent Dirichlet allocation with
+    ``allocation="dirichlet"``. It is learned by memoized variational inference with birth, merge and
+    delete proposals, each of which is judged by the objective of the whole corpus. With ``groups``, rows
+    of data of any likelihood take the place of words; such a model is called an admixture.
 
     Parameters
     ----------
-    n_components : int, default=1
-        How many topics to start from; how many there always are if ``proposals`` is None.
+    $n_components
     observation : {"multinomial", "gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="multinomial"
-        The likelihood; all but the multinomial need ``groups``.
+        The likelihood. All but the multinomial need ``groups``.
     allocation : {"hdp", "dirichlet"}, default="hdp"
-        Prior of the documents' topics: a hierarchical Dirichlet process, or a finite symmetric
-        Dirichlet distribution.
+        Prior of the shares of topics in a document: a hierarchical Dirichlet process, or a finite
+        symmetric Dirichlet distribution.
     topic_word_prior : float or array-like of shape (n_features,), default=None
-        Pseudo-count of each word type in the Dirichlet prior of topics; 0.2 if None, or what a
-        `MultinomialObservation` says. Rows of other likelihoods have their priors in these.
+        Pseudo-count of each word type in the Dirichlet prior of topics. If None, it is that of a
+        `MultinomialObservation`, by default 0.2. Other likelihoods have priors of their own.
     doc_topic_prior : float, default=None
-        For ``"hdp"`` the concentration alpha of documents about the topics' shares of the corpus (1
-        if None); for ``"dirichlet"`` the parameter of each topic (1 / K if None).
+        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus
+        (1 if None). For ``"dirichlet"``, the parameter of each topic (1 / K if None).
     weight_concentration_prior : float, default=None
-        The concentration gamma of the topics' shares under ``"hdp"`` (1 if None); greater values
-        favour more topics.
-    max_components : int, default=None
-        No fit starts from more topics, and births do not lead beyond this number.
-    proposals : tuple of str or Proposal, or None, default=("birth", "merge", "delete")
-        How the number of topics may change: these names, or `TopicBirth`, `Merge` and
-        `TopicDelete` with settings. None: never.
-    learning_method : {"memoized", "full", "stochastic"}, default="memoized"
-        Memoized, one batch of everything, or stochastic inference. The stochastic method makes no
-        proposals.
+        For ``"hdp"``, the concentration gamma of the topics' shares of the corpus (1 if None). Greater
+        values favour more topics.
+    $max_components
+    $proposals
+    $learning_method
     batch_size : int, default=None
-        Documents a batch; by default ten batches of at least 4096 documents.
-    n_batches : int, default=None
-        Number of batches, instead of ``batch_size``.
+        Number of documents in a batch. If it and ``n_batches`` are None, there are ten batches of at least
+        4096 documents.
+    $n_batches
     n_nonzero_resp : int, default=None
-        At most this many topics share a word of a document; all if None. Responsibilities that
-        ``init_params`` gives are cut down to the largest of each word.
+        The greatest number of topics that share a word of a document. All of them may if None. Of
+        responsibilities in ``init_params``, the largest of each word are kept.
     warm_start_docs : bool, default=True
-        Documents go on from the topics they had when last visited, and start anew only every other
-        lap, keeping what is better: the ELBO then never falls. False starts anew in each lap.
+        Whether documents go on from the topics they had at their last visit. Every other lap they also
+        start anew, and the better result is kept, so that the ELBO never falls. If False, documents start
+        anew in each lap.
     doc_restarts : int, default=5
-        How many of its smallest topics a document tries to do without when it starts anew.
+        Number of its smallest topics that a document tries to remove, one by one, when it starts anew.
     max_doc_update_iter : int, default=100
-        Most iterations of a document in a local step.
+        The greatest number of iterations for a document in a local step.
     doc_tol : float, default=0.05
-        A document's iterations end when no topic's share moves by more, in tokens.
-    max_iter : int, default=100
-        Laps through the corpus, at the most; one is always made.
-    tol : float, default=1e-4
-        A fit has converged when a lap raises the ELBO by less than this, in nats a token, and no
-        proposal is under way.
+        The iterations for a document end when no topic's count in it changes by more tokens than this.
+    $max_iter
+    $tol
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
-        Where the first topics come from. Half of each is a document, drawn at random or by Bregman
-        k-means++, and half the corpus; or topics are built about anchor words, best for text. A
-        callable ``(X, n_components, random_state)`` returns an array, or an array is given: topics of
-        shape (K, n_features), of which the proportions count, or responsibilities (n_entries, K) for
-        the nonzeros of X row by row, or for its rows if there are ``groups``. With
-        responsibilities and ``max_iter=0``, `fit` is one global step on them. The order of given
-        topics is that of the topics found if their number is fixed (``proposals=None``, or the
-        stochastic method), and is lost if not.
+        Source of the first topics. With ``"random"`` and ``"k-means++"``, half of each topic is the corpus,
+        and half is a document, drawn at random or by Bregman k-means++. With ``"anchor"``, which is best
+        for text, topics are built about anchor words. An array, or the array that a callable
+        ``(X, n_components, random_state)`` returns, holds topics of shape (K, n_features), of which only
+        the proportions count; or responsibilities of shape (n_entries, K) for the nonzeros of X row by
+        row, or with ``groups``, for the rows of X. With responsibilities and ``max_iter=0``, `fit` makes one
+        global step on them. If the number of topics is fixed (``proposals=None``, or the stochastic
+        method), topics keep the order in which they were given.
     memoize : bool, default=True
-        Whether `partial_fit` keeps what each document left behind. The objective needs it: False is
-        for ``learning_method="stochastic"`` alone, which never keeps any.
-    learning_decay : float, default=0.7
-        Decay of the stochastic method's learning rate ``(learning_offset + t) ** -learning_decay``.
-    learning_offset : float, default=10.0
-        Delay of the same.
-    total_samples : int, default=None
-        Documents of the population that `partial_fit` of the stochastic method sees samples of; those
-        seen so far if None.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, of the order of batches and of the proposals.
-    n_jobs : int, default=None
-        Threads for the kernels. The result does not depend on it. A process forked after the
-        kernels have run on several threads uses one thread, whatever ``n_jobs`` is.
-    verbose : int, default=0
-        If 1, print a line a lap on standard error: lap, K, ELBO, seconds, proposals accepted.
+        Whether `partial_fit` keeps the counts of topics in each document. The objective needs them: False
+        is only for ``learning_method="stochastic"``, which never keeps any.
+    $learning_decay
+    $learning_offset
+    $total_samples
+    $random_state
+    $n_jobs
+    $verbose
 
     Attributes
     ----------
     n_components_ : int
-        Number of topics found. They are sorted by decreasing weight; or stay in the order in which
-        ``init_params`` gave them, if their number is fixed.
+        Number of topics found. They are sorted by decreasing weight; but if their number is fixed, they
+        keep the order in which ``init_params`` gave them.
     components_ : ndarray of shape (`n_components_`, n_features)
-        Words only: parameters of the topics' Dirichlet posteriors, ``topic_word_prior`` plus expected
-        counts.
+        Words only: parameters of the topics' Dirichlet posteriors, which are ``topic_word_prior`` plus
+        expected counts.
     exp_dirichlet_component_ : ndarray of shape (`n_components_`, n_features)
         Words only: ``exp(E[log p(word | topic)])``.
     means_ : ndarray of shape (`n_components_`, n_features)
-        Expected means; for words, the topics' expected distributions.
+        Expected means. For words, they are the topics' expected distributions.
     covariances_, precisions_, precisions_cholesky_ : ndarray
         Gaussian rows only, as in `DPMixtureVB`.
     probabilities_, blocks_, categories_ : ndarray, dict, dict
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     topic_probs_ : ndarray of shape (`n_components_`,)
-        Expected shares of the topics in the corpus' prior; under ``"hdp"`` they leave some for topics
-        that were never seen.
+        Expected shares of the topics in the corpus. Under ``"hdp"`` they sum to less than 1: the rest is
+        for topics that were never seen.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        Priors that were used; the latter for counts only.
+        The priors that were used. The second is for counts only.
     lower_bound_ : float
-        The ELBO of the whole corpus, in nats; of its tokens in a given order.
-    lower_bounds_ : list of float
-        The ELBO after each lap.
+        The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
+    $lower_bounds_
     bound_ : float
         Perplexity of the training documents by the ELBO, as scikit-learn's
         LatentDirichletAllocation has it: ``exp(-lower_bound_ / n_tokens)``.
-    elbo_terms_ : dict
-        Terms of the ELBO: data, entropy, allocation.
-    history_ : list of Lap
-        What each lap did: lap, n_components, lower_bound, seconds, proposal_seconds, tried,
-        accepted.
-    n_iter_ : int
-        Laps made.
-    converged_ : bool
-        Whether the fit converged.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during fit, if they were all strings.
+    $elbo_terms_
+    $history_
+    $n_iter_
+    $converged_
+    $n_features_in_
+    $feature_names_in_
 
     Notes
     -----
-    Counts need not be whole numbers: a word that counts 0.5 is half a token. But they have to be counts:
-    of tf-idf and other weights of words, which `fit` and the first `partial_fit` warn of, the number of
-    topics has no meaning.
+    Counts need not be whole numbers: a word that counts 0.5 is half a token. But they have to be counts. With
+    tf-idf and other weights of words, the number of topics has no meaning; `fit` and the first `partial_fit`
+    warn of them.
 
     References
     ----------
@@ -173,32 +155,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     _kind = setup.TOPICS
     _parameter_constraints = {
-        "n_components": [_COUNT],
-        "observation": "no_validation",  # here and in proposals, our own messages say more
+        **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", None],
         "doc_topic_prior": [POSITIVE, None],
-        "weight_concentration_prior": [POSITIVE, None],
-        "max_components": [_COUNT, None],
-        "proposals": "no_validation",
-        "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
-        "batch_size": [_COUNT, None],
-        "n_batches": [_COUNT, None],
-        "n_nonzero_resp": [_COUNT, None],
+        "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
-        "max_doc_update_iter": [_COUNT],
+        "max_doc_update_iter": [COUNT],
         "doc_tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [_NUMBER],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "init_params": [StrOptions({"random", "k-means++", "anchor"}), callable, "array-like"],
-        "memoize": ["boolean"],
-        "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
-        "learning_offset": [NOT_NEGATIVE],
-        "total_samples": [POPULATION, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -266,8 +232,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            How often each word occurs in each document; or with ``groups``, rows of data, in which NaN
-            stands for what was not observed, where the likelihood allows it.
+            How often each word occurs in each document. With ``groups``, rows of data, in which NaN stands
+            for an entry that was not observed, where the likelihood allows it.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -289,25 +255,25 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def partial_fit(self, X, y=None, *, groups=None, sample_weight=None, batch_id=None):
         """Update the model with one batch of documents.
 
-        A batch seen before replaces what it left behind; a new one adds to it. Looping over the
-        same batches for several epochs is memoized inference. Proposals run inside, so that the
-        number of topics grows and shrinks on the way. After `fit`, batches add to the corpus of that
-        fit.
+        A new batch adds to the documents seen so far, and a batch that was seen before replaces its
+        earlier version. Several epochs over the same batches are memoized inference. Proposals are made on
+        the way, so that the number of topics grows and shrinks. After `fit`, batches add to the corpus of
+        that fit.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Documents, or rows of data; in the first call not all zero.
+            Documents; or with ``groups``, rows of data. The first batch must hold a word.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. Ids mean nothing beyond the batch: a batch holds whole
-            documents.
+            The document of each row of X. A batch holds whole documents: the same id in another batch is
+            another document.
         sample_weight : array-like of shape (n_samples,), default=None
             A document of weight w counts as w equal documents. With ``groups``, the weight of each
             row's document.
         batch_id : hashable, default=None
-            Name of the batch; by default a hash of its content.
+            Name of the batch. It is a hash of the batch's content if None.
 
         Returns
         -------

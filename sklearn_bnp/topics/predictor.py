@@ -1,9 +1,9 @@
-"""What a fitted topic model says of documents: scikit-learn's methods to transform, score and sample.
+"""Prediction with a fitted topic model: scikit-learn's methods to transform, score and sample.
 
 Design note. Scores are of document completion (Hughes 2016, (5.59) and Sec. 7.4.1): a document's shares are
-inferred from one part of it, and the other part is predicted. The likelihood of a document under the
-shares that were inferred from that same document would favour whoever overfits it. What is hidden is
-a function of the document alone: scores do not depend on chance, nor on other documents.
+inferred from one part of it, and the other part is predicted. The likelihood of a document under shares
+that were inferred from the same document would favour models that overfit. The part that is hidden is a
+function of the document alone, so that scores depend neither on chance nor on other documents.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from .documents import DocumentSettings
 from .local import document_step
 from .soundness import check_topics
 
-# Numbers (of documents or entries, times topics) that are worked on at a time.
+# Size of the arrays (documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
-# Share of a document's types, or rows, that `score` predicts from the others.
+# Share of a document's word types, or rows, that `score` predicts from the others.
 _HELDOUT = 0.2
 
 
 def _of_rows(estimator):
-    """Whether components have rows, which alone can be said to be of one of them."""
+    """Whether the estimator is for rows of data, each of which can be assigned to a topic."""
     return not takes_words(estimator.observation)
 
 
 class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Inference for documents under fitted topics; estimators derive from it and bring `fit`."""
+    """Inference for documents under fitted topics. `HDPTopicVB` derives from it and adds `fit`."""
 
     _check_state = check_topics
 
@@ -102,15 +102,15 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
-            Expected shares of the topics in the document of each row of X; they sum to 1. Topics that
-            are not there yet have no part in them.
+            Expected shares of the topics in the document of each row of X. They sum to 1: nothing is left
+            for topics that were never seen.
         """
         corpus = self._corpus(X, groups)
         shares = self._shares(corpus.documents)
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares[corpus.document_of_row].astype(dtype, copy=False)
 
-    def fit_transform(self, X, y=None, groups=None, sample_weight=None):
+    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters
@@ -133,7 +133,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @available_if(_of_rows)
     def predict_proba(self, X, groups=None):
-        """Responsibility of each component for each row; not for words.
+        """Responsibility of each topic for each row of data; not available for words.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @available_if(_of_rows)
     def predict(self, X, groups=None):
-        """Component with the greatest responsibility for each row; not for words.
+        """The topic with the greatest responsibility for each row of data; not available for words.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            From 0, the heaviest component (or the first that was given), to ``n_components_ - 1``.
+            Positions of topics, from 0 to ``n_components_ - 1``.
         """
         corpus = self._corpus(X, groups)
         steps = self._steps(corpus.documents, want_resp=True)
@@ -173,19 +173,19 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return corpus.in_order_of_rows(np.concatenate(labels))
 
     def inverse_transform(self, X, n_tokens=1.0):
-        """Expected counts of documents with given topic distributions; means, for rows of data.
+        """Expected counts of documents with given topic distributions; for rows of data, their means.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_topics)
             Topic distributions, as from `transform`.
         n_tokens : float or array-like of shape (n_samples,), default=1
-            Lengths of the documents; with 1, expected proportions.
+            Lengths of the documents. Counts for a length of 1 are expected proportions.
 
         Returns
         -------
         X_original : ndarray of shape (n_samples, n_features)
-            Expected counts; they sum to ``n_tokens`` if the distribution sums to 1.
+            Expected counts. They sum to ``n_tokens`` if the distribution sums to 1.
         """
         check_is_fitted(self)
         shares = check_array(X, dtype=[np.float64, np.float32])
@@ -199,10 +199,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
     # ------------------------------------------------------------------ scores
 
     def _completion(self, documents, hidden):
-        """Log probability of each hidden entry of the documents, times its count, in nats.
-
-        Also the documents and the counts of these entries.
-        """
+        """Log probabilities (n,) of the hidden entries, times their counts; their documents and counts."""
         shares = self._shares(documents.restricted(~hidden))
         part = documents.restricted(hidden)
         counts = np.ones(part.n_entries) if part.counts is None else part.counts
@@ -215,7 +212,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return log_prob * counts, owner, counts
 
     def _log_prob(self, part, rows, shares):
-        """Log probability of entries whose documents have these shares of topics."""
+        """Log probabilities (n,) of the entries ``rows``; their documents have shares (n, K) of topics."""
         if self._model.likelihood.words:
             return np.log(np.einsum("nk,kn->n", shares, self.means_[:, part.indices[rows]]))
         x = part.x[rows]
@@ -224,7 +221,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return logsumexp(each + np.log(shares), axis=1) + likelihood.log_base(x)
 
     def _scored(self, X, groups):
-        """The corpus, and log probabilities, documents and counts of what `score` predicts."""
+        """The corpus, and the `_completion` of the entries that `score` hides."""
         corpus = self._corpus(X, groups)
         hidden = hidden_entries(corpus.documents, keys_of_content(corpus.documents), _HELDOUT)
         return corpus, *self._completion(corpus.documents, hidden)
@@ -232,8 +229,8 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def score_samples(self, X, groups=None):
         """Mean log predictive probability of a part of each document, given the rest of it.
 
-        A fifth of a document's word types, or of its rows, is predicted from the others; which it is
-        depends on the document alone.
+        A fifth of a document's word types, or of its rows, is predicted from the others. Which fifth it
+        is depends on the document alone.
 
         Parameters
         ----------
@@ -245,7 +242,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         log_prob : ndarray of shape (n_samples,)
-            In nats a token, of the document of each row of X; 0 for documents without words.
+            Mean per token, in nats, for the document of each row of X; 0 for documents without words.
         """
         corpus, log_prob, owner, counts = self._scored(X, groups)
         sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
@@ -253,11 +250,11 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return (sums / np.where(tokens > 0, tokens, 1.0))[corpus.document_of_row]
 
     def score(self, X, y=None, groups=None):
-        """Mean log predictive probability a token, in nats; higher is better.
+        """Mean log predictive probability per token, in nats; higher is better.
 
-        Of `score_completion`, with a split that depends on each document alone: not the bound, which
-        is of training documents in ``lower_bound_``. What is predicted was not seen by the inference
-        of the document's topics, so that numbers of topics may be compared.
+        It is the score of `score_completion` with a split that depends on each document alone. The inference
+        of a document's topics does not see the tokens that are predicted, so that models with different
+        numbers of topics can be compared. The bound of the training documents is ``lower_bound_``.
 
         Parameters
         ----------
@@ -271,7 +268,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         score : float
-            Mean over the tokens that are predicted.
+            Mean over all tokens that are predicted.
         """
         _, log_prob, _, counts = self._scored(X, groups)
         return mean_of_tokens(log_prob, counts)
@@ -289,7 +286,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Returns
         -------
         perplexity : float
-            Of tokens that are predicted from the rest of their document.
+            Perplexity of the tokens that are predicted from the rest of their document.
         """
         return perplexity_of(self.score(X, groups=groups))
 
@@ -303,18 +300,18 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         random_state : int, RandomState instance or None, default=0
             Seed of the split.
         by : {"types", "tokens"}, default="types"
-            Hide word types of a document, or single tokens, of which others of the same type may be
-            seen. Rows of data are hidden one by one.
+            Whether all tokens of a word type in a document are hidden together, or each by itself, so that
+            others of the same type may be seen. Rows of data are hidden one by one.
         heldout : float, default=0.2
-            Share of each document that is hidden: rounded, but at least one type or token, and never all
-            if there are two.
+            Share of each document that is hidden. It is rounded, but at least one type or token is hidden,
+            and never all of several.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X.
 
         Returns
         -------
         score : float
-            In nats a token.
+            Mean over all tokens that are hidden, in nats.
 
         References
         ----------
@@ -332,7 +329,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         log_prob, _, counts = self._completion(documents, hidden)
         return mean_of_tokens(log_prob, counts)
 
-    # ------------------------------------------------------------------ what topics are
+    # ------------------------------------------------------------------ words and samples
 
     def top_words(self, feature_names=None, n=10):
         """The most probable words of each topic.
@@ -340,15 +337,15 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Parameters
         ----------
         feature_names : array-like of shape (n_features,), default=None
-            Words, as from the ``get_feature_names_out`` of a vectorizer; by default the names of the
-            features seen during fit.
+            Words, as from the ``get_feature_names_out`` of a vectorizer. They are the names of the features
+            seen during fit if None.
         n : int, default=10
-            How many words.
+            Number of words.
 
         Returns
         -------
         words : list of list of str
-            Most probable first, for each topic.
+            A list for each topic, with the most probable word first.
         """
         check_is_fitted(self)
         if not self._model.likelihood.words:
@@ -372,16 +369,17 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Parameters
         ----------
         n_samples : int, default=1
-            How many documents.
+            Number of documents.
         n_tokens : int, default=None
-            Words or rows of each; the mean length of the documents seen if None.
+            Number of words, or rows, of each document. It is the mean length of the documents seen in fit
+            if None.
         random_state : int, RandomState instance or None, default=None
-            Seed; by default the estimator's own ``random_state``.
+            Seed. It is the estimator's own ``random_state`` if None.
 
         Returns
         -------
         X : sparse matrix of shape (n_samples, n_features) or ndarray
-            Counts of words; or rows of data, ``n_tokens`` for each document in turn.
+            Counts of words, or rows of data: ``n_tokens`` for each document in turn.
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             The documents' shares of the topics.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.extra import NoExtra
+from ..estimator.soundness import laps, statistics
 from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
@@ -17,18 +18,12 @@ from ..estimator.soundness.expectations import (
 )
 from ..estimator.soundness.hdp import check_sticks
 from ..estimator.soundness.laps import (
-    check_keys,
     check_mean_weight,
-    check_params,
-    check_prepared_rows,
-    check_proposal,
     check_sampling,
     check_trial,
 )
 from ..estimator.soundness.statistics import (
     check_change,
-    check_extra,
-    check_extra_of_batch,
     check_rows,
 )
 from .birth import TopicBirth
@@ -65,7 +60,7 @@ def _check_heirs(learner):
     expect(all(same), "other topics retire than in the model")
 
 
-@check_extra.register
+@statistics.check_extra.register
 def _(counts: DocumentCounts, names):
     for part in counts.parts.values():
         n = len(part.lengths)
@@ -80,12 +75,12 @@ def _(counts: DocumentCounts, names):
             expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
 
 
-@check_extra_of_batch.register
+@statistics.check_extra_of_batch.register
 def _(counts: DocumentCounts, batch_id):
     expect(batch_id in counts.parts, "a batch lacks its own documents")
 
 
-@check_params.register
+@laps.check_params.register
 def _(params: TopicParams, likelihood, n_components):
     _check_theta(params.theta, likelihood, n_components)
     expect_numbers("the documents' prior", params.prior, (n_components,), least=0.0)
@@ -95,11 +90,11 @@ def _(params: TopicParams, likelihood, n_components):
 
 
 def _check_theta(theta, likelihood, n_components):
-    """Raise unless parameters of documents' local step are those of so many topics."""
+    """Raise unless ``theta`` holds the parameters of documents' local step for so many topics."""
     if likelihood.words:
         expect_numbers("weights of words", theta, (likelihood.n_features, n_components), least=0.0)
     else:
-        check_params.dispatch(object)(theta, likelihood, n_components)
+        laps.check_params.dispatch(object)(theta, likelihood, n_components)
 
 
 @check_trial.register
@@ -114,9 +109,9 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
-@check_proposal.register
+@laps.check_proposal.register
 def _(proposal: TopicBirth):
-    check_proposal.dispatch(object)(proposal)
+    laps.check_proposal.dispatch(object)(proposal)
     if proposal._size is not None:
         expect_number("the size of a corpus", proposal._size, least=0.0)
 
@@ -136,7 +131,7 @@ def _(sampling: DocumentSampling, lap, uids):
             _check_documents(docs, lap)
             expect_numbers("shares of entries", mass, docs.counts.shape, least=0.0)
             if key is not None:
-                check_keys("keys of documents", key, (len(docs),))
+                laps.check_keys("keys of documents", key, (len(docs),))
 
 
 def _check_documents(docs, lap):
@@ -147,7 +142,7 @@ def _check_documents(docs, lap):
     if docs.indices is not None:
         expect_positions("words", docs.indices, (n,), lap.model.likelihood.n_features)
     if docs.z is not None:
-        check_prepared_rows(docs.z, lap)
+        laps.check_prepared_rows(docs.z, lap)
         expect(docs.z.shape[0] == n, "documents have other rows than entries")
     expect((docs.indices is None) != (docs.z is None), "documents have both words and rows")
     if docs.weight is not None:

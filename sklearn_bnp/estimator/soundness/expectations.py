@@ -1,4 +1,4 @@
-"""What may be asked of numbers and arrays that were read from a file."""
+"""Expectations of numbers and arrays that were read from a file: each raises ValueError if it is not met."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 
 def expect(holds, what):
-    """Raise with ``what`` is wrong unless something ``holds``."""
+    """Raise ValueError with the message ``what`` unless the condition ``holds``."""
     if not holds:
         raise ValueError(what)
 
 
 def expect_type(what, value, *types):
-    """Raise unless a value is of one of these types, or of one derived from them."""
+    """Raise unless a value is an instance of one of these types."""
     expect(isinstance(value, types), f"{what} is a {type(value).__name__}")
 
 
@@ -51,7 +51,7 @@ def expect_positions(what, value, shape, below, *, least=0):
 
 
 def expect_edges(what, value, last):
-    """Raise unless a value is an array of numbers that never fall, from 0 to ``last``."""
+    """Raise unless a value is an array of non-decreasing numbers from 0 to ``last``."""
     expect_positions(what, value, (None,), last + 1)
     expect(
         len(value) and value[0] == 0 and value[-1] == last and np.all(np.diff(value) >= 0),
@@ -73,14 +73,14 @@ def expect_count(what, value, *, least=0):
 
 
 def expect_uids(what, value, below):
-    """Raise unless a value holds names of components, each once, which were given out before ``below``."""
+    """Raise unless a value holds uids of components that are less than ``below``, each once."""
     names = value.tolist() if isinstance(value, np.ndarray) else list(value)
     expect(all(type(uid) is int and 0 <= uid < below for uid in names), f"{what} are not names")
     expect(len(set(names)) == len(names), f"{what} are not all different")
 
 
 def expect_same_form(what, value, like):
-    """Raise unless a value is built like another one: types and shapes are the same, numbers finite."""
+    """Raise unless a value has the types and shapes of another one, and finite numbers."""
     is_array = isinstance(like, np.ndarray)  # of which memory maps are a kind
     expect(is_array or type(value) is type(like), f"{what} is a {type(value).__name__}")
     if is_array:

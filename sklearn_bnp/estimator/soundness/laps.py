@@ -27,13 +27,14 @@ MOST_ROWS = 2**31
 
 
 class LapState(NamedTuple):
-    """What the parts of a lap have in common.
+    """The state of a lap that its trials, observers and collectors must fit.
 
     Attributes
     ----------
-    model : MixtureModel, TopicModel or SequenceModel
+    model : Model
+        The model of the slice.
     n_components : int
-        Those in the model during the lap, K.
+        Number K of components in the model during the lap.
     names : Names
     """
 
@@ -57,8 +58,10 @@ def check_sampling(sampling, lap, uids):
 
 @singledispatch
 def check_params(params, likelihood, n_components):
-    """Raise unless the parameters of a local step are those of so many components."""
-    size = 8 if is_ours(likelihood) else None  # local steps bring them to the precision of rows
+    """Raise unless these are parameters of a local step for so many components."""
+    size = (
+        8 if is_ours(likelihood) else None
+    )  # a user's likelihood may have them in single precision
     expect_numbers("coefficients", params, (n_components, likelihood.n_statistics), size=size)
 
 
@@ -93,7 +96,7 @@ def _(trial: AdoptTrial, findings, lap):
 
 @singledispatch
 def check_proposal(proposal):
-    """Raise unless what a proposal remembers of its failures are numbers."""
+    """Raise unless a proposal's memory of failures holds numbers."""
     for memory in vars(proposal).values():
         if isinstance(memory, Failures):
             expect_number("the change that forgives a failure", memory.change, least=0.0)
@@ -107,7 +110,7 @@ def check_proposal(proposal):
 
 
 def check_keys(what, value, shape):
-    """Raise unless these are keys: uniform numbers over odds of a half at the least, or infinite."""
+    """Raise unless these are keys of a weighted sample: numbers from 0 to 2, or infinite."""
     expect_numbers(what, value, shape, least=0.0, finite=False)
     expect(np.all((value <= 2.0) | np.isinf(value)), f"{what} are no keys")
 
@@ -119,7 +122,7 @@ def check_mean_weight(mean_weight):
 
 
 def check_prepared_rows(z, lap):
-    """Raise unless these are prepared rows."""
+    """Raise unless these are prepared rows of the model's likelihood, dense or sparse."""
     width = lap.model.likelihood.n_features
     if issparse(z):
         expect(z.ndim == 2 and z.shape[1] == width, f"prepared rows have shape {z.shape}")

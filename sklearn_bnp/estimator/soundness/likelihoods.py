@@ -1,4 +1,4 @@
-"""What must hold of a likelihood and its prior: kernels trust their shapes."""
+"""Checks of a likelihood and its prior: kernels trust their shapes."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from .expectations import (
 
 
 def check_likelihood(likelihood, prior, n_columns):
-    """Raise unless a likelihood is one of rows of ``n_columns``, and a prior has the form of its own."""
+    """Raise unless a likelihood is for rows of ``n_columns``, and ``prior`` has the form of its prior."""
     check_own(likelihood, n_columns)
     check_prior(likelihood, prior)
 
 
 @singledispatch
 def check_prior(likelihood, prior):
-    """Raise unless a prior has the form of the likelihood's own; users' likelihoods know what theirs are."""
+    """Raise unless a prior has the form of the likelihood's own; a user's likelihoods are not checked."""
     if is_ours(likelihood):
         expect_same_form("the prior", prior, likelihood.prior)
 
 
 def is_ours(likelihood):
-    """Whether a likelihood is of a class of ours, or of one that derives from it."""
+    """Whether a likelihood is an instance of one of our classes."""
     return check_own.dispatch(type(likelihood)) is not check_own.dispatch(object)
 
 
 @singledispatch
 def check_own(likelihood, n_columns):
-    """Raise unless a likelihood's attributes fit each other; nothing is known of those of a user."""
+    """Raise unless a likelihood's attributes fit together; a user's own classes are not checked."""
 
 
 @check_own.register
@@ -234,7 +234,7 @@ def _check_scaling(scaling, n_columns, n_features):
 
 
 def _check_shape(shape, n_features):
-    """Raise unless covariances are of so many columns."""
+    """Raise unless a shape of covariances is for so many columns."""
     fresh = type(shape)(n_features)
     expect(type(shape) in SHAPES.values(), f"shape is a {type(shape).__name__}")
     expect(vars(shape).keys() == vars(fresh).keys(), "shape lacks attributes")
@@ -244,7 +244,7 @@ def _check_shape(shape, n_features):
 
 
 def _check_last(likelihood):
-    """Raise unless nothing was kept of a prior: that is no state."""
+    """Raise unless the cache of the last prior is empty, as it is whenever a model is saved."""
     expect_type("what is kept of the last prior", likelihood._last_norm, LastPrior)
     expect(likelihood._last_norm._last == (None, None), "a normaliser was kept of a prior")
 
@@ -259,7 +259,7 @@ def _check_made_of(likelihood, complete, n_columns, same):
 
 
 def _check_constants(constants, n_columns, n_features):
-    """Raise unless `EntryConstants` are of so many columns."""
+    """Raise unless `EntryConstants` are for so many columns."""
     n_left = n_columns - n_features
     expect_numbers("constants of entries", constants.each, (n_features,))
     expect_positions("columns left out", constants.left_out, (n_left,), n_columns)

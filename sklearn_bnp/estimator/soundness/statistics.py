@@ -97,13 +97,13 @@ def _(edit: UnionEdit, names):
 
 
 def check_change(removed, created, names):
-    """Raise unless these are components that go and that come."""
+    """Raise unless these are uids of components that an edit removes and creates."""
     expect_uids("components that go", removed, names.below)
     expect_uids("components that come", created, names.below)
 
 
 def check_rows(rows, created, names):
-    """Raise unless these are batches' statistics of components ``created``."""
+    """Raise unless these are, by batch, the statistics of the components ``created``."""
     names = names._replace(extras=names.extras + names.trial_extras)
     for bag in rows.values():
         check_bag("what a batch leaves behind", bag, names)
@@ -111,6 +111,6 @@ def check_rows(rows, created, names):
 
 
 def check_values(what, values):
-    """Raise unless all values of a dict from batches are numbers."""
+    """Raise unless the values of a dict from batches are numbers."""
     for value in values.values():
         expect_number(what, value, finite=False)

@@ -1,0 +1,127 @@
+"""Parameters and attributes that several estimators have: what values they may take, and their text.
+
+Each estimator lists all parameters in its own ``__init__``, as scikit-learn wants it. In its docstring, a
+line ``$random_state`` stands for the text below, which `with_shared_text` puts in its place.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from numbers import Integral, Real
+from string import Template
+from textwrap import indent
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
+
+COUNT = Interval(Integral, 1, None, closed="left")
+
+# Constraints of the parameters that all estimators have, and of those with a learner.
+COMMON = {
+    "observation": "no_validation",  # here and in proposals, our own messages say more
+    "max_components": [COUNT, None],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
+OF_LEARNERS = {
+    **COMMON,
+    "n_components": [COUNT],
+    "weight_concentration_prior": [POSITIVE, None],
+    "proposals": "no_validation",
+    "learning_method": [StrOptions({"memoized", "full", "stochastic"})],
+    "batch_size": [COUNT, None],
+    "n_batches": [COUNT, None],
+    "max_iter": [Interval(Integral, 0, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "memoize": ["boolean"],
+    "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
+    "learning_offset": [NOT_NEGATIVE],
+    "total_samples": [POPULATION, None],
+    "random_state": ["random_state"],
+}
+
+_TEXT = """
+n_components : int, default=$default
+    Number of $components to start from. If ``proposals`` is None, it stays the number of $components.
+max_components : int, default=$default
+    The greatest number of $components that a fit may start from, and that births may lead to. There is no
+    limit if None.
+proposals : tuple of str or Proposal, or None, default=$default
+    The ways in which the number of $components may change. If None, it never changes. Settings are
+    given by objects in place of these names:
+    $proposals.
+learning_method : {"memoized", "full", "stochastic"}, default=$default
+    Memoized inference (Hughes 2016, Alg. 3.3), inference with all data in one batch (Alg. 3.1), or
+    stochastic inference (Alg. 3.2). The stochastic method makes no proposals.
+n_batches : int, default=$default
+    Number of batches, in place of ``batch_size``. There are no more batches than $units.
+max_iter : int, default=$default
+    The greatest number of laps: passes through all $units. One lap is always made.
+tol : float, default=$default
+    A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal
+    is under way.
+memoize : bool, default=$default
+    Whether `partial_fit` keeps the statistics of each batch, so that a batch that is seen again replaces
+    them. Set it to False for a stream that never ends: memory then does not grow.
+learning_decay : float, default=$default
+    Exponent of the learning rate of the stochastic method, which is
+    ``(learning_offset + t) ** -learning_decay`` at step t.
+learning_offset : float, default=$default
+    Offset of that learning rate: with a greater one the first steps are smaller.
+total_samples : int, default=$default
+    Number of $units in the population. In the stochastic method, `partial_fit` sees samples of it. It
+    is taken to be the number of $units seen so far if None.
+random_state : int, RandomState instance or None, default=$default
+    Seed of the initialisation, of the order of batches and of the proposals.
+n_jobs : int, default=$default
+    Number of threads for the kernels. Results do not depend on it. In a process that was forked after
+    the kernels have run on several threads, they run on one thread.
+verbose : int, default=$default
+    If 1, print a line per lap on standard error: its number, the number of $components, the ELBO,
+    seconds, and the proposals that were accepted.
+lower_bounds_ : list of float
+    The ELBO after each lap.
+elbo_terms_ : dict
+    Terms of the ELBO: data, entropy, allocation.
+history_ : list of Lap
+    A record of each lap: lap, n_components, lower_bound, seconds, proposal_seconds, tried, accepted.
+n_iter_ : int
+    Number of laps made.
+converged_ : bool
+    Whether the fit converged.
+n_features_in_ : int
+    Number of features seen during fit.
+feature_names_in_ : ndarray of shape (`n_features_in_`,)
+    Names of features seen during fit, if they were all strings.
+"""
+# Name -> its lines: those up to the next one that is not indented.
+_TEXTS = {text.split(" ", 1)[0]: text for text in re.split(r"\n(?=\w)", _TEXT.strip())}
+
+
+def with_shared_text(**words):
+    """Class decorator: each line ``$name`` of the docstring becomes the shared text of this name.
+
+    In the text, ``$default`` is the default of the parameter, and other words with a dollar are ``words``.
+    """
+
+    def fill(cls):
+        parameters = inspect.signature(cls.__init__).parameters
+
+        def shared(found):
+            margin, name = found.groups()
+            default = parameters[name].default if name in parameters else None
+            text = Template(_TEXTS[name]).substitute(words, default=_literal(default))
+            return indent(text, margin)
+
+        if cls.__doc__ is not None:  # as it is under python -OO
+            cls.__doc__ = re.sub(r"(?m)^( *)\$(\w+)$", shared, cls.__doc__)
+        return cls
+
+    return fill
+
+
+def _literal(value):
+    """A default as it is written in docstrings, with strings in double quotes."""
+    return repr(value).replace("'", '"')

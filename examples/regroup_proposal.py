@@ -14,8 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.affinity import reassignment_loss
 from sklearn_bnp.engine.failures import Failures
-from sklearn_bnp.engine.proposal import Proposal, SplitTrial
+from sklearn_bnp.engine.proposal import Proposal
 from sklearn_bnp.engine.samples import Sample
+from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture.creation import create
 
 
@@ -57,8 +58,7 @@ class Regroup(Proposal):
                 self._failures.note(pair, mass)
                 continue
             created = context.new_uids(len(creation.coef))
-            likelihood = context.model.likelihood
-            trials.append(SplitTrial(self.kind, pair, created, creation.coef, likelihood))
+            trials.append(SplitTrial(self.kind, pair, created, creation.coef))
         return trials
 
     def _nearest_pairs(self, context):
@@ -82,7 +82,7 @@ class Regroup(Proposal):
         )
         return Sample(z, mass, weight)
 
-    def judged(self, trial, accepted, mass):
+    def judged(self, trial, accepted, mass, gain):
         """The scheduler's verdict: remember failures."""
         if not accepted:
             self._failures.note(trial.removed, mass)

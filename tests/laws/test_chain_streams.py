@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB
+from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.hmm.merge import CoarseningTrial
@@ -77,7 +78,6 @@ def test_lap_that_breaks_off_loses_no_rows(where, monkeypatch):
     for i, part in enumerate(parts):
         model.partial_fit(part, batch_id=i)
         n_rows += sum(len(x) for x in part)
-    learner = model._learner_
     broken = []
 
     def breaks(*args, **kwargs):
@@ -88,7 +88,7 @@ def test_lap_that_breaks_off_loses_no_rows(where, monkeypatch):
         for i, part in enumerate(parts):
             with monkeypatch.context() as patch:
                 if not broken:
-                    patch.setattr(type(learner), where, breaks)
+                    patch.setattr(Learner, where, breaks)
                     with suppress(KeyboardInterrupt):
                         model.partial_fit(part, batch_id=i)
                     continue

@@ -137,11 +137,11 @@ def test_attributes_are_those_of_the_memory(birth):
     for _ in range(4):
         for i, part in enumerate(np.split(X, 5)):
             model.partial_fit(part, batch_id=i)
-            learner = model._learner_
-            on_trial += learner.lap_under_way and len(learner.scheduler.adoptions)
-            memory = totals_under(learner, learner.memo)
-            assert_allclose(model.lower_bound_, learner.model.elbo(memory), rtol=1e-9)
-            weights = learner.model.allocation.weights(memory.n)
+            state = model._learner_
+            on_trial += state.lap_under_way and len(state.initial)
+            memory = totals_under(state, state.memo.copy())
+            assert_allclose(model.lower_bound_, state.model.elbo(memory), rtol=1e-9)
+            weights = state.model.allocation.weights(memory.n)
             assert_allclose(model.weights_, np.sort(weights)[::-1], rtol=1e-7, atol=1e-9)
     assert model.n_components_ > 1
     assert (on_trial > 0) == (birth == "adopt")

@@ -29,7 +29,9 @@ def test_unions_are_sums(posterior):
 def test_missing_entries_may_come_later(posterior):
     """The family for incomplete rows says the same of complete ones."""
     own, prior, s = posterior.model.likelihood, posterior.model.prior, posterior.s
-    assert own.has_missing or own.allows_missing or not posterior.estimator.observation.allows_missing
+    assert (
+        own.has_missing or own.allows_missing or not posterior.estimator.observation.allows_missing
+    )
     if own.has_missing or not own.allows_missing:
         pytest.skip("the family has no other one for incomplete rows")
     other = own.with_missing()

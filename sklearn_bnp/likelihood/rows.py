@@ -186,7 +186,18 @@ class DenseRows(RowKernels):
         return self.n_features
 
     def kernel_rows(self, z):
-        """Prepared rows as the kernels take them, which make s(x) of these."""
+        """Rows for the kernels, which make s(x) of them.
+
+        Parameters
+        ----------
+        z : ndarray, shape (n, n_features)
+            Prepared rows.
+
+        Returns
+        -------
+        rows : ndarray, shape (n, n_kernel_columns)
+            In the precision of ``z``. The default are the prepared rows.
+        """
         return z
 
     def features(self, z):

@@ -130,8 +130,8 @@ class LearnerEstimator(ObservationParameters):
                 batch_id = data.batch.content_hash()
             if self._is_begun:
                 n_laps, learner = self.n_iter_, self._learner_.copy()
-                with_settings(learner, settings)
                 batch = self._present_batch(learner, data.batch)
+                with_settings(learner, settings)
             else:
                 n_laps, rng = 0, check_random_state(self.random_state)
                 start = self._start(X, data, rng, settings, streaming=True)

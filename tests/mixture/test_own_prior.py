@@ -19,7 +19,7 @@ from tests.laws.test_monotone import assert_rises
 from tests.reference import partitions
 from tests.reference.allocations import FiniteDirichlet
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def example(name):

@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, GaussianObservation
 from sklearn_bnp.likelihood import full_gaussian_missing
-
-from .estimators import peak_memory
+from tests.estimators import peak_memory
 
 
 def rows_with_holes(seed=3, n=150):

@@ -12,8 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bnp import HDPHMMVB, GaussianObservation
-
-from .estimators import (
+from tests.estimators import (
     CENTERS,
     assert_same_state,
     chains,

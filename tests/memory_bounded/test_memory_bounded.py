@@ -8,8 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_bnp import GaussianObservation, MemoryBoundedTopicVB
-
-from .estimators import CENTERS, assert_same_state, cases, grouped_rows, names, same_partition
+from tests.estimators import CENTERS, assert_same_state, cases, grouped_rows, names, same_partition
 
 ROWS, GROUPS, LABELS = grouped_rows(20, 25)
 BOUND = 900

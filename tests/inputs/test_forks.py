@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     reason="elsewhere, BLAS of the system does not allow forks",
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SECONDS = 120  # a case takes two; a child that hangs never ends
 
 START = """

@@ -7,8 +7,7 @@ from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import batch as topic_batch
-
-from .estimators import (
+from tests.estimators import (
     TOPICS,
     documents,
     grouped_rows,

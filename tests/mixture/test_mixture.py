@@ -12,8 +12,7 @@ from sklearn.mixture import GaussianMixture
 
 from sklearn_bnp import BernoulliObservation, DPMixtureVB, GaussianObservation
 from sklearn_bnp.likelihood.bernoulli import BernoulliLikelihood
-
-from .estimators import CENTERS, SHARES, blobs
+from tests.estimators import CENTERS, SHARES, blobs
 
 X, truth = blobs(300)
 K, D = CENTERS.shape

@@ -18,8 +18,7 @@ from sklearn_bnp import (
     TopicBirth,
     TopicDelete,
 )
-
-from .estimators import assert_same_state, cases, chains, names, public_state
+from tests.estimators import assert_same_state, cases, chains, names, public_state
 
 X, _ = chains(4, 30)
 ROWS, LENGTHS = np.concatenate(X), [len(x) for x in X]

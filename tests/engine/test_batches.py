@@ -11,8 +11,7 @@ from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.scheduler import Scheduler
 from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.inputs.batches import ArraySource
-
-from .estimators import assert_same_state, blobs, peak_memory, public_state, same_partition
+from tests.estimators import assert_same_state, blobs, peak_memory, public_state, same_partition
 
 X, truth = blobs(300)
 

@@ -7,8 +7,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
-
-from .estimators import (
+from tests.estimators import (
     CENTERS,
     assert_same_state,
     chains,

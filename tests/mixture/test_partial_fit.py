@@ -8,9 +8,15 @@ import pytest
 from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.state import Settings
-
-from .estimators import CENTERS, assert_same_state, blobs, one_hot, public_state, same_partition
+from sklearn_bnp.engine.state import LearnerSettings
+from tests.estimators import (
+    CENTERS,
+    assert_same_state,
+    blobs,
+    one_hot,
+    public_state,
+    same_partition,
+)
 
 X, truth = blobs(600)
 BATCHES = np.array_split(X, 6)
@@ -257,7 +263,7 @@ def test_settings_may_change_between_calls(monkeypatch):
     monkeypatch.setattr(Learner, "visit", noting)
     model.set_params(n_nonzero_resp=1, n_jobs=1, max_components=7).partial_fit(BATCHES[0])
     assert np.count_nonzero(model.predict_proba(X), axis=1).max() == 1
-    assert set(settings) == {Settings(max_components=7, n_nonzero=1, n_threads=1)}
+    assert set(settings) == {LearnerSettings(max_components=7, n_nonzero=1, n_threads=1)}
 
 
 @pytest.mark.parametrize("n_before", [1, 8])

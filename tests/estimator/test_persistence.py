@@ -31,9 +31,8 @@ from sklearn_bnp import (
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
-
-from .estimators import names
-from .saved_models import IDS, MODELS, X, saved_model
+from tests.estimators import names
+from tests.saved_models import IDS, MODELS, X, saved_model
 
 ESTIMATORS = (DPMixtureVB, HDPTopicVB, HDPHMMVB, MemoryBoundedTopicVB)
 

@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_validate
 
 from sklearn_bnp import HDPHMMVB, HDPTopicVB
-
-from .estimators import (
+from tests.estimators import (
     assert_same_state,
     chains,
     documents,

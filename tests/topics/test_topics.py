@@ -9,8 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import HDPTopicVB, MultinomialObservation
 from sklearn_bnp.topics.seeding import spread_documents
-
-from .estimators import (
+from tests.estimators import (
     TOPICS,
     assert_same_state,
     documents,

@@ -6,8 +6,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, HDPTopicVB, Merge, TopicBirth, TopicDelete
-
-from .estimators import (
+from tests.estimators import (
     TOPICS,
     assert_same_state,
     cases,

@@ -20,8 +20,7 @@ from sklearn_bnp import (
     PoissonObservation,
 )
 from sklearn_bnp.likelihood import ObservationModel
-
-from .estimators import assert_same_state, blobs, cases, names, public_state
+from tests.estimators import assert_same_state, blobs, cases, names, public_state
 
 X, _ = blobs(60)
 N, D = X.shape

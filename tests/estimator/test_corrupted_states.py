@@ -10,10 +10,9 @@ import pytest
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.estimator.object_graph import Graph, value_of
-
-from .corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
-from .estimators import names
-from .saved_models import MODELS, X, saved_model
+from tests.corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
+from tests.estimators import names
+from tests.saved_models import MODELS, X, saved_model
 
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -129,7 +128,7 @@ def test_random_generators_are_looked_at():
 
 def outcomes(name, n, seed=0):
     """What came of spoiled pickles in a process of its own, which must come to its end."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-m", "tests.corruptions", name, str(n), str(seed)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
-
-from .estimators import (
+from tests.estimators import (
     CENTERS,
     TOPICS,
     blobs,

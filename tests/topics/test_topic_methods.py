@@ -22,8 +22,7 @@ from sklearn_bnp import (
     MultinomialObservation,
     TopicBirth,
 )
-
-from .estimators import (
+from tests.estimators import (
     TOPICS,
     assert_same_state,
     documents,

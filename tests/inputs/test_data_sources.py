@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-
-from .estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
+from tests.estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
 
 X, truth = blobs(300)
 K = len(CENTERS)

@@ -13,8 +13,7 @@ from sklearn_bnp import (
     PitmanYorAllocation,
 )
 from sklearn_bnp.engine.proposal import Proposal
-
-from .estimators import (
+from tests.estimators import (
     CENTERS,
     SHARES,
     assert_same_state,

@@ -29,8 +29,7 @@ from sklearn_bnp import (
 )
 from sklearn_bnp.engine import progress
 from sklearn_bnp.inputs.blas import blas_on_one_thread
-
-from .estimators import (
+from tests.estimators import (
     CENTERS,
     assert_same_state,
     blobs,

@@ -31,8 +31,7 @@ class Purpose(IntEnum):
     PLAN = 1
     SAMPLE = 2
     STEPS = 3
-    START = 4
-    SHUFFLE = 5
+    SHUFFLE = 4
 
 
 def generator(seed, purpose, *more):

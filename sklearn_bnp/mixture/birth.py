@@ -173,4 +173,4 @@ class Birth(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        self._failures.judged(trial.target, accepted, mass)
+        self._failures.judged(trial.targets[0], accepted, mass)

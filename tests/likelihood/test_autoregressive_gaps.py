@@ -127,7 +127,9 @@ def test_complete_rows_are_as_ever():
         quiet_fit(HDPHMMVB(3, observation="autoregressive", proposals=None, random_state=0), x)
         for x in (rows, gaps)
     )
-    assert_allclose(a.score_samples(rows)[0], b.score_samples(rows)[0], atol=0.05)
+    density = [model.score_samples(rows)[0] for model in (a, b)]
+    assert_allclose(*density, atol=0.1)
+    assert np.nanmedian(np.abs(np.subtract(*density))) < 1e-3
 
 
 def test_tag_and_errors():

@@ -1,17 +1,19 @@
-"""Memory of a proposal's failed attempts."""
+"""A memory of failed attempts, for proposals."""
 
 from __future__ import annotations
 
 
 class Failures:
-    """Counts failed attempts: what failed is skipped until its mass has changed.
+    """Counts failed attempts, and forgets them once the mass of a component has changed.
+
+    Keys are whatever names an attempt, such as the uid of a component or a tuple of uids.
 
     Parameters
     ----------
     change : float
-        Relative change of mass from which on a failure is forgotten.
-    patience : int
-        How many failures it takes to be skipped.
+        Relative change of mass beyond which failures are forgotten.
+    patience : int, default=1
+        Number of failures after which a key is blocked.
     """
 
     def __init__(self, change, patience=1):
@@ -24,7 +26,7 @@ class Failures:
         return other
 
     def count(self, key, mass):
-        """How many failures of ``key`` still count for a component of this mass."""
+        """Number of failures of ``key`` that still count at this mass."""
         n, then = self._memory.get(key, (0, mass))
         return n if abs(mass - then) <= self.change * then else 0
 
@@ -33,11 +35,11 @@ class Failures:
         return self.count(key, mass) >= self.patience
 
     def note(self, key, mass, times=1):
-        """Remember one more failure of ``key``, or several."""
+        """Remember ``times`` more failures of ``key``."""
         self._memory[key] = (self.count(key, mass) + times, mass)
 
     def judged(self, key, accepted, mass):
-        """Remember the verdict on an attempt: a failure is noted, a success is not."""
+        """Remember the verdict on an attempt: `note` it if it was not accepted."""
         if not accepted:
             self.note(key, mass)
 

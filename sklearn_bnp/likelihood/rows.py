@@ -186,7 +186,18 @@ class DenseRows(RowKernels):
         return self.n_features
 
     def kernel_rows(self, z):
-        """Prepared rows as the kernels take them, which make s(x) of these."""
+        """Rows as the kernels take them, which compute s(x) from these.
+
+        Parameters
+        ----------
+        z : ndarray, shape (n, n_features)
+            Prepared rows.
+
+        Returns
+        -------
+        rows : ndarray, shape (n, n_kernel_columns)
+            The prepared rows themselves, unless a family needs other columns.
+        """
         return z
 
     def features(self, z):

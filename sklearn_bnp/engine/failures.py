@@ -26,25 +26,77 @@ class Failures:
         return other
 
     def count(self, key, mass):
-        """Number of failures of ``key`` that still count at this mass."""
+        """Count the failures that are not forgotten.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+
+        Returns
+        -------
+        n_failures : int
+            0 if the mass has changed too much since the last failure.
+        """
         n, then = self._memory.get(key, (0, mass))
         return n if abs(mass - then) <= self.change * then else 0
 
     def blocked(self, key, mass):
-        """Whether ``key`` has failed too often to be tried at this mass."""
+        """Whether an attempt has failed too often to be made again.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+
+        Returns
+        -------
+        blocked : bool
+            Whether there were ``patience`` failures that are not forgotten.
+        """
         return self.count(key, mass) >= self.patience
 
     def note(self, key, mass, times=1):
-        """Remember ``times`` more failures of ``key``."""
+        """Remember a failure.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+        times : int, default=1
+            The number of failures that it counts as.
+        """
         self._memory[key] = (self.count(key, mass) + times, mass)
 
     def judged(self, key, accepted, mass):
-        """Remember the verdict on an attempt: `note` it if it was not accepted."""
+        """Remember a failure if an attempt was not accepted.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        accepted : bool
+            The verdict.
+        mass : float
+            Present mass of its component.
+        """
         if not accepted:
             self.note(key, mass)
 
     def forgive(self, keys):
-        """Allow each of ``keys`` one more attempt."""
+        """Allow one more attempt each.
+
+        Parameters
+        ----------
+        keys : set
+            Names of the attempts.
+        """
         for key in keys & self._memory.keys():
             n, then = self._memory[key]
             self._memory[key] = (min(n, self.patience - 1), then)

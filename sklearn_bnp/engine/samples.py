@@ -94,13 +94,34 @@ class UniformSample(NamedTuple):
 
     @classmethod
     def empty(cls, n_components=0):
-        """No rows."""
+        """A sample without rows.
+
+        Parameters
+        ----------
+        n_components : int, default=0
+            Number of columns of ``resp``.
+
+        Returns
+        -------
+        sample : UniformSample
+            No rows.
+        """
         return cls(np.empty((0, 0)), np.empty((0, n_components)))
 
     def listed(self, uids, wanted):
-        """The sample with a column for each of the components ``wanted``.
+        """The sample with columns for other components.
 
-        ``uids`` are the components of the columns as they are. Other components get zeros.
+        Parameters
+        ----------
+        uids : ndarray of int
+            Components of the columns as they are.
+        wanted : ndarray of int
+            Components of the columns as they shall be. Those that are not in ``uids`` get zeros.
+
+        Returns
+        -------
+        sample : UniformSample
+            The same rows.
         """
         where = {uid: k for k, uid in enumerate(uids.tolist())}
         out = np.zeros((len(self.resp), len(wanted)), dtype=self.resp.dtype)
@@ -111,7 +132,13 @@ class UniformSample(NamedTuple):
 
     @property
     def total(self):
-        """Mass of the sample: a sum over all rows is about N / total times the sum over these rows."""
+        """Mass of the sample.
+
+        Returns
+        -------
+        total : float
+            A sum over all rows is about N / total times the sum over the rows of the sample.
+        """
         return float(len(self.resp) if self.weight is None else self.weight.sum())
 
 

@@ -50,7 +50,7 @@ class Policy(Enum):
 class Outcome(NamedTuple):
     """The change that a trial would make.
 
-    Attributes
+    Parameters
     ----------
     successors : StatBag
         Statistics, over all batches, of the components that take the place of the removed ones.
@@ -260,6 +260,15 @@ class UndoTrial(UnionTrial):
     """Join components on trial with the component from which they were made, where they did not help.
 
     It is planned beside an `AdoptTrial`, and lets one of several births of a lap fail by itself.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the proposal.
+    removed : tuple of int
+        Uids of the target and of the components on trial.
+    created : tuple of int
+        Uid of the target, a tuple of one.
     """
 
     policy = Policy.UNDO

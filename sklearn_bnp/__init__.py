@@ -1,6 +1,15 @@
 """Bayesian nonparametric models that find their own number of components, for scikit-learn users."""
 
 from ._version import __version__ as __version__
+from .engine import (
+    AdoptTrial,
+    Context,
+    Proposal,
+    Sample,
+    SplitTrial,
+    Trial,
+    UnionTrial,
+)
 from .engine.merge import Merge
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
@@ -13,7 +22,9 @@ from .likelihood import (
     ColumnObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
+    Likelihood,
     MultinomialObservation,
+    ObservationModel,
     PoissonObservation,
 )
 from .memory_bounded.estimator import MemoryBoundedTopicVB
@@ -32,11 +43,13 @@ from .topics.estimator import HDPTopicVB
 
 __all__ = [
     "HDPHMMVB",
+    "AdoptTrial",
     "AutoregressiveObservation",
     "BernoulliObservation",
     "Birth",
     "CategoricalObservation",
     "ColumnObservation",
+    "Context",
     "DPAllocation",
     "DPMixtureVB",
     "Delete",
@@ -44,15 +57,22 @@ __all__ = [
     "FixedVarianceGaussianObservation",
     "GaussianObservation",
     "HDPTopicVB",
+    "Likelihood",
     "MemoryBoundedTopicVB",
     "Merge",
     "MixtureAllocation",
     "MultinomialObservation",
+    "ObservationModel",
     "PitmanYorAllocation",
     "PoissonObservation",
+    "Proposal",
+    "Sample",
+    "SplitTrial",
     "StateBirth",
     "StateDelete",
     "StateMerge",
     "TopicBirth",
     "TopicDelete",
+    "Trial",
+    "UnionTrial",
 ]

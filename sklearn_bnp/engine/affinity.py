@@ -1,4 +1,4 @@
-"""Distances between components, and unions of pairs, from statistics alone."""
+"""Distances between components, and evidence of unions of pairs, from statistics alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,23 @@ _ENTRIES = 2**16
 
 
 def reassignment_loss(model, totals):
-    """Expected loss per row if the rows of component i are explained by component j, shape (K, K).
+    """Expected loss per row if the rows of one component are explained by another.
 
-    It is ``s_i . (theta_i - theta_j) / N_i`` with the coefficients theta of ``E[log p(x | k)]``, one
-    matrix product for any family. It is zero on the diagonal. Times N_i, it is an upper bound of the cost
-    of a merge of i into j to the data term.
+    It is ``s_i . (theta_i - theta_j) / N_i`` with the coefficients theta of ``E[log p(x | k)]``, which is one
+    matrix product for any family. Times N_i, it is an upper bound of the loss of the data term by a
+    merge of i into j.
+
+    Parameters
+    ----------
+    model : Model
+        The model, of which the likelihood and its prior are used.
+    totals : StatBag
+        Statistics of the whole data.
+
+    Returns
+    -------
+    loss : ndarray, shape (K, K)
+        Loss in nats per row of component i if component j explains these; zero on the diagonal.
     """
     theta = model.likelihood.coefficients(model.prior, totals.s)
     cross = totals.s @ theta.T
@@ -37,7 +49,20 @@ def evidence_of_sums(evidence, s, i, j):
 
 
 def nearest(loss, n_neighbors):
-    """Boolean (K, K): j is among the nearest ``n_neighbors`` of i, or i of j."""
+    """Pairs of components of which one is among the nearest neighbors of the other.
+
+    Parameters
+    ----------
+    loss : ndarray, shape (K, K)
+        The losses that `reassignment_loss` returns.
+    n_neighbors : int
+        Number of neighbors of each component.
+
+    Returns
+    -------
+    near : ndarray of bool, shape (K, K)
+        Symmetric, and false on the diagonal.
+    """
     K = len(loss)
     cost = np.minimum(loss, loss.T)
     np.fill_diagonal(cost, np.inf)

@@ -56,19 +56,22 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
     Parameters
     ----------
     s : ndarray, shape (K, P)
+        Statistics of components.
     entropy : ndarray, shape (K,)
+        Entropies of components.
     union_entropy : callable
-        From a list of tuples of members to the entropies of their unions, an array.
+        ``union_entropy(groups)`` returns the entropies (M,) of M unions, each given by a tuple of indices.
     evidence : callable
-        From statistics (M, P) to data terms (M,).
+        ``evidence(s)`` returns the data terms (M,) of statistics (M, P).
     allocation_elbo : callable
-        From the counts of groups to their allocation term.
-    neighbours : ndarray of bool, shape (K, K), or None
-        Pairs that may be joined; all if None.
+        ``allocation_elbo(n)`` returns the allocation term of components with counts n.
+    neighbours : ndarray of bool, shape (K, K), or None, default=None
+        Pairs that may be joined. All pairs if None.
 
     Returns
     -------
-    Agglomeration
+    tree : Agglomeration
+        Its ``nodes`` are all unions, its ``cut`` is the best grouping, and its ``gain`` that of the cut.
     """
     K = len(s)
     s, value = s.copy(), evidence(s) + entropy

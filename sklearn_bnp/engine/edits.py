@@ -1,4 +1,4 @@
-"""Accepted proposals, as they are replayed on what each batch left behind."""
+"""Edits: the changes of accepted trials, as they are made in the stored statistics of each batch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .statistics import StatBag
 
 
 class SplitEdit(NamedTuple):
-    """Accepted: components ``removed`` were replaced by ``created`` on the batches that were seen.
+    """The replacement of components by others, whose statistics are known for each observed batch.
 
-    Attributes
+    Parameters
     ----------
     removed, created : tuple of int
-        Uids.
+        Uids of the components that go, and of those that come.
     rows : dict
-        Batch id -> `StatBag` of the created components. A batch that is missing was not seen by
-        the proposal and keeps its components, in which one of the created lives on.
+        Batch id -> `StatBag` of the created components. A batch that is not in it was not observed, and does
+        not change.
     """
 
     removed: tuple
@@ -26,19 +26,35 @@ class SplitEdit(NamedTuple):
     rows: dict
 
     def replay(self, bag, batch_id):
-        """The bag of one batch after the edit."""
+        """Make the change in one batch.
+
+        Parameters
+        ----------
+        bag : StatBag
+            Statistics of the batch.
+        batch_id : object
+            Name of the batch.
+
+        Returns
+        -------
+        bag : StatBag
+            Statistics after the change.
+        """
         rows = self.rows.get(batch_id)
         return bag if rows is None else bag.replaced(self.removed, rows)
 
 
 class UnionEdit(NamedTuple):
-    """Accepted: components ``removed`` became one, ``created[0]``.
+    """The union of components.
 
-    Attributes
+    Parameters
     ----------
-    removed, created : tuple of int
+    removed : tuple of int
+        Uids of the components.
+    created : tuple of int
+        Uid of the union, a tuple of one.
     entropies : dict
-        Batch id -> exact entropy of the union.
+        Batch id -> exact entropy of the union, for each observed batch.
     """
 
     removed: tuple
@@ -46,7 +62,20 @@ class UnionEdit(NamedTuple):
     entropies: dict
 
     def replay(self, bag, batch_id):
-        """The bag of one batch after the edit; the bound stands in for an entropy never seen."""
+        """Make the change in one batch. For an entropy that is not known, a lower bound stands.
+
+        Parameters
+        ----------
+        bag : StatBag
+            Statistics of the batch.
+        batch_id : object
+            Name of the batch.
+
+        Returns
+        -------
+        bag : StatBag
+            Statistics after the change.
+        """
         return bag.replaced(
             self.removed, union_row(bag, self.removed, self.created, self.entropies.get(batch_id))
         )
@@ -55,8 +84,8 @@ class UnionEdit(NamedTuple):
 def union_row(bag, removed, created, entropy=None):
     """Statistics of the union of ``removed`` as one component.
 
-    Without its ``entropy``, the lower bound ``max(0, sum_k H_k - N log(number of parts))``, which
-    keeps the objective a lower bound where the rows are gone.
+    If its ``entropy`` is not given, ``max(0, sum_k H_k - N log(number of parts))`` stands for it. This is a
+    lower bound, so that the objective remains a lower bound if the rows are gone.
     """
     parts = np.isin(bag.uids, removed)
     s = bag.s[parts].sum(axis=0, keepdims=True)

@@ -1,8 +1,8 @@
-"""What a model remembers of batches beside sums over rows: the protocol, and nothing at all.
+"""The extra: the part of a batch's statistics that is not a sum over rows.
 
-Statistics of a mixture are sums over rows. Rows of a document, or of a sequence, leave more behind: how
-often each document uses each component, or how often sequences go from one to another. The engine adds
-up, cuts and edits this *extra* without knowing what it is; the models bring it.
+The statistics of a mixture are sums over rows. Documents and sequences have more: how often each document
+uses each component, or how often sequences go from one component to another. The engine adds this *extra*
+up, and edits it, without knowing what it is. Each model has a class for it, with the methods of `Extra`.
 """
 
 from __future__ import annotations
@@ -13,31 +13,34 @@ import numpy as np
 
 
 class Extra(Protocol):
-    """What rows that belong together leave behind. Never changed in place; components have uids."""
+    """The methods of an extra. It is a value that nothing changes, and names components by uid."""
 
     def joined(self, other):
-        """That of these rows and of others."""
+        """The extra of these rows and of ``other`` rows together."""
 
     def without(self, other):
-        """This, less that of ``other`` rows."""
+        """The extra of these rows without ``other`` rows, which are part of them."""
 
     def only(self, uids):
-        """What there is of the components ``uids`` alone."""
+        """The extra of the components ``uids`` alone."""
 
     def replaced(self, removed, other):
-        """Without the components ``removed``, with what ``other`` says of those that take their place."""
+        """The extra after the components ``removed`` were replaced by those of ``other``."""
 
     def as_past(self):
-        """The same of rows that will not be seen again, whose batches no later batch is a name of."""
+        """The extra of rows that will not be seen again: no batch that comes later has their name."""
 
     def averaged(self, before, keep, rate, times):
-        """That of a stochastic step: each row stands for ``times``, and ``keep`` of ``before`` stays."""
+        """The extra after a stochastic step of this ``rate``, on rows that stand for ``times`` as many.
+
+        ``keep`` is the factor of the extra ``before``.
+        """
 
 
 class NoExtra:
-    """Where rows do not belong together: there is nothing to keep beside their sums.
+    """The extra of mixtures, whose statistics are sums over rows: it is empty.
 
-    A singleton: copies of it, and what is read from a file, are `NO_EXTRA` itself.
+    It is a singleton. Copies of it, and unpickled ones, are `NO_EXTRA` itself.
     """
 
     _one = None

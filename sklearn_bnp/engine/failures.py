@@ -1,17 +1,19 @@
-"""Memory of a proposal's failed attempts."""
+"""A memory of failed attempts, for proposals."""
 
 from __future__ import annotations
 
 
 class Failures:
-    """Counts failed attempts: what failed is skipped until its mass has changed.
+    """Counts failed attempts, and forgets them once the mass of a component has changed.
+
+    Keys are whatever names an attempt, such as the uid of a component or a tuple of uids.
 
     Parameters
     ----------
     change : float
-        Relative change of mass from which on a failure is forgotten.
-    patience : int
-        How many failures it takes to be skipped.
+        Relative change of mass beyond which failures are forgotten.
+    patience : int, default=1
+        Number of failures after which a key is blocked.
     """
 
     def __init__(self, change, patience=1):
@@ -24,25 +26,77 @@ class Failures:
         return other
 
     def count(self, key, mass):
-        """How many failures of ``key`` still count for a component of this mass."""
+        """Count the failures that are not forgotten.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+
+        Returns
+        -------
+        n_failures : int
+            0 if the mass has changed too much since the last failure.
+        """
         n, then = self._memory.get(key, (0, mass))
         return n if abs(mass - then) <= self.change * then else 0
 
     def blocked(self, key, mass):
-        """Whether ``key`` has failed too often to be tried at this mass."""
+        """Whether an attempt has failed too often to be made again.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+
+        Returns
+        -------
+        blocked : bool
+            Whether there were ``patience`` failures that are not forgotten.
+        """
         return self.count(key, mass) >= self.patience
 
     def note(self, key, mass, times=1):
-        """Remember one more failure of ``key``, or several."""
+        """Remember a failure.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        mass : float
+            Present mass of its component.
+        times : int, default=1
+            The number of failures that it counts as.
+        """
         self._memory[key] = (self.count(key, mass) + times, mass)
 
     def judged(self, key, accepted, mass):
-        """Remember the verdict on an attempt: a failure is noted, a success is not."""
+        """Remember a failure if an attempt was not accepted.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        accepted : bool
+            The verdict.
+        mass : float
+            Present mass of its component.
+        """
         if not accepted:
             self.note(key, mass)
 
     def forgive(self, keys):
-        """Allow each of ``keys`` one more attempt."""
+        """Allow one more attempt each.
+
+        Parameters
+        ----------
+        keys : set
+            Names of the attempts.
+        """
         for key in keys & self._memory.keys():
             n, then = self._memory[key]
             self._memory[key] = (min(n, self.patience - 1), then)

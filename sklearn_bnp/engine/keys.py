@@ -1,18 +1,18 @@
-"""Which rows, runs or documents a sample keeps: those with the smallest keys. A leaf module.
+"""Sampling by random keys: a sample keeps the rows, runs or documents with the smallest keys.
 
 Design note
 -----------
-(a) A budget is room and time: it is counted in rows. The mass of a component, its sum of responsibilities
-    times weights, tells how many rows it has only if there are no weights. With weights nobody
-    knows before the lap.
-(b) So each row draws a key, uniform on (0, 1), and is kept if that is below the threshold of its sample.
+(a) The budget of a sample is a number of rows. The mass of a component is its sum of responsibilities times
+    weights. Without weights the mass is about the number of its rows. With weights, this number is
+    not known before the lap.
+(b) Each row draws a key, uniform on (0, 1), and is kept if the key is below the threshold of its sample.
     Without weights the threshold is the budget divided by the mass. With weights all rows are kept at
-    first. A sample that has outgrown twice its budget keeps those with the smallest keys, which are
-    as likely to be any rows, and the threshold is lowered to the least key of those that went.
-(c) Of rows that differ in weight, some may be many and others may matter. A key is therefore divided by
-    odds: half of one and half of the row's weight over the mean weight. No row is drawn less than half
-    as often as if only numbers, or only weights, counted. What is drawn more often than others counts
-    for less.
+    first. When a sample has outgrown twice its budget, the rows with the smallest keys stay, which is a
+    random choice, and the threshold is lowered to the least key of the others.
+(c) If rows differ in weight, light rows may be many, and heavy rows may matter more. A key is therefore
+    divided by odds, which are half of 1 plus half of the row's weight over the mean weight. No row is drawn
+    less than half as often as if only numbers, or only weights, counted. Rows that are drawn more often
+    get less weight in the sample.
 """
 
 from __future__ import annotations

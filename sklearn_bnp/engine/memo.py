@@ -1,4 +1,4 @@
-"""The memory of memoized inference: what each batch left behind when it was last visited."""
+"""The memory of memoized inference: the statistics of each batch from its last visit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from .statistics import StatBag
 
 
 class Memo:
-    """Batch id -> `StatBag`, with accepted proposals replayed when a bag is next looked at.
+    """Statistics of batches by name, in which edits are made when they are next looked at.
 
-    Replaying lazily means that an accepted proposal costs nothing for batches not in hand (Hughes
-    2016, Sec. 4.2.3), and that several proposals cost one rewrite.
+    Thus an accepted trial costs nothing for batches that are not being visited (Hughes 2016, Sec. 4.2.3),
+    and several edits of a batch are made at once.
     """
 
     def __init__(self):
@@ -59,7 +59,7 @@ class Memo:
         self._versions[batch_id] = self._forgotten + len(self._edits)
 
     def get(self, batch_id, uids):
-        """Bag of a batch, up to date and listed as ``uids``; ``None`` for a new batch."""
+        """`StatBag` of a batch with all edits made, listed as ``uids``; None for a new batch."""
         if batch_id not in self._bags:
             return None
         bag = self._current(batch_id).aligned(uids)
@@ -67,14 +67,14 @@ class Memo:
         return bag
 
     def _current(self, batch_id):
-        """Bag with all edits replayed, listing its components as they come."""
+        """`StatBag` of a batch with all edits made, with its components in any order."""
         bag = self._bags[batch_id]
         for edit in self._edits[self._versions[batch_id] - self._forgotten :]:
             bag = edit.replay(bag, batch_id)
         return bag
 
     def rest(self, batch_ids, uids):
-        """Sum of the rows of components ``uids`` over the batches that are not ``batch_ids``."""
+        """Statistics of the components ``uids``, summed over all batches but ``batch_ids``."""
         out = StatBag.zeros(uids, next(iter(self._bags.values())).s.shape[1])
         for batch_id in self._bags:
             if batch_id not in batch_ids:
@@ -83,7 +83,7 @@ class Memo:
         return out
 
     def record(self, edit):
-        """Note an accepted proposal; bags take it in when they are next looked at."""
+        """Note the edit of an accepted trial."""
         self._edits.append(edit)
 
     def total(self, uids, n_statistics):

@@ -2,12 +2,11 @@
 
 Design note
 -----------
-A verdict promises what the next local step can keep: responsibilities with at most L nonzeros a row.
-A trial replaces some components in responsibilities that are L-sparse already. So it may share out what
-these had of a row among as many successors as they had places in it. Several trials may be accepted in
-one lap, each without knowing of the others. Hence all L places are dealt out to the components that
-share a row: accepted trials replace different components, and however many there are, their
-successors have no more places than there are.
+The next local step will have at most L nonzero responsibilities per row, and verdicts must not promise
+more. A trial replaces some components in responsibilities that are L-sparse already. It may therefore share
+their part of a row among as many successors as they had places in it. Several trials may be accepted in one
+lap, and none knows of the others. Hence all L places of a row are divided among the components that share it.
+Accepted trials replace different components, so that their successors together have L places at the most.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import numpy as np
 
 
 class Places:
-    """The L places of each row, dealt out to the components that share it.
+    """The L places of each row, divided among the components that share it.
 
-    All have the same number of places, but the largest of a row has what is left over as well.
+    All have the same number of places. The largest component of a row has the places left over as well.
 
     Parameters
     ----------

@@ -1,9 +1,8 @@
-"""Probes: what a local pass observes on behalf of proposals.
+"""Probes: requests to the local pass, by which trials and samples observe rows.
 
-A *probe* is a value that says what to observe. It travels with the task to where the rows are, and is
-turned into an *observer* there. The observer sees every block of rows with its responsibilities, and
-when the part is done it is told the part's statistics. It returns one *finding* a probe.
-Findings of the parts of a batch add up.
+A *probe* is a value that says what to observe. It travels with the task to where the rows are, and makes an
+*observer* there. The observer sees every block of rows with its responsibilities, and in the end the
+statistics of the part. It returns one *finding* for each probe. Findings of the parts of a batch are added.
 """
 
 from __future__ import annotations
@@ -16,46 +15,103 @@ import numpy as np
 from .._kernels._entropies import union_entropies
 from .statistics import StatBag
 
-# Rows with less of the target than this go to the largest successor without a local step (4.2.1).
+# Rows that have less than this of the target go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6
 
 
 class Observer:
-    """Looks at a part of a batch during its local pass.
+    """Observes one part of a batch during its local pass, for one probe or several.
+
+    An observer lives as long as the pass. It is never pickled, and may change.
 
     Attributes
     ----------
     wants_alpha : bool
-        Whether blocks of sequences should come with filtered probabilities, which have to be copied.
+        Whether blocks of sequences need filtered probabilities, which have to be copied. False by default.
     """
 
     wants_alpha = False
 
     def observe(self, block):
-        """Take note of a block; those of one long sequence come in turn, the last one first."""
+        """See a block of rows with its responsibilities.
+
+        Blocks come in the order of the rows; the blocks of one long sequence come in reverse order.
+
+        Parameters
+        ----------
+        block : Block, DocumentBlock or ChainBlock
+            Rows of a mixture, entries of documents, or rows of sequences.
+        """
 
     def revisit(self, rows):
-        """Take note of all `PreparedRows` of sequences, when all of their blocks have been seen."""
+        """See all rows of sequences once more, after all blocks.
+
+        Parameters
+        ----------
+        rows : PreparedRows
+            The rows of the part, for a local step of the observer's own.
+        """
 
     def finish(self, statistics):
-        """Findings, listed as the probes were, of a part with these statistics."""
+        """Findings of the part.
+
+        Parameters
+        ----------
+        statistics : StatBag
+            Statistics of the part, with the components in the order of ``task.uids``.
+
+        Returns
+        -------
+        findings : list
+            One for each probe, in their order.
+        """
 
 
 class Probe(ABC):
-    """A value that says what to observe: it can be pickled, and is never changed."""
+    """A value that says what to observe. It can be pickled, and nothing changes it."""
 
     @classmethod
     @abstractmethod
     def observer(cls, probes, task):
-        """The `Observer` of several probes of this class on the part of a `LocalTask`."""
+        """Make the observer, in the process where the rows are.
+
+        Parameters
+        ----------
+        probes : list of Probe
+            All probes of this class in the task: one observer may serve them together.
+        task : LocalTask
+            The local pass. Its ``model``, ``uids`` and ``rng`` may be used.
+
+        Returns
+        -------
+        observer : Observer
+            An observer of the part.
+        """
 
     def added(self, first, second):
-        """The finding of two parts of a batch, of which ``first`` comes before ``second``."""
+        """Add the findings of two parts of a batch.
+
+        Parameters
+        ----------
+        first, second : object
+            Findings of this probe. The part of ``first`` comes before that of ``second``.
+
+        Returns
+        -------
+        finding : object
+            Finding of both parts. By default ``first + second``.
+        """
         return first + second
 
 
 class Each(Observer):
-    """One observer a probe; each has ``finding(statistics)``."""
+    """An observer that hands everything to one observer for each probe.
+
+    Parameters
+    ----------
+    observers : iterable of Observer
+        In place of ``finish``, each has a method ``finding(statistics)``, which returns one finding.
+    """
 
     def __init__(self, observers):
         self._observers = list(observers)
@@ -75,14 +131,14 @@ class Each(Observer):
 
 @dataclass(frozen=True, eq=False)
 class SplitProbe(Probe):
-    """Rows of components shared out among successors by a restricted local step.
+    """A restricted local step, which shares rows of components among their successors.
 
-    Its finding is the `StatBag` of the successors on the rows observed.
+    The finding is the `StatBag` of the successors.
 
     Attributes
     ----------
     removed, created : tuple of int
-        Uids.
+        Uids of the components, and of their successors.
     coef : ndarray, shape (J, P)
         Coefficients of the successors' log weights.
     """
@@ -100,7 +156,7 @@ class SplitProbe(Probe):
 
 
 class _SplitObserver(Observer):
-    """Adds up what the successors of one split would have."""
+    """Adds up the statistics of the successors of one split."""
 
     def __init__(self, probe, likelihood):
         self._probe, self._likelihood = probe, likelihood
@@ -111,7 +167,7 @@ class _SplitObserver(Observer):
     def observe(self, block):
         columns = np.flatnonzero(np.isin(block.uids, self._probe.removed))
         mass = block.resp[:, columns].sum(axis=1, dtype=np.float64)
-        # what completed rows left with the target is not what they leave with its successors
+        # imputed rows have other statistics under the successors than under the target
         least = 0.0 if self._likelihood.imputes else _LEAST_MASS
         small = mass[mass <= least]
         if len(small) and small.any():
@@ -126,7 +182,7 @@ class _SplitObserver(Observer):
             self._entropy += entropy
 
     def finding(self, statistics):
-        if not self._likelihood.imputes:  # the largest has what small masses left with the removed
+        if not self._likelihood.imputes:  # the rest goes to the largest successor
             largest = int(np.argmax(self._s[:, -1]))
             own = statistics.s[np.isin(statistics.uids, self._probe.removed)]
             self._s[largest] += own.sum(axis=0) - self._s.sum(axis=0)
@@ -137,7 +193,7 @@ class _SplitObserver(Observer):
 
 @dataclass(frozen=True, eq=False)
 class UnionProbe(Probe):
-    """The entropy that components would have as one: a number.
+    """The entropy of the union of components. The finding is a number.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""One line a lap as it is done, above a live count of them where tqdm is installed."""
+"""Progress of a fit: one line per lap, above a live count of laps if tqdm is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ except ImportError:  # an optional dependency: the lines say the same
 
 
 class Progress:
-    """Reports laps on standard error if ``verbose``, with the count of them only if ``live``."""
+    """Reports laps on standard error if ``verbose``, with a live count if ``live``."""
 
     def __init__(self, verbose, label, *, live=True):
         self._verbose, self._label = bool(verbose), label
@@ -39,7 +39,7 @@ class Progress:
 
 
 def line_of(lap, label):
-    """What a lap did, in a line of text."""
+    """A line of text that describes a lap."""
     moves = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in lap.accepted.items() if n)
     return (
         f"{label}: lap {lap.lap:3d}  K={lap.n_components:<4d} ELBO={lap.lower_bound:<14.8g} "

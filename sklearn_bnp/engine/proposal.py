@@ -1,4 +1,4 @@
-"""Proposals plan trials: changes of the components, which are judged on the whole data."""
+"""Proposals plan trials, which are changes of the components that are judged on the whole data."""
 
 from __future__ import annotations
 
@@ -13,28 +13,46 @@ from .statistics import StatBag
 
 
 class Context(NamedTuple):
-    """What a proposal may look at when it plans.
+    """The model, its statistics and samples of rows, for a proposal that plans.
 
-    Attributes
+    Parameters
     ----------
     model : Model
+        The model at the end of the lap.
     totals : StatBag
-        Statistics of the whole data.
+        Statistics of the whole data. Mixtures list their components by decreasing size.
     samples : dict
-        Uid -> `Sample` of its rows; tuple of uids -> that of the rows that are any of theirs.
+        Uid -> sample of the component's rows: a `Sample` for mixtures, a `DocumentSample` for topics, a
+        `StateSample` for states. For states a key may also be a tuple of uids, sampled as if they were one.
     uniform : UniformSample or Steps
-        Rows drawn from all, with responsibilities (m, K) as ``totals.uids``; steps of sequences.
+        Rows drawn from all rows, with responsibilities (m, K) for ``totals.uids``. For sequences, pairs
+        of neighbouring rows.
     rng : numpy.random.RandomState
+        Source of all random numbers of the plan.
     new_uids : callable
-        ``new_uids(n)`` names n new components.
+        ``new_uids(n)`` returns names for n new components.
     max_components : float
-        Births may not lead beyond this.
-    settling : bool
-        The model is still shedding components, or has just been started with several.
-    n_threads : int
-        For the kernels.
-    partial : bool
-        Batches are remembered that the last lap did not see.
+        The number of components that may not be exceeded.
+    settling : bool, default=False
+        Whether the number of components has just fallen, or the first lap began with several. Births then
+        wait for merges and deletes.
+    n_threads : int, default=1
+        Number of threads for kernels.
+    partial : bool, default=False
+        Whether there are batches in memory that the last lap did not visit.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import Proposal
+    >>> class ShowSizes(Proposal):
+    ...     kind = "show"
+    ...
+    ...     def reset(self):
+    ...         pass
+    ...
+    ...     def plan(self, context):
+    ...         print(dict(zip(context.totals.uids, context.totals.n)))
+    ...         return []
     """
 
     model: Any
@@ -50,31 +68,65 @@ class Context(NamedTuple):
 
 
 class Proposal(BaseEstimator, ABC):
-    """A kind of proposal with its settings.
+    """A source of trials, with its parameters.
 
-    A learner works on a clone, which may keep memories of failures in private attributes, `reset`'s.
+    A subclass sets `kind` and defines `reset` and `plan`; the other methods have defaults. A fit works on a
+    clone. It may remember failures in private attributes, which `reset` creates.
 
     Attributes
     ----------
     kind : str
-        Name by which users, and ``history_``, know proposals of this kind.
+        Name of the proposal in ``history_`` and in lines of progress.
     suits : tuple of str
-        The models that it is for: of "mixture", "topics" and "hmm".
+        The models that the proposal is for, some of "mixture", "topics" and "hmm". By default all.
+    weighted : bool
+        Whether rows have weights, so that the mass of a component is not its number of rows. The fit sets it.
+    wants_steps : bool
+        Whether ``context.uniform`` holds steps of sequences, from one row to the next. False by default.
+
+    Examples
+    --------
+    A proposal that joins the two smallest components; a union that lowers the objective is refused:
+
+    >>> import numpy as np
+    >>> from sklearn_bnp import DPMixtureVB, Proposal, UnionTrial
+    >>> class JoinSmallest(Proposal):
+    ...     kind = "join"
+    ...     suits = ("mixture",)
+    ...
+    ...     def reset(self):
+    ...         pass
+    ...
+    ...     def plan(self, context):
+    ...         uids = context.totals.uids
+    ...         if len(uids) < 2 or not context.settling:
+    ...             return []
+    ...         return [UnionTrial(self.kind, uids[-2:].tolist(), context.new_uids(1))]
+    >>> X = np.random.default_rng(0).standard_normal((200, 2))
+    >>> model = DPMixtureVB(n_components=3, proposals=(JoinSmallest(),), random_state=0).fit(X)
+    >>> model.n_components_
+    1
     """
 
     kind: str
     suits = ("mixture", "topics", "hmm")
-    weighted = False  # whether rows have weights, so that a mass is no number of rows
-    wants_steps = False  # of sequences, from one row to the next
+    weighted = False
+    wants_steps = False
 
     @property
     def pending(self):
-        """Whether there is something left that was meant to be tried: a fit does not end before."""
+        """Whether the proposal still has something to try.
+
+        Returns
+        -------
+        pending : bool
+            A fit does not end while this is true.
+        """
         return False
 
     @abstractmethod
     def reset(self):
-        """Forget everything: the start of a fit."""
+        """Forget everything, at the start of a fit."""
 
     @abstractmethod
     def plan(self, context):
@@ -83,16 +135,16 @@ class Proposal(BaseEstimator, ABC):
         Parameters
         ----------
         context : Context
-            The model as it stands, and rows collected during the last lap.
+            The model at the end of a lap, and rows that were sampled during the lap.
 
         Returns
         -------
-        trials : list
-            `SplitTrial`, `UnionTrial` or `AdoptTrial` objects, or others that behave like one.
+        trials : list of Trial
+            They need not be good, since only those that raise the objective are carried out.
         """
 
     def wants(self, totals):
-        """Components whose rows this proposal would like to see when it next plans.
+        """Components of which rows are to be sampled during the next lap.
 
         Parameters
         ----------
@@ -102,12 +154,12 @@ class Proposal(BaseEstimator, ABC):
         Returns
         -------
         uids : list of int
-            The most wanted first; there may be no room for all.
+            The most wanted first, since there may be no room for all.
         """
         return []
 
     def wants_unions(self, totals):
-        """States of sequences whose rows this proposal would like to see as if they were one.
+        """Groups of states of which rows are to be sampled together, as if they were one state.
 
         Parameters
         ----------
@@ -117,47 +169,47 @@ class Proposal(BaseEstimator, ABC):
         Returns
         -------
         unions : list of tuple of int
-            Uids of the states of each.
+            Uids of the states of each group.
         """
         return []
 
     def sample_rows(self, n_statistics):
-        """How many rows of each wanted component to collect.
+        """Largest number of rows to sample from each wanted component.
 
         Parameters
         ----------
         n_statistics : int
-            Length of s(x).
+            Length P of s(x).
 
         Returns
         -------
         n_rows : int
-            At the most.
+            Number of rows.
         """
         return 2000
 
     def judged(self, trial, accepted, mass, gain):
-        """Take note of the scheduler's verdict.
+        """Hear the verdict on a trial.
 
         Parameters
         ----------
         trial : Trial
-            One that `plan` returned.
+            A trial that `plan` returned.
         accepted : bool
-            Whether it was carried out.
+            Whether the trial was carried out.
         mass : float
-            Mass of the trial's targets.
+            Mass of the trial's targets: their number of rows, or the weight of these.
         gain : float
-            Nats, beyond rounding, that it would have added to the objective before any other trial was
-            carried out; -inf if nobody knows.
+            Gain in nats, less what may be rounding, if no other trial had been carried out; -inf if it is
+            not known.
         """
 
     def last_resort(self):
-        """The fit would end here unless this proposal finds something to try again."""
+        """Hear that the fit ends unless something is tried again."""
 
     def new_data(self):
-        """A batch has come that was never seen before."""
+        """Hear that a batch has come that was never seen before."""
 
     def prior_changed(self):
-        """Empirical Bayes has moved the prior far: remembered failures mean little."""
+        """Hear that empirical Bayes has changed the prior much, so that failures may be forgotten."""
         self.reset()

@@ -1,12 +1,12 @@
-"""The state of a fit between two calls: a value that nothing changes.
+"""The state of a fit between two calls, as a value that nothing changes.
 
 Design note
 -----------
-(a) A `Learner` makes laps; it starts from a `LearnerState` and gives one back. In between it changes what
-    is its own: the memory of batches and the findings of a lap are dicts of values, which it copies,
-    and proposals keep memories of failures, which it copies too. All else is replaced, never changed.
-(b) So a call that fails, or is interrupted, leaves the state from which it started bit for bit as it
-    was. Nothing has to be put back.
+(a) A `Learner` makes laps. It starts from a `LearnerState` and returns another. In between it changes only
+    copies of its own: of the dicts that hold the memo and the findings, and of the proposals, which
+    remember failures. Everything else is replaced, and never changed.
+(b) A call that fails, or is interrupted, therefore leaves the state from which it started as it was, to the
+    last bit. Nothing has to be put back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .statistics import StatBag
 
 
 class Lap(NamedTuple):
-    """What one lap did: an entry of ``history_``."""
+    """A summary of one lap: an entry of ``history_``."""
 
     lap: int
     n_components: int
@@ -31,16 +31,16 @@ class Lap(NamedTuple):
 
 
 class LearnerSettings(NamedTuple):
-    """LearnerSettings that may change from call to call.
+    """Settings of a learner that may change from call to call.
 
     Attributes
     ----------
     max_components : float
-        Births do not lead beyond.
+        Births may not lead to more components.
     n_nonzero : int or None
         L of L-sparse responsibilities; dense if None.
     n_threads : int
-        For the kernels.
+        Number of threads of the kernels.
     """
 
     max_components: float = float("inf")
@@ -49,7 +49,7 @@ class LearnerSettings(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """State to go back to unless a lap with components on trial raises the objective above ``least``."""
+    """The state before a lap with components on trial, in case the objective does not exceed ``least``."""
 
     totals: StatBag
     memo: Memo
@@ -59,22 +59,22 @@ class Snapshot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScheduleState:
-    """What proposals remember and have under way.
+    """Proposals with their memories, and the trials and findings of the present lap.
 
     Attributes
     ----------
     proposals : tuple of Proposal
-        With their memories.
+        Their private attributes are their memories.
     trials : tuple of Trial
-        Under way in the present lap, or planned for the next.
+        Trials that are under way in the present lap, or are planned for the next.
     findings : tuple of dict
         For each trial: batch id -> what its probe found in this lap.
     sampling : object or None
-        Samples that are being drawn in this lap.
+        Samples that are being drawn in this lap. None if no lap is under way.
     sample_values, values_per_row : int
-        Numbers that all samples hold together, and how many a row has.
+        Limit of the numbers that all samples hold together, and the numbers in a row.
     mean_weight : float or None
-        Of rows, documents or sequences; None if none has had a weight.
+        Mean weight of rows, documents or sequences. None if none has had a weight.
     """
 
     proposals: tuple = ()
@@ -94,14 +94,14 @@ class LearnerState:
     ----------
     model : Model
     seed : int
-        Of all random draws of the fit.
+        Seed of all random draws of the fit.
     schedule : ScheduleState
     totals : StatBag or None
         Statistics of the whole data; None before the start.
     coef : object
         Parameters of the local step.
     memo : Memo
-        What each batch left behind.
+        Statistics of each batch from its last visit.
     history : tuple of Lap
     converged : bool
     next_uid : int
@@ -109,7 +109,7 @@ class LearnerState:
     n_batches : int
         Batches that a stream has brought so far.
     n_steps : int
-        Steps of the stochastic method.
+        Steps of the stochastic method so far.
     mass_seen : float
         Mass of the batches of these steps.
     seen : frozenset
@@ -119,7 +119,7 @@ class LearnerState:
     seconds : float
         Time that its visits took.
     before : Snapshot or None
-        What to go back to if components on trial do not help.
+        State to go back to if components on trial do not help.
     initial : tuple of StatBag
         Initial statistics of components on trial, which count rows twice.
     """
@@ -159,7 +159,7 @@ class LearnerState:
 
     @property
     def counted(self):
-        """Totals in which each row counts once: without initial statistics of components on trial."""
+        """Totals without the initial statistics of components on trial, so that each row counts once."""
         totals = self.totals
         for rows in self.initial:
             totals = totals.less(rows)

@@ -1,7 +1,7 @@
 """Additive statistics of the components of a model, named by uid.
 
-A `StatBag` is everything that a set of observations leaves behind under given responsibilities. Bags
-of disjoint sets add up to the bag of their union; that is all that memoized inference rests on
+A `StatBag` is everything that the model needs to know of a set of rows under given responsibilities. The
+statistics of disjoint sets of rows add up to those of their union. Memoized inference rests on this alone
 (Hughes 2016, Sec. 3.5.1).
 """
 
@@ -15,7 +15,7 @@ from .extra import NO_EXTRA, Extra
 
 
 class UidCounter:
-    """Makes names of components: whole numbers, none of which is ever used twice by one model.
+    """Makes names of components: integers, none of which is used twice by one model.
 
     A learner and its scheduler share one counter.
     """
@@ -30,19 +30,19 @@ class UidCounter:
 
 
 class StatBag(NamedTuple):
-    """Statistics of K components.
+    """Statistics of K components, summed over a set of rows. Nothing changes them once they are made.
 
-    Attributes
+    Parameters
     ----------
     uids : ndarray of int, shape (K,)
-        Names of the components, unique for the life of a model and never used again.
+        Names of the components. A name is never used for another component of the same model.
     s : ndarray, shape (K, P)
         ``sum_n w_n r_nk s(x_n)``; the last column is the count N_k.
     entropy : ndarray, shape (K,)
         ``-sum_n w_n r_nk log r_nk`` (3.51).
     extra : Extra
-        What rows that belong together leave behind: how often each document uses each component, or
-        how often sequences go from one to another.
+        The model's own part, beside sums over rows: counts of each document, or transitions of sequences.
+        Nothing for mixtures.
     """
 
     uids: np.ndarray
@@ -52,42 +52,133 @@ class StatBag(NamedTuple):
 
     @classmethod
     def zeros(cls, uids, n_statistics):
+        """Statistics of no rows.
+
+        Parameters
+        ----------
+        uids : array-like of int, shape (K,)
+            Names of the components.
+        n_statistics : int
+            Length P of s(x).
+
+        Returns
+        -------
+        bag : StatBag
+            Zeros.
+        """
         uids = np.asarray(uids, dtype=np.int64)
         return cls(uids, np.zeros((len(uids), n_statistics)), np.zeros(len(uids)))
 
     @property
     def n(self):
-        """Counts N_k, shape (K,)."""
+        """Counts of the components.
+
+        Returns
+        -------
+        n : ndarray, shape (K,)
+            Sums of responsibilities times weights.
+        """
         return self.s[:, -1]
 
     def positions(self, uids):
-        """Rows at which ``uids`` stand."""
+        """Positions of components.
+
+        Parameters
+        ----------
+        uids : iterable of int
+            Names of components, all of which are listed.
+
+        Returns
+        -------
+        positions : ndarray of int
+            Their indices.
+        """
         where = {uid: i for i, uid in enumerate(self.uids.tolist())}
         return np.array([where[int(uid)] for uid in uids], dtype=np.intp)
 
     def take(self, rows):
+        """Statistics of some of the components.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Indices of the components.
+
+        Returns
+        -------
+        bag : StatBag
+            The components in the order of the indices.
+        """
         uids = self.uids[rows]
         return StatBag(uids, self.s[rows], self.entropy[rows], self.extra.only(uids.tolist()))
 
     def add(self, other, sign=1.0):
-        """``self + sign * other``; both must list the same components in the same order."""
+        """Sum or difference of the statistics of two sets of rows.
+
+        Parameters
+        ----------
+        other : StatBag
+            It lists the same components in the same order.
+        sign : float, default=1.0
+            1 for the sum, -1 for the difference.
+
+        Returns
+        -------
+        bag : StatBag
+            ``self + sign * other``.
+        """
         extra = self.extra.joined(other.extra) if sign > 0 else self.extra.without(other.extra)
         return StatBag(
             self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, extra
         )
 
     def less(self, rows):
-        """The bag with the bag ``rows`` taken off the components of these names."""
+        """Difference to statistics of some of the components; the entropies stay.
+
+        Parameters
+        ----------
+        rows : StatBag
+            Statistics to be subtracted.
+
+        Returns
+        -------
+        bag : StatBag
+            The components of this bag.
+        """
         s = self.s.copy()
         s[self.positions(rows.uids)] -= rows.s
         return self._replace(s=s, extra=self.extra.without(rows.extra))
 
     def exchanged(self, old, new):
-        """The sum once a batch leaves ``new`` behind instead of ``old`` (None: nothing)."""
+        """The totals after a visit to a batch.
+
+        Parameters
+        ----------
+        old : StatBag or None
+            Statistics of the batch that are in the totals; None if there are none.
+        new : StatBag
+            Statistics that take their place.
+
+        Returns
+        -------
+        bag : StatBag
+            ``self - old + new``.
+        """
         return self.add(new) if old is None else self.add(old, -1.0).add(new)
 
     def aligned(self, uids):
-        """The same statistics listed as ``uids``, with zeros for components not in the bag (4.21)."""
+        """The same statistics with the components in another order (4.21).
+
+        Parameters
+        ----------
+        uids : array-like of int
+            Names of the components to be listed. Those that are not in this bag get zeros.
+
+        Returns
+        -------
+        bag : StatBag
+            The components in the order of ``uids``.
+        """
         if len(uids) == len(self.uids) and np.array_equal(uids, self.uids):
             return self
         where = {uid: i for i, uid in enumerate(self.uids.tolist())}
@@ -99,11 +190,35 @@ class StatBag(NamedTuple):
         return out._replace(extra=self.extra)
 
     def concatenated(self, other):
-        """Both bags' components, this one's first."""
+        """The components of two bags.
+
+        Parameters
+        ----------
+        other : StatBag
+            Statistics of other components.
+
+        Returns
+        -------
+        bag : StatBag
+            The components of this bag, followed by those of the other.
+        """
         return self.replaced((), other)
 
     def replaced(self, removed, rows):
-        """The bag with the components ``removed`` gone and the bag ``rows`` appended."""
+        """Replace components by others.
+
+        Parameters
+        ----------
+        removed : sequence of int
+            Uids of the components that go.
+        rows : StatBag
+            Statistics of the components that come.
+
+        Returns
+        -------
+        bag : StatBag
+            The components that stay, followed by those that come.
+        """
         keep = ~np.isin(self.uids, removed)
         return StatBag(
             np.concatenate([self.uids[keep], rows.uids]),
@@ -114,7 +229,7 @@ class StatBag(NamedTuple):
 
 
 def added_up(bags):
-    """Sum of one bag or more, which list the same components."""
+    """Sum of one bag or more, all of which list the same components in the same order."""
     out, *others = bags
     for bag in others:
         out = out.add(bag)

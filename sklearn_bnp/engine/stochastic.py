@@ -19,15 +19,17 @@ _FIRST_ADAPT_STEPS = 20
 def stochastic_step(learner, batch, total, decay, offset):
     """One natural-gradient step on the global parameters; (3.52), which is linear in statistics.
 
-    The statistics that the learner was started from keep the weight ``1 - rate`` in the first step. So
-    do those of given responsibilities, which are taken for a start. Transitions are averaged likewise
-    (Sec. 6.6). Counts of documents are not: those of the batch stand for all. The shares of topics that
-    are best for these are averaged with those before.
+    In the first step the average begins with the statistics from which the learner was started; if the batch
+    brings responsibilities, with its statistics under these. Transitions are averaged, too (Sec. 6.6).
+    Counts of documents are not: the documents of the batch stand for all, and the model averages the weights
+    of topics instead.
 
     Parameters
     ----------
+    learner : Learner
+    batch : Batch
     total : float or None
-        Mass of the population; what has been seen so far if None.
+        Mass of all data; if None, the mass of the batches so far.
     decay, offset : float
         The learning rate is ``(offset + t) ** -decay`` at step t.
     """
@@ -50,7 +52,7 @@ def stochastic_step(learner, batch, total, decay, offset):
 
 
 def start_from_responsibilities(learner, batches):
-    """Let averages start from the statistics of batches under their given responsibilities."""
+    """Let averages begin with the statistics of batches under their given responsibilities."""
     learner.totals = reduce(StatBag.add, (learner.worked_on(b).statistics for b in batches))
     _global_step(learner, _FIRST_ADAPT_STEPS, 1.0)
 
@@ -65,9 +67,9 @@ def _global_step(learner, n_adapt_steps, rate):
 
 
 def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
-    """Laps of steps on batches drawn without replacement, then one exact step on everything.
+    """Laps of stochastic steps, on batches drawn without replacement, and one exact lap over all data.
 
-    The last lap makes statistics and objective those of the whole data.
+    After the last lap, statistics and objective are those of the whole data.
     """
     if source.resp is not None:
         start_from_responsibilities(learner, source.batches())

@@ -1,10 +1,9 @@
-"""Batches that arrive one at a time: what `partial_fit` does.
+"""Learning from batches that arrive one at a time, by `partial_fit`.
 
-A batch that was seen before is part of a lap over all batches in memory, and proposals work as in
-`fit`. A new batch is in hand once and may never be seen again, so proposals are planned on it,
-observe it and are judged there and then: other batches keep what they have, and entropies that
-cannot be known are bounded from below. Either way only exact rises of the objective (of its lower
-bound) are accepted.
+A batch that was seen before is part of a lap over all batches in memory, and proposals work as in `fit`.
+A new batch may never be seen again. Trials are therefore planned on it, observe it and are judged at once.
+Other batches do not change, and for entropies that cannot be known lower bounds stand. Either way a
+trial is accepted only if the objective, or its lower bound, rises.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def stream_batch(learner, batch, *, memoize=True):
 
 
 def _revisit(learner, batch):
-    """Part of a lap over the batches in memory."""
+    """Visit a batch in memory, as a part of a lap over all of these."""
     learner.scheduler.heed_weights(batch)
     if not learner.lap_under_way:
         learner.begin_lap()
@@ -46,7 +45,7 @@ def _revisit(learner, batch):
 
 
 def _new(learner, batch):
-    """Rounds of visits to a batch in hand, with proposals of its own."""
+    """Visit a new batch in several rounds, each with trials that are planned on it and judged on it."""
     first, scheduler, n_rounds = (
         len(learner.memo) == 0,
         learner.scheduler,
@@ -80,7 +79,7 @@ def _new(learner, batch):
 
 
 def _own_components(learner, batch_id):
-    """Give the batch components of its own where the objective rises, and return their number."""
+    """Give the batch components of its own if the objective rises, and return their number."""
     model, totals = learner.model, learner.totals
     if all(proposal.kind != "birth" for proposal in learner.scheduler.proposals):
         return 0

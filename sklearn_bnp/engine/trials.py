@@ -2,13 +2,13 @@
 
 Design note
 -----------
-A proposal plans trials before a lap. A trial's probe observes every batch in that lap, so that what
-the data would leave behind after the change is known exactly. The scheduler then compares objectives.
-A birth replaces 1 component by J, a merge n by 1, a delete 1 + absorbers by the absorbers. Thus there are
-two sorts of trial: with one successor, whose sums are known and only the entropy has to be found, and with
-several, for which a restricted local step is made. A third sort adds components to the model for a lap.
-
-A trial is a value: what its probe found is kept by the scheduler, batch by batch.
+(a) A proposal plans trials before a lap. The probe of a trial observes every batch of that lap. The
+    statistics of all data after the change are then known exactly, and the scheduler compares objectives.
+(b) A birth replaces 1 component by J, a merge n by 1, a delete 1 + absorbers by the absorbers. Two classes
+    of trials are therefore enough for mixtures. A union has one successor, whose sums are known; its probe
+    finds the entropy. A split has several successors; its probe makes a restricted local step. A third
+    class of trials adds components to the model for a lap.
+(c) A trial is a value. The scheduler keeps what its probe has found, batch by batch.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ from .statistics import StatBag, added_up
 class Policy(Enum):
     """How a trial is judged.
 
-    AT_ONCE: at the end of its lap, and carried out if the objective rises; each component changes once.
-    ALONE: the same, but no other trial is carried out with it.
-    WITH_LAP: its components are in the model during the lap, and the whole lap is judged.
-    UNDO: at the end of a lap with components on trial, it takes those back that did not help.
+    Attributes
+    ----------
+    AT_ONCE
+        The trial is judged at the end of its lap, and is carried out if the objective rises. Of the trials
+        that remove a component, one at the most is carried out.
+    ALONE
+        As ``AT_ONCE``, but no other trial is carried out with this one.
+    WITH_LAP
+        The created components are in the model during the lap, and the lap is judged as a whole.
+    UNDO
+        At the end of a lap with components on trial, the trial takes some of these back if that raises the
+        objective.
     """
 
     AT_ONCE = "at once"
@@ -42,12 +50,13 @@ class Policy(Enum):
 class Outcome(NamedTuple):
     """The change that a trial would make.
 
-    Attributes
+    Parameters
     ----------
     successors : StatBag
         Statistics, over all batches, of the components that take the place of the removed ones.
     edit : object
-        Its ``replay(bag, batch_id)`` makes the change on what a batch left behind.
+        Its method ``replay(bag, batch_id)`` returns the statistics of one batch after the change.
+        `SplitEdit` and `UnionEdit` are two such classes.
     """
 
     successors: StatBag
@@ -55,21 +64,39 @@ class Outcome(NamedTuple):
 
 
 class Trial:
-    """A set of components and what would take their place.
+    """A set of components, and the components that would take their place.
+
+    A trial is a value: nothing changes it once it is made. A subclass sets the attributes without a default,
+    and defines `outcome`.
 
     Attributes
     ----------
     kind : str
-        That of the proposal.
+        Kind of the proposal that has planned the trial.
     removed, created : tuple of int
         Uids of the components that go, and of those that come.
     policy : Policy
+        How the trial is judged. ``Policy.AT_ONCE`` by default.
     probe : Probe or None
-        What to observe in the lap; None if nothing.
+        What to observe in each batch of the lap. None, the default, if nothing has to be observed.
     unites : bool
-        Whether it joins components to fewer. If but one of them is left, it is dropped.
+        Whether components are joined, so that there are fewer. The trial is dropped if only as many are
+        left as it would create. False by default.
     retires : bool
-        With `Policy.WITH_LAP`: whether no row may go to its targets during the lap.
+        With ``Policy.WITH_LAP``: whether no row may go to the targets during the lap. False by default.
+
+    See Also
+    --------
+    SplitTrial : Replaces components by several others.
+    UnionTrial : Joins components.
+    AdoptTrial : Adds components to the model for one lap.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import Trial, UnionTrial
+    >>> trial = UnionTrial("merge", removed=(3, 5), created=(8,))
+    >>> isinstance(trial, Trial), trial.unites, trial.policy.value
+    (True, True, 'at once')
     """
 
     kind: str
@@ -81,39 +108,77 @@ class Trial:
 
     @property
     def targets(self):
-        """Components that a verdict is remembered for: their mass goes with it."""
+        """Components whose total mass is passed on to `Proposal.judged`, for its memory of failures.
+
+        Returns
+        -------
+        targets : tuple of int
+            Uids. The default is the first of the removed; of a union, all of them.
+        """
         return self.removed if self.unites else self.removed[:1]
 
     def share(self, model, z):
-        """Shares (n, J) of the successors in what prepared rows had of the removed; None if unknown."""
+        """How successors share rows of the removed components.
+
+        After the trial was accepted, the samples of mixtures are updated by it.
+
+        Parameters
+        ----------
+        model : Model
+            The model after the trial.
+        z : ndarray or csr_array, shape (n, D')
+            Prepared rows.
+
+        Returns
+        -------
+        share : ndarray, shape (n, J), or None
+            Rows sum to 1. None if nobody knows without another pass; the successors then have no sample.
+        """
         return None
 
     def outcome(self, totals, findings, rest=None):
-        """`Outcome` of the trial, or None if it cannot be carried out.
+        """Statistics of the successors, from the findings of all batches.
 
         Parameters
         ----------
         totals : StatBag
             Statistics of the whole data.
         findings : dict
-            Batch id -> what the probe found there.
+            Batch id -> finding of the probe in that batch.
         rest : StatBag or None
-            What batches hold of the removed components that were not observed.
+            Statistics of the removed components in the batches that were not observed; None if all were.
+
+        Returns
+        -------
+        outcome : Outcome or None
+            None if the trial cannot be carried out.
         """
         raise NotImplementedError
 
 
 class SplitTrial(Trial):
-    """Replace components by several, among which a restricted local step shares out their rows.
+    """Replace components by several others, for mixtures.
+
+    A restricted local step shares the removed components' part of each row among the created components.
+    The responsibilities of all other components stay.
 
     Parameters
     ----------
     kind : str
-        That of the proposal.
+        Kind of the proposal.
     removed, created : tuple of int
         Uids. The first of the removed is the target.
     coef : ndarray, shape (J, P)
-        Log weights of the successors in a row are ``coef @ s(x)``.
+        Coefficients of the created components: their log weights in a row, up to a constant, are
+        ``coef @ s(x)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import SplitTrial
+    >>> trial = SplitTrial("birth", removed=(3,), created=(8, 9), coef=np.zeros((2, 5)))
+    >>> trial.targets
+    (3,)
     """
 
     def __init__(self, kind, removed, created, coef):
@@ -126,10 +191,11 @@ class SplitTrial(Trial):
         return model.likelihood.local_step(self.coef, z, None, None, None, None)
 
     def outcome(self, totals, findings, rest=None):
-        """`Outcome`; see `Trial.outcome`.
+        """Sum of the findings; see `Trial.outcome`.
 
-        Rows of batches that were not observed cannot be shared out. A single removed component lives on in
-        the successor that explains these best; of several, nobody knows, and the trial is refused.
+        Rows of batches that were not observed cannot be shared. If there is one removed component, these
+        rows all go to the successor that explains them best, which keeps its uid. If there are several,
+        the trial is refused.
         """
         successors, created = added_up(findings.values()), self.created
         if rest is not None and rest.n.sum() > 0:
@@ -147,16 +213,25 @@ class SplitTrial(Trial):
 
 
 class UnionTrial(Trial):
-    """Replace components by their union.
+    """Join components to one.
+
+    The statistics of the union are sums. Only its entropy has to be observed.
 
     Parameters
     ----------
     kind : str
-        That of the proposal.
+        Kind of the proposal.
     removed : tuple of int
-        Uids.
+        Uids of the components.
     created : tuple of int
-        Uid of the union.
+        Uid of the union, a tuple of one.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import UnionTrial
+    >>> trial = UnionTrial("merge", removed=(3, 5), created=(8,))
+    >>> trial.targets
+    (3, 5)
     """
 
     unites = True
@@ -166,11 +241,14 @@ class UnionTrial(Trial):
         self.probe = UnionProbe(self.removed)
 
     def share(self, model, z):
-        """All of each row, (n, 1)."""
+        """The union takes all of each row, (n, 1)."""
         return np.ones((z.shape[0], 1))
 
     def outcome(self, totals, findings, rest=None):
-        """`Outcome`; of batches that were not observed, with the bound of the entropy."""
+        """Sums of the removed components, with the entropy that was found; see `Trial.outcome`.
+
+        In batches that were not observed, a lower bound of the entropy stands for it.
+        """
         entropy = sum(findings.values())
         if rest is not None:
             entropy += union_row(rest, self.removed, self.created).entropy[0]
@@ -179,55 +257,82 @@ class UnionTrial(Trial):
 
 
 class UndoTrial(UnionTrial):
-    """Join the components on trial that were put in a component's place, for they did not help."""
+    """Join components on trial with the component from which they were made, where they did not help.
+
+    It is planned beside an `AdoptTrial`, and lets one of several births of a lap fail by itself.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the proposal.
+    removed : tuple of int
+        Uids of the target and of the components on trial.
+    created : tuple of int
+        Uid of the target, a tuple of one.
+    """
 
     policy = Policy.UNDO
 
 
 class AdoptTrial(Trial):
-    """Components that are in the model for a lap, which is judged as a whole.
+    """Add components to the model for one lap, and judge the lap as a whole.
+
+    Any row may go to the created components. If the objective has not risen at the end of the lap, the
+    whole lap is taken back.
 
     Parameters
     ----------
     kind : str
-        That of the proposal.
+        Kind of the proposal.
     target : int
-        Uid of the component from whose rows they were made.
+        Uid of the component from whose rows the created components were made.
     created : tuple of int
         Uids of the components on trial.
     s : ndarray, shape (J, P)
-        Their initial statistics, which count rows twice.
+        Initial statistics of the components on trial. They count rows twice, and are subtracted at the end of
+        the lap.
     retires : bool, default=False
-        Whether no row may go to the target and the ``others`` during the lap.
-    extra : Extra, optional
-        What the components' initial rows leave behind beside sums.
-    others : tuple of int, optional
-        More targets.
+        Whether no row may go to the targets during the lap.
+    extra : Extra or None, default=None
+        The model's own part of the initial statistics, such as transitions. None if there is none.
+    others : tuple of int, default=()
+        Further targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import AdoptTrial
+    >>> trial = AdoptTrial("birth", target=3, created=(8, 9), s=np.ones((2, 5)), retires=True)
+    >>> trial.policy.value, trial.targets, trial.removed
+    ('with the lap', (3,), ())
     """
 
     policy = Policy.WITH_LAP
 
-    def __init__(self, kind, target, created, s, *, retires=False, extra=NO_EXTRA, others=()):
+    def __init__(self, kind, target, created, s, *, retires=False, extra=None, others=()):
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
         self.removed, self.created = (), tuple(created)
-        self.initial = StatBag(np.asarray(created, dtype=np.int64), s, np.zeros(len(s)), extra)
+        uids, extra = np.asarray(created, dtype=np.int64), NO_EXTRA if extra is None else extra
+        self.initial = StatBag(uids, s, np.zeros(len(s)), extra)
 
     @property
     def targets(self):
-        """The target and the others."""
+        """The target, and the others."""
         return self._targets
 
 
 class KnownTrial(Trial):
-    """A change whose outcome is known already: nothing has to be observed.
+    """A trial whose outcome is known when it is planned, so that nothing has to be observed.
 
     Parameters
     ----------
     kind : str
+        Kind of the proposal.
     removed, created : tuple of int
         Uids.
     known : Outcome
+        The outcome.
     """
 
     def __init__(self, kind, removed, created, known):

@@ -8,9 +8,9 @@ from .._kernels._entropies import union_entropies
 
 
 def entropies_of_unions(resp, weight, groups, n_threads=1):
-    """Entropies of the components that would be, were each of several groups one component.
+    """Entropies of unions of components.
 
-    Entropy is the one statistic of a union that is not the sum of its members' (Hughes 2016, (4.3)).
+    The entropy is the only statistic of a union that is not the sum over its members (Hughes 2016, (4.3)).
     Equivalent to ``-sum_n weight_n w log w`` with ``w = resp[n, group].sum()``.
 
     Parameters
@@ -22,7 +22,7 @@ def entropies_of_unions(resp, weight, groups, n_threads=1):
     groups : sequence of sequences of int
         Columns of ``resp`` in each union.
     n_threads : int
-        No bit depends on it.
+        No bit of the result depends on it.
 
     Returns
     -------

@@ -64,9 +64,11 @@ def resolve_proposals(proposals, registry, kind):
     out = []
     for proposal in proposals:
         if isinstance(proposal, Proposal) and kind not in proposal.suits:
+            remedy = f"leave it out, or name {kind!r} in its attribute suits={proposal.suits}."
+            if proposal.kind in registry:
+                remedy = f"use {registry[proposal.kind]()!r} or the name {proposal.kind!r}."
             raise ValueError(
-                f"proposals holds {proposal!r}, which is for another kind of model; use "
-                f"{registry[proposal.kind]()!r} or the name {proposal.kind!r}."
+                f"proposals holds {proposal!r}, which is for another kind of model; {remedy}"
             )
         if isinstance(proposal, Proposal):
             out.append(checked(clone(proposal)))

@@ -48,6 +48,14 @@ class ObservationModel(BaseEstimator, ABC):
         Whether `bind` needs the steps to which columns were recorded.
     lags : int
         How many earlier rows the density of a row depends on. A family with lags is for sequences alone.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, ObservationModel, PoissonObservation
+    >>> observation = PoissonObservation()
+    >>> isinstance(observation, ObservationModel)
+    True
+    >>> model = DPMixtureVB(observation=observation)
     """
 
     takes_sparse = allows_missing = takes_words = False
@@ -174,6 +182,22 @@ class Likelihood(DenseRows, ABC):
     fast_unions : bool
         Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
         components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
+
+    Examples
+    --------
+    The statistics of two rows of counts, of which the last one is the number of rows:
+
+    >>> import numpy as np
+    >>> from sklearn_bnp import Likelihood, PoissonObservation
+    >>> from sklearn_bnp.likelihood import Moments
+    >>> X = np.array([[2.0, 0.0], [1.0, 3.0]])
+    >>> moments = Moments(2, np.ones(2), X.mean(axis=0), X.var(axis=0), precision=1e-16)
+    >>> likelihood = PoissonObservation().bind(moments)
+    >>> isinstance(likelihood, Likelihood)
+    True
+    >>> s = likelihood.features(likelihood.prepare(X)).sum(axis=0)
+    >>> s.tolist()
+    [3.0, 3.0, 2.0]
     """
 
     prior: object

@@ -186,7 +186,7 @@ class DenseRows(RowKernels):
         return self.n_features
 
     def kernel_rows(self, z):
-        """Rows for the kernels, which make s(x) of them.
+        """Rows as the kernels take them, which compute s(x) from these.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class DenseRows(RowKernels):
         Returns
         -------
         rows : ndarray, shape (n, n_kernel_columns)
-            In the precision of ``z``. The default are the prepared rows.
+            The prepared rows themselves, unless a family needs other columns.
         """
         return z
 

@@ -157,6 +157,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     Parameters
     ----------
     model : Model
+        A mixture.
     sample : Sample
         Rows of the target, with their responsibilities and weights.
     target : ndarray, shape (P,)
@@ -169,14 +170,16 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         How often the target has been tried before. On a small sample the first attempt tries every way
         of seeding. Every other attempt tries one way, and the next attempt the next one.
     rng : numpy.random.RandomState
-    adapt : bool
+        Source of random numbers.
+    adapt : bool, default=False
         Whether the prior adapts to the new components, which is worth its cost if there are few
         components.
 
     Returns
     -------
-    Creation or None
-        None if no split into two or more components was found.
+    creation : Creation or None
+        Statistics, coefficients and an estimated gain. None if no split into two or more components was
+        found.
     """
     ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
     every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW

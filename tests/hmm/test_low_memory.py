@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
 from sklearn_bnp.hmm import local, predictor, sampling
-from sklearn_bnp.likelihood import rows
+from sklearn_bnp.likelihood import rows as row_kernels
 from tests.estimators import assert_same_state, chains, one_hot, peak_memory, public_state
 
 X, STATES = chains(n_sequences=4, n_rows=200)
@@ -98,7 +98,7 @@ def test_it_may_be_set_between_batches(short_parts):
 def test_memory(low_memory, kind, dtype, monkeypatch):
     """One table of rows and states at the most, whoever watches; with low memory a fraction of it."""
     monkeypatch.setattr(local, "PART_ROWS", 2**12)
-    monkeypatch.setattr(rows, "_TABLE_ROWS", 2**12)
+    monkeypatch.setattr(row_kernels, "_TABLE_ROWS", 2**12)
     monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(predictor, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(sampling, "_STEPS", 250)

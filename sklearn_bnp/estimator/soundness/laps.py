@@ -1,4 +1,4 @@
-"""Checks of a lap under way: trials, observers, collectors of samples, and proposals."""
+"""Checks of a lap under way: trials, findings, samples and proposals."""
 
 from __future__ import annotations
 

@@ -76,7 +76,9 @@ def public_names():
 
 
 # Still to be mended.
-KNOWN = {f"sklearn_bnp.engine.{name}" for name in ("LocalResult", "LocalTask", "task.LocalTask.rng")}
+KNOWN = {
+    f"sklearn_bnp.engine.{name}" for name in ("LocalResult", "LocalTask", "task.LocalTask.rng")
+}
 
 
 def names_to_check():

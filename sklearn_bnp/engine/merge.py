@@ -21,16 +21,17 @@ _MOVED = 0.03
 
 
 class Merge(Proposal):
-    """Join components whose union explains the data as well.
+    """Join components if their union explains the data as well.
 
     Parameters
     ----------
     max_members : int or None, default=None
-        Components that one merge may join; 2 are the pairs of the thesis, None is any number.
+        Largest number of components that one merge may join. None stands for any number.
     pairs_per_component : int, default=3
-        Budget of pairs a lap, a multiple of the number of components.
+        Number of pairs that are tried per lap, divided by the number of components.
     n_neighbors : int, default=8
-        Pairs are looked for among each component's nearest, when there are many.
+        If there are more than four times as many components, a component is joined only with its nearest
+        ``n_neighbors``.
 
     References
     ----------
@@ -59,7 +60,7 @@ class Merge(Proposal):
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.01)
-        self._barren = {}  # counts for which an agglomeration last led to nothing new
+        self._barren = {}  # counts of components when an agglomeration last led to no new trial
 
     def plan(self, context):
         """Union trials for the best pairs, and for the nodes of an agglomeration."""
@@ -84,12 +85,12 @@ class Merge(Proposal):
         return trials
 
     def _has_moved(self, totals):
-        """Whether a component is new or changed since an agglomeration led to nothing."""
+        """Whether a component is new or has changed since an agglomeration led to no trial."""
         counts = zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
         return any(abs(n - self._barren.get(uid, -n)) > _MOVED * n for uid, n in counts)
 
     def _pairs(self, context, near):
-        """Pairs with the best gain but for entropy, which can only fall: an upper bound (4.10)."""
+        """Pairs with the best upper bounds of the gain (4.10), which leave out the falling entropy."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
@@ -104,7 +105,7 @@ class Merge(Proposal):
         return union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
 
     def _several(self, context, near):
-        """Nodes of more than two members that a uniform sample does not clearly speak against."""
+        """Nodes of more than two members, unless the estimate from the uniform sample is a clear loss."""
         model, totals = context.model, context.totals
         _, resp, weight = context.uniform
         if len(resp) == 0:
@@ -129,7 +130,7 @@ class Merge(Proposal):
         ]
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures: merges that failed may succeed on more rows."""
         self.reset()
 
     def judged(self, trial, accepted, mass, gain):

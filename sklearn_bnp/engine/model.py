@@ -1,4 +1,4 @@
-"""The model: the protocol through which the engine knows it, and what all models have in common.
+"""The protocol of models, through which the engine knows them, and the base class of all models.
 
 Design note
 -----------
@@ -36,10 +36,10 @@ class Model(Protocol):
     prior : object
         The likelihood's prior as it stands, after empirical Bayes.
     stream_rounds : int
-        The most rounds of proposals on a new batch of a stream. Each may split the components that the
-        round before has found.
+        Largest number of rounds of proposals on a new batch of a stream. Each round may split the
+        components that the round before has found.
     sampling : type
-        It draws the samples that proposals look at, from all batches in one pass; see `mixture.sampling`.
+        Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
 
     likelihood: object
@@ -61,7 +61,7 @@ class Model(Protocol):
         Returns
         -------
         params : object
-            It is handed to `local_pass` as it is, with the uids of ``totals``.
+            Handed to `local_pass` as it is, together with the uids of ``totals``.
         """
 
     def local_pass(
@@ -72,21 +72,21 @@ class Model(Protocol):
         Parameters
         ----------
         batch : object
-            One that the model's source yields. If it brings responsibilities, these are summarised and no
-            local step is made.
+            A batch of the model's source. If it brings responsibilities, these are summarised and no local
+            step is made.
         params : object
-            From `coefficients`.
+            Parameters that `coefficients` returned.
         uids : ndarray of int, shape (K,)
-            Components of the totals that ``params`` came from.
+            Components of the totals from which ``params`` came.
         observers : sequence of Observer
-            Each has a method ``observe(block)``, to be called with every block of rows. A block is the
-            model's own class; it has the responsibilities ``resp`` and the ``uids`` of their columns.
+            The method ``observe(block)`` of each is called with every block of rows. The class of blocks is
+            the model's own. A block has the responsibilities ``resp`` and the ``uids`` of their columns.
         carry : object
-            From `carry`.
+            The value that the method `carry` returned.
         lap : int
-            How many laps have ended.
+            Number of laps that have ended.
         n_nonzero : int or None
-            The most components that may share a row; any number if None.
+            Largest number of components that may share a row; any number if None.
         n_threads : int
             Number of threads. No bit of the result may depend on it.
 
@@ -97,12 +97,12 @@ class Model(Protocol):
         """
 
     def carry(self, statistics, batch_id):
-        """What the next local pass over a part of a batch wants to know of its last visit.
+        """The part of a batch's statistics from which the next local pass over a part of it starts.
 
         Parameters
         ----------
         statistics : StatBag or None
-            What the batch left behind, with all changes made since; None if it is new.
+            Statistics of the batch from its last visit, with all edits made since; None if it is new.
         batch_id : object
             Name of the part.
 
@@ -115,21 +115,22 @@ class Model(Protocol):
     # ------------------------------------------------------------------ streams
 
     def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
-        """Trials by which a new batch of a stream takes what it gave to components along to new ones.
+        """Trials in which the rows that a new batch of a stream gave to a component become a new component.
 
         Parameters
         ----------
         totals : StatBag
             Statistics of the whole data, the new batch included.
         bag : StatBag
-            What the batch left behind, listed as ``totals``.
+            Statistics of the new batch, listed as ``totals``.
         batch_id : object
+            Name of the batch.
         new_uids : callable
-            ``new_uids(n)`` names n new components.
+            ``new_uids(n)`` returns names for n new components.
         n_most : float
-            The most trials.
+            Largest number of trials.
         mean_weight : float or None
-            Of the batch's rows; None if they have no weights.
+            Mean weight of the batch's rows; None if they have no weights.
 
         Returns
         -------
@@ -181,8 +182,8 @@ class Model(Protocol):
     def union_gains(self, totals, groups):
         """Estimated change of the allocation term by each of several unions.
 
-        Merges choose their candidates by it. `replacement_gains` then judges them, so that an estimate
-        may err; too high rather than too low, as a union that is not tried is never made.
+        Merges choose their candidates by it, which `replacement_gains` then judges. An estimate may therefore
+        be wrong. It should be too high rather than too low, since a union that is not tried is never made.
 
         Parameters
         ----------
@@ -210,14 +211,13 @@ class Model(Protocol):
         Parameters
         ----------
         totals : StatBag
-            Statistics that are averaged over steps already. Its ``extra`` is what `Extra.averaged` makes
-            of the batch's.
+            Statistics that are averaged over steps. Their ``extra`` is the result of `Extra.averaged`.
         rate : float
             Learning rate in (0, 1]: the weight of the batch in the average.
         """
 
     def in_order(self, totals):
-        """Totals with the components in the order that suits the model, and the model for them."""
+        """The totals with their components in the model's order, and the model for these."""
 
     def with_adapted_prior(self, totals, n_iter):
         """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
@@ -247,7 +247,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BaseModel:
-    """A likelihood, an allocation model and a prior, with the methods that are the same for all models.
+    """Base class of models: a likelihood, an allocation model, a prior, and the methods that models share.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ class BaseModel:
         return sum(self.elbo_terms(totals).values())
 
     def carry(self, statistics, batch_id):
-        """Nothing: rows start anew at each visit."""
+        """None: rows start anew at each visit."""
         return None
 
     def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
@@ -294,7 +294,7 @@ class BaseModel:
         return float(np.sum(totals.entropy))
 
     def blended(self, totals, rate):
-        """The model after a global step of stochastic learning: of sums, the totals are averages."""
+        """The model after a global step of stochastic learning, on totals that are averages."""
         return self.updated(totals)
 
     def with_adapted_prior(self, totals, n_iter):

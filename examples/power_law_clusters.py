@@ -17,9 +17,9 @@ from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, PitmanYor
 SPREAD = 6.0
 
 
-def power_law_clusters(rng, n_clusters=120, exponent=1.4):
-    """Rows around normal centres; the k-th cluster has about ``500 / k ** exponent`` rows."""
-    sizes = np.ceil(500 / np.arange(1, n_clusters + 1) ** exponent).astype(int)
+def power_law_clusters(rng, n_clusters=80, exponent=1.4):
+    """Rows around normal centres; the k-th cluster has about ``300 / k ** exponent`` rows."""
+    sizes = np.ceil(300 / np.arange(1, n_clusters + 1) ** exponent).astype(int)
     centers = SPREAD * rng.standard_normal((n_clusters, 4))
     labels = rng.permutation(np.repeat(np.arange(n_clusters), sizes))
     return centers[labels] + rng.standard_normal((len(labels), 4)), labels

@@ -75,20 +75,7 @@ def public_names():
                 yield from (where_promised(value, member) for member in public_members(value))
 
 
-# Still to be mended.
-KNOWN = {
-    f"sklearn_bnp.engine.{name}" for name in ("LocalResult", "LocalTask", "task.LocalTask.rng")
-}
-
-
-def names_to_check():
-    """All public names; a failure of those in `KNOWN` is expected, and its absence is not."""
-    mark = pytest.mark.xfail(strict=True, reason="its parameters are not documented yet")
-    for name in sorted(set(public_names())):
-        yield pytest.param(name, marks=mark) if name in KNOWN else name
-
-
-@pytest.mark.parametrize("name", list(names_to_check()))
+@pytest.mark.parametrize("name", sorted(set(public_names())))
 def test_docstring_follows_numpydoc(name):
     errors = validate(name)["errors"]
     assert [f"{code}: {message}" for code, message in errors if code in checks()] == []

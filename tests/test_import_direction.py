@@ -89,17 +89,9 @@ def violation(importer, imported):
     return None
 
 
-# Still to be mended: (importer, imported module or name).
-KNOWN = set()
-
-
 def violations(source, importer, package):
     """One line for each import that points up or sideways."""
-    found = {
-        name: violation(importer, name)
-        for name in imported_modules(source, package)
-        if (importer, name) not in KNOWN
-    }
+    found = {name: violation(importer, name) for name in imported_modules(source, package)}
     return [f"{importer} imports {name}: {why}" for name, why in found.items() if why]
 
 

@@ -40,10 +40,25 @@ class CompositeSource:
     def __init__(self, source, n_parts):
         self._source, self._n_parts = source, n_parts
 
-    def __getattr__(self, name):
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._source, name)  # what all data together are is the same
+    @property
+    def rows_in_memory(self):
+        return self._source.rows_in_memory
+
+    @property
+    def values_per_row(self):
+        return self._source.values_per_row
+
+    @property
+    def total_weight(self):
+        return self._source.total_weight
+
+    @property
+    def mean_weight(self):
+        return self._source.mean_weight
+
+    @property
+    def resp(self):
+        return self._source.resp
 
     def __len__(self):
         return -(-len(self._source) // self._n_parts)
@@ -58,6 +73,10 @@ class CompositeSource:
         """All groups, in random order if an rng is given."""
         order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
         return (self.batch(i) for i in order)
+
+    def shuffled(self, rng):
+        """Batches of the source itself: stochastic steps are small."""
+        return self._source.shuffled(rng)
 
     def without_responsibilities(self):
         """The same batches, to be given responsibilities by local steps."""

@@ -135,5 +135,4 @@ class Merge(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        if not accepted:
-            self._failures.note(trial.removed, mass)
+        self._failures.judged(trial.removed, accepted, mass)

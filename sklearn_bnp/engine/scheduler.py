@@ -382,9 +382,10 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, trial, findings, totals, memo):
         """A trial after a lap, given what its probe found."""
-        partial = len(findings) < len(memo)
+        observed = trial.probe is None or len(findings) > 0
+        partial = trial.probe is not None and len(findings) < len(memo)
         rest = memo.rest(findings, np.asarray(trial.removed)) if partial else None
-        outcome = trial.outcome(totals, findings, rest) if findings else None
+        outcome = trial.outcome(totals, findings, rest) if observed else None
         return cls(trial, _present(trial, totals), outcome, partial)
 
     @classmethod

@@ -25,14 +25,13 @@ from .statistics import StatBag
 
 
 class Purpose(IntEnum):
-    """What random numbers are drawn for; part of their seed."""
+    """Uses of random numbers: each has a generator of its own."""
 
     ORDER = 0
     PLAN = 1
     SAMPLE = 2
     STEPS = 3
-    START = 4
-    SHUFFLE = 5
+    SHUFFLE = 4
 
 
 def generator(seed, purpose, *more):
@@ -44,7 +43,7 @@ def generator(seed, purpose, *more):
 class LocalTask(NamedTuple):
     """Everything that the local pass over one part of a batch depends on.
 
-    Attributes
+    Parameters
     ----------
     model : Model
     params : object
@@ -79,14 +78,25 @@ class LocalTask(NamedTuple):
     n_threads: int = 1
 
     def rng(self, purpose):
-        """The generator of this task for one purpose."""
+        """The generator of this task for one purpose.
+
+        Parameters
+        ----------
+        purpose : Purpose
+            What the numbers are drawn for: no two purposes share a generator.
+
+        Returns
+        -------
+        rng : numpy.random.RandomState
+            The same for the same task.
+        """
         return generator(self.seed, purpose)
 
 
 class LocalResult(NamedTuple):
-    """What a `LocalTask` comes to.
+    """Statistics and findings of a `LocalTask`.
 
-    Attributes
+    Parameters
     ----------
     statistics : StatBag
         Of the part's rows, and what they leave behind beside sums: the carry of the next visit is in it.

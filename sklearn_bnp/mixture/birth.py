@@ -173,5 +173,4 @@ class Birth(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        if not accepted:
-            self._failures.note(trial.target, mass)
+        self._failures.judged(trial.targets[0], accepted, mass)

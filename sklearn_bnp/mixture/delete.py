@@ -98,8 +98,7 @@ class Delete(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        if not accepted:
-            self._failures.note(trial.target, mass)
+        self._failures.judged(trial.target, accepted, mass)
 
 
 class _Absorption:

@@ -234,5 +234,4 @@ class TopicDelete(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        if not accepted:
-            self._failures.note(trial.target, mass)
+        self._failures.judged(trial.target, accepted, mass)

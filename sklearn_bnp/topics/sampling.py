@@ -39,9 +39,6 @@ class DocumentSample(NamedTuple):
     docs: Any
     mass: np.ndarray
 
-    def __deepcopy__(self, memo):
-        return self  # never changed in place
-
     @property
     def total(self):
         """Tokens."""

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.estimator.base import present_learner
+from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.inputs.batches import ArraySource
 
 from . import report
@@ -72,7 +72,7 @@ def learner_of(family: str, kind: str, n_rows: int, n_kinds: int) -> tuple:
         max_iter=1, random_state=0,
     )  # fmt: skip
     report.fit_timed(model, X)
-    learner, source = present_learner(model), ArraySource(X, None)
+    learner, source = Learner(model._learner_), ArraySource(X, None)
     learner.run_lap(source, propose=False)  # which remembers the rows as its one batch
     return learner, source, model
 

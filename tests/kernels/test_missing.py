@@ -1,4 +1,4 @@
-"""Kernels of rows with holes against conditional moments, row by row."""
+"""Kernels of rows with missing entries against conditional moments, row by row."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.reference import completion
 
 
 def problem(D, n, K, seed=0):
-    """Rows with holes in order of their patterns, and forms ``c + b . x - x' a x / 2``."""
+    """Rows with missing entries in order of their patterns, and forms ``c + b . x - x' a x / 2``."""
     rng = np.random.default_rng(seed)
     z = 2.0 * rng.standard_normal((n, D))
     z[rng.random(z.shape) < 0.4] = np.nan
@@ -31,14 +31,14 @@ def test_log_weights(D, n):
     z, rows, a, b, c, _, _ = problem(D, n, 3)
     fix = np.random.default_rng(1).standard_normal((3, D))
     out = np.empty((len(z), 3))
-    missing_table(z, rows.starts, rows.hole, a, b, c, fix, out)
+    missing_table(z, rows.starts, rows.missing, a, b, c, fix, out)
     expected = np.empty_like(out)
     for i, row in enumerate(z):
-        hole = np.isnan(row)
+        missing = np.isnan(row)
         for k in range(3):
             value = completion.conditional(a[k], b[k], c[k], row).log_weight
             # the integral has its 2 pi, which the kernel's caller puts into ``fix``
-            expected[i, k] = value + (fix[k, hole] - 0.5 * np.log(2 * np.pi)).sum()
+            expected[i, k] = value + (fix[k, missing] - 0.5 * np.log(2 * np.pi)).sum()
     assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -51,34 +51,34 @@ def test_sums(D, linear):
     rng, n_packed = np.random.default_rng(2), D * (D + 1) // 2
     shares = rng.random((len(z), 3)) * (rng.random((len(z), 3)) < 0.5)
     s = np.ones((3, n_packed + (D if linear else 0) + 3))
-    missing_sums(z, rows.starts, rows.hole, shares, a, b, ridge, each, linear, s)
+    missing_sums(z, rows.starts, rows.missing, shares, a, b, ridge, each, linear, s)
     expected = np.ones_like(s)
     for i, row in enumerate(z):
         for k in range(3):
             x, square, entropy = completion.moments(a[k], b[k], row)
-            hole = np.isnan(row)
-            square[hole, hole] -= ridge[hole]
+            missing = np.isnan(row)
+            square[missing, missing] -= ridge[missing]
             parts = [square[np.triu_indices(D)], x if linear else []]
             expected[k] += shares[i, k] * np.concatenate(
-                [*parts, [1, entropy - each[hole].sum(), 1]]
+                [*parts, [1, entropy - each[missing].sum(), 1]]
             )
     assert_allclose(s, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_completed_rows():
     z, rows, a, b, _, ridge, each = problem(5, 60, 1)
-    G, x = len(rows.hole), np.empty(z.shape)
+    G, x = len(rows.missing), np.empty(z.shape)
     spread, entropy = np.full((G, 15), np.nan), np.empty(G)
-    complete_rows(z, rows.starts, rows.hole, a[0], b[0], ridge, each, x, spread, entropy)
+    complete_rows(z, rows.starts, rows.missing, a[0], b[0], ridge, each, x, spread, entropy)
     pattern = np.repeat(np.arange(G), np.diff(rows.starts))
     for i, row in enumerate(z):
         mean, square, h = completion.moments(a[0], b[0], row)
-        hole = np.isnan(row)
+        missing = np.isnan(row)
         variance = square - np.outer(mean, mean)
-        variance[hole, hole] -= ridge[hole]
+        variance[missing, missing] -= ridge[missing]
         assert_allclose(x[i], mean, rtol=1e-10)
         assert_allclose(spread[pattern[i]], variance[np.triu_indices(5)], atol=1e-10)
-        assert_allclose(entropy[pattern[i]], h - each[hole].sum(), rtol=1e-10)
+        assert_allclose(entropy[pattern[i]], h - each[missing].sum(), rtol=1e-10)
 
 
 def test_patterns():
@@ -91,9 +91,9 @@ def test_patterns():
     assert {4, 9} <= set(rows.blank) and {5, 8} <= set(rows.whole)
     together = np.concatenate([rows.whole, rows.blank, rows.order])
     assert sorted(together.tolist()) == list(range(300))
-    pattern = np.repeat(rows.hole, np.diff(rows.starts), axis=0)
+    pattern = np.repeat(rows.missing, np.diff(rows.starts), axis=0)
     assert np.array_equal(np.isnan(z[rows.order]), pattern.astype(bool))
-    assert len({tuple(h) for h in rows.hole.tolist()}) == len(rows.hole)
+    assert len({tuple(h) for h in rows.missing.tolist()}) == len(rows.missing)
 
 
 def test_forms_that_have_no_integral():
@@ -102,6 +102,6 @@ def test_forms_that_have_no_integral():
     a = a.copy()
     a[1] = -np.eye(4)
     out = np.empty((len(z), 3))
-    missing_table(z, rows.starts, rows.hole, a, b, c, np.zeros((3, 4)), out)
+    missing_table(z, rows.starts, rows.missing, a, b, c, np.zeros((3, 4)), out)
     assert np.isnan(out[:, 1]).all()
     assert np.isfinite(out[:, [0, 2]]).all()

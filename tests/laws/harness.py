@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.state import LearnerState, ScheduleState, Settings
+from sklearn_bnp.engine.state import LearnerSettings, LearnerState, ScheduleState
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.task import LocalTask, Purpose
 from sklearn_bnp.engine.trials import Policy
@@ -122,14 +122,14 @@ def fresh_learner(model, proposals=(), seed=0, **settings):
     for proposal in proposals:
         proposal.reset()
     schedule = ScheduleState(tuple(proposals))
-    return Learner(LearnerState(model, seed, schedule), Settings(**settings))
+    return Learner(LearnerState(model, seed, schedule), LearnerSettings(**settings))
 
 
 def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=None, **parameters):
     """A `Learner` before its first lap, and the batches it is to visit.
 
     It starts from the statistics of ``resp`` and from the prior before any empirical Bayes; keywords
-    are `Settings`, and ``allocation``.
+    are `LearnerSettings`, and ``allocation``.
     """
     allocation = parameters.pop("allocation", ALLOCATIONS[0])
     model = given(family, X, resp, weight, allocation).model

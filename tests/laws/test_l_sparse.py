@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelete
 from sklearn_bnp.engine.places import Places, largest_shares
-from sklearn_bnp.engine.state import Settings
+from sklearn_bnp.engine.state import LearnerSettings
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture.local import Block
@@ -209,7 +209,7 @@ def test_no_entry_has_more_than_L_topics(L):
         follow = topic_learner(
             kind, PRIORS[0], corpus, 8, proposals=TOPIC_PROPOSALS[proposals](), n_batches=2
         )
-        follow.learner.settings = Settings(n_nonzero=L)
+        follow.learner.settings = LearnerSettings(n_nonzero=L)
         shadow = TopicShadow(follow)
         for _ in range(4):
             follow.learner.run_lap(follow.source)

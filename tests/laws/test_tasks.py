@@ -88,8 +88,14 @@ def sequences():
     yield "hmm-weights", HDPHMMVB(), {"X": SEQUENCES, "sample_weight": 1.0 + np.arange(9) % 3}
 
 
+# One likelihood of each layout, and each thing that only one model has; the others with -m slow.
+QUICK = {
+    "mixture-gaussian", "mixture-missing", "mixture-sparse", "mixture-columns", "mixture-weights",
+    "mixture-l_sparse", "topics-words", "topics-weights", "topics-gaussian", "topics-missing_diag",
+    "hmm-gaussian", "hmm-poisson", "hmm-autoregressive", "hmm-low_memory", "hmm-weights",
+}  # fmt: skip
 CASES = [
-    pytest.param(model, data, id=name)
+    pytest.param(model, data, id=name, marks=[] if name in QUICK else pytest.mark.slow)
     for registry in (mixtures, topics, sequences)
     for name, model, data in registry()
 ]

@@ -1,0 +1,197 @@
+"""`HDPHMMVB` with batches that come one by one, and together with the rest of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_bnp import HDPHMMVB, GaussianObservation
+from tests.estimators import (
+    CENTERS,
+    assert_same_state,
+    chains,
+    one_hot,
+    public_state,
+    same_partition,
+    shuffled_groups,
+)
+
+X, STATES = chains()
+ROWS, LENGTHS = np.concatenate(X), [len(x) for x in X]
+TRUTH = np.concatenate(STATES)
+GROUPS = np.repeat(np.array(["e", "b", "f", "a", "c", "d"]), LENGTHS)
+K = len(CENTERS)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HDPHMMVB(random_state=0).fit(X)
+
+
+# ---------------------------------------------------------------------- batches
+
+
+def test_partial_fit_by_content_and_by_name():
+    batches = [X[:2], X[2:4], X[4:]]
+    found = []
+    for named in (False, True):
+        model = HDPHMMVB(random_state=0)
+        for _ in range(3):
+            for i, batch in enumerate(batches):
+                model.partial_fit(batch, batch_id=i if named else None)
+        assert model._learner_.totals.n.sum() == pytest.approx(len(ROWS))
+        assert same_partition(np.concatenate(model.predict(X)), TRUTH)
+        assert_allclose(model._learner_.totals.extra.counts[0].sum(), len(X))
+        found.append(public_state(model))
+    assert_same_state(*found)
+
+
+def test_partial_fit_of_streams_keeps_no_batch():
+    model = HDPHMMVB(memoize=False, random_state=0)
+    for x in X:
+        model.partial_fit(x)
+    assert model._learner_.totals.n.sum() == pytest.approx(len(ROWS))
+    assert len(model._learner_.memo) == 1
+    before = model._learner_.totals.n.sum()
+    model.partial_fit(X[0])  # nobody knows that it was seen
+    assert model._learner_.totals.n.sum() == pytest.approx(before + len(X[0]))
+
+
+def test_partial_fit_goes_on_after_fit(model):
+    other = clone(model).fit(X[:4]).partial_fit(X[4:])
+    assert other._learner_.totals.n.sum() == pytest.approx(len(ROWS))
+    assert same_partition(np.concatenate(other.predict(X)), TRUTH)
+
+
+def test_priors_of_transitions_may_change_on_the_way():
+    model = HDPHMMVB(random_state=0).partial_fit(X[:3])
+    model.set_params(stickiness=0.0, allocation="dirichlet").partial_fit(X[3:])
+    assert_allclose(model.weights_, 1 / model.n_components_)
+    assert np.isfinite(model.lower_bound_)
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"lengths": LENGTHS[:2]}])
+def test_partial_fit_of_the_first_batch_finds_states(kwargs):
+    data = np.concatenate(X[:2]) if kwargs else X[:2]
+    model = HDPHMMVB(random_state=0).partial_fit(data, **kwargs)
+    assert model.n_components_ == K
+
+
+def test_stochastic():
+    model = HDPHMMVB(
+        K + 2,
+        learning_method="stochastic",
+        init_params="k-means++",
+        batch_size=2,
+        max_iter=20,
+        random_state=0,
+    ).fit(X)
+    assert model.n_components_ == K + 2
+    rows = np.bincount(np.concatenate(model.predict(X)), minlength=K + 2)
+    assert_array_equal(rows[:K], np.sort(np.bincount(TRUTH))[::-1])
+    assert_allclose(model._learner_.totals.n.sum(), len(ROWS))
+    assert_allclose(model._learner_.totals.extra.counts[0].sum(), len(X))
+
+
+def test_stochastic_steps_average_transitions():
+    params = {"learning_method": "stochastic", "random_state": 0, "total_samples": 60}
+    model = HDPHMMVB(3, init_params=one_hot(TRUTH[: LENGTHS[0]]), **params)
+    model.partial_fit(X[0])
+    totals = model._learner_.totals
+    assert totals.n.sum() == pytest.approx(60 * LENGTHS[0])  # the first step is all there is
+    model.partial_fit(X[1])
+    rate = (1.0 + 2) ** -0.51
+    expected = (1 - rate) * 60 * LENGTHS[1] + rate * 60 * LENGTHS[1]
+    totals = model._learner_.totals
+    assert totals.n.sum() == pytest.approx(expected)
+    # of each sequence one row is a start; before, the sequences stood for as many rows as now
+    kept = (1 - rate) * (60 * LENGTHS[1]) / (60 * LENGTHS[0]) * 60
+    assert totals.extra.counts[0].sum() == pytest.approx(kept + rate * 60)
+
+
+# ---------------------------------------------------------------------- scikit-learn
+
+
+def test_cross_validation_of_a_list_holds_out_whole_sequences():
+    cv = KFold(3)
+    found = cross_validate(
+        HDPHMMVB(random_state=0), X, cv=cv, return_estimator=True, error_score="raise"
+    )
+    for (train, test), estimator, score in zip(
+        cv.split(X), found["estimator"], found["test_score"], strict=True
+    ):
+        alone = HDPHMMVB(random_state=0).fit([X[i] for i in train])
+        assert_same_state(public_state(estimator), public_state(alone))
+        assert score == alone.score([X[i] for i in test])
+
+
+def test_groups_with_metadata_routing_hold_out_whole_sequences():
+    rows, cv = shuffled_groups(GROUPS), GroupKFold(3)
+    with config_context(enable_metadata_routing=True):
+        model = HDPHMMVB(random_state=0).set_fit_request(groups=True).set_score_request(groups=True)
+        found = cross_validate(
+            model, ROWS[rows], cv=cv, params={"groups": GROUPS[rows]}, return_estimator=True,
+            error_score="raise",
+        )  # fmt: skip
+    splits = cv.split(ROWS[rows], groups=GROUPS[rows])
+    for (train, test), estimator, score in zip(
+        splits, found["estimator"], found["test_score"], strict=True
+    ):
+        train, test = rows[train], rows[test]
+        assert not set(GROUPS[train]) & set(GROUPS[test])
+        assert estimator._learner_.totals.extra.counts[0].sum() == pytest.approx(4)  # sequences
+        alone = HDPHMMVB(random_state=0).fit(ROWS[train], groups=GROUPS[train])
+        assert_same_state(public_state(estimator), public_state(alone))
+        assert score == alone.score(ROWS[test], groups=GROUPS[test])
+
+
+def test_grid_search_over_the_observation():
+    mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
+    rng, (_, states) = np.random.default_rng(0), chains(18)
+    data = [CENTERS[path] + rng.normal(size=(len(path), 3)) @ mixing for path in states]
+    search = GridSearchCV(
+        HDPHMMVB(random_state=0), {"observation__covariance_type": ["spherical", "diag", "full"]},
+        cv=2, error_score="raise",
+    ).fit(data)  # fmt: skip
+    assert search.best_params_ == {"observation__covariance_type": "full"}
+    assert same_partition(np.concatenate(search.predict(data)), np.concatenate(states))
+
+
+def test_pipeline(model):
+    pipe = make_pipeline(StandardScaler(), HDPHMMVB(random_state=0))
+    states = pipe.fit_predict(ROWS, hdphmmvb__lengths=LENGTHS)
+    assert same_partition(states, TRUTH)
+    assert pipe.score_samples(ROWS).shape == (len(ROWS),)
+
+
+def test_clone_and_pickle(model):
+    assert not hasattr(clone(model), "transmat_")
+    copy = pickle.loads(pickle.dumps(model))
+    assert_same_state(public_state(copy), public_state(model))
+    assert_array_equal(copy.decode(X[0])[1], model.decode(X[0])[1])
+    assert copy.score(X) == model.score(X)
+    many = HDPHMMVB(random_state=0, n_batches=6).fit(chains(48)[0])
+    assert many.n_components_ == K
+    assert len(pickle.dumps(many)) < len(pickle.dumps(model)) + 3000  # history, and no rows
+
+
+def test_names_of_columns():
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.DataFrame(x, columns=["a", "b", "c"]) for x in X]
+    model = HDPHMMVB(random_state=0).fit(frames)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert [len(part) for part in model.predict(frames)] == LENGTHS
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict([frames[0], frames[1].rename(columns={"a": "z"})])
+
+
+def test_single_precision_finds_the_same_states():
+    model = HDPHMMVB(random_state=0, observation=GaussianObservation("diag"))
+    single = model.fit([x.astype(np.float32) for x in X])
+    assert same_partition(np.concatenate(single.predict(X)), TRUTH)

@@ -1,0 +1,139 @@
+"""`HDPTopicVB.partial_fit`: batches that come one at a time."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.topics import batch as topic_batch
+from tests.estimators import (
+    TOPICS,
+    documents,
+    grouped_rows,
+    matches,
+    same_partition,
+)
+
+X, truth = documents()
+HELDOUT, _ = documents(seed=1)
+ROWS, GROUPS, LABELS = grouped_rows()
+K, V = TOPICS.shape
+
+
+BATCHES = np.array_split(X, 4)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return HDPTopicVB(random_state=0).fit(X)
+
+
+def consistent(model):
+    """Whether totals are the sum of what batches left behind, with the documents' counts."""
+    state = model._learner_
+    totals, s = state.totals, state.totals.s.copy()
+    for rows in state.initial:
+        s[totals.positions(rows.uids)] -= rows.s
+    kept = state.memo.copy().total(totals.uids, s.shape[1])
+    assert_allclose(kept.s, s, atol=1e-7)
+    assert_allclose(kept.entropy, totals.entropy, atol=1e-6)
+    for bag in (kept, totals):
+        used = {uid for part in bag.extra.parts.values() for uid in part.columns}
+        assert used <= set(totals.uids.tolist())
+        for uid, n in zip(totals.uids.tolist(), s[:, -1], strict=True):
+            columns = (part.columns.get(uid) for part in bag.extra.parts.values())
+            assert sum(c.values.sum() for c in columns if c is not None) == pytest.approx(
+                n, abs=1e-6
+            )
+    return True
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_epochs_end_where_fit_ends(seed, model):
+    stream = HDPTopicVB(random_state=seed)
+    for epoch in range(12):
+        for i, batch in enumerate(BATCHES):
+            stream.partial_fit(batch)
+            assert consistent(stream)
+            n_tokens = 40 * (80 if epoch else 20 * (i + 1))
+            assert stream.components_.sum() - 0.2 * V * stream.n_components_ == pytest.approx(
+                n_tokens
+            )
+            assert np.all(np.diff(stream.topic_probs_) <= 0)
+    assert stream.n_components_ == K
+    assert matches(stream)
+    assert stream.lower_bound_ == pytest.approx(model.lower_bound_, rel=2e-3)
+
+
+def test_fixed_topics_in_a_stream_are_those_of_fit():
+    """With given topics and no proposals there is no chance in it."""
+    params = {"init_params": TOPICS, "proposals": None, "random_state": 0}
+    fit = HDPTopicVB(n_batches=4, tol=0, **params).fit(X)
+    stream = HDPTopicVB(**params)
+    for _ in range(fit.n_iter_):
+        for batch in BATCHES:
+            stream.partial_fit(batch)
+    assert_allclose(stream.means_, fit.means_, atol=1e-3)
+    assert stream.lower_bound_ == pytest.approx(fit.lower_bound_, rel=1e-5)
+
+
+def test_batches_are_known_by_content_or_name():
+    model = HDPTopicVB(random_state=0).partial_fit(BATCHES[0])
+    for same in (sparse.csr_matrix(BATCHES[0]), BATCHES[0].astype(float)):
+        assert model.partial_fit(same)._learner_.totals.n.sum() == pytest.approx(800)
+    model.partial_fit(BATCHES[1], batch_id="b")
+    assert model.partial_fit(BATCHES[2], batch_id="b")._learner_.totals.n.sum() == pytest.approx(
+        1600
+    )
+    assert consistent(model)
+
+
+def test_batches_add_to_a_fit(model):
+    grown = HDPTopicVB(n_batches=3, random_state=0).fit(X)
+    for batch_id in (0, 1, 0):  # no names of the batches of fit
+        grown.partial_fit(HELDOUT[40 * batch_id : 40 * batch_id + 40], batch_id=batch_id)
+        assert consistent(grown)
+    assert grown._learner_.totals.n.sum() == pytest.approx(40 * 160)
+    assert grown.n_components_ == K
+
+
+def test_new_topics_in_a_stream():
+    old, _ = documents(60, topics=np.pad(TOPICS, ((0, 0), (0, 4))))
+    new = np.random.default_rng(0).multinomial(40, np.r_[np.zeros(V), np.full(4, 0.25)], size=30)
+    model = HDPTopicVB(random_state=0).partial_fit(old)
+    assert model.n_components_ == K
+    mixed = np.vstack([old[:10], new])
+    assert model.partial_fit(mixed).n_components_ > K
+    for _ in range(3):
+        model.partial_fit(old).partial_fit(mixed)
+        assert consistent(model)
+    assert model.n_components_ == K + 1
+    assert model.top_words([str(v) for v in range(V + 4)], 4)
+
+
+def test_streams_of_rows():
+    model = HDPTopicVB(observation="gaussian", random_state=0)
+    for _ in range(4):
+        for part in range(3):
+            chosen = part == GROUPS % 3
+            model.partial_fit(ROWS[chosen], groups=GROUPS[chosen])
+            assert consistent(model)
+    assert model.n_components_ == 3
+    assert same_partition(model.predict(ROWS, groups=GROUPS), LABELS)
+
+
+def test_a_batch_comes_back_with_more_documents(monkeypatch):
+    """Its documents cannot start from the counts that others left behind under the name."""
+    step = topic_batch.document_step
+
+    def checked(likelihood, params, docs, *args, start=None, **given):
+        assert start is None or len(start) == len(docs)  # kernels trust it
+        return step(likelihood, params, docs, *args, start=start, **given)
+
+    monkeypatch.setattr(topic_batch, "document_step", checked)
+    model = HDPTopicVB(4, random_state=0).partial_fit(X[:20], batch_id=0)
+    model.partial_fit(X[20:40], batch_id=1).partial_fit(X[:60], batch_id=0)
+    mass = X[:60].sum() + X[20:40].sum()
+    assert model._learner_.totals.n.sum() == pytest.approx(mass)
+    assert consistent(model)

@@ -46,6 +46,7 @@ class LocalTask(NamedTuple):
     Parameters
     ----------
     model : Model
+        The model, which makes the local pass.
     params : object
         Parameters of the local step, from ``model.coefficients``.
     uids : ndarray of int, shape (K,)

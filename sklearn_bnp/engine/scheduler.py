@@ -48,7 +48,7 @@ class Accepted(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the trials of a lap came to.
+    """The outcome of the trials of a lap.
 
     Attributes
     ----------
@@ -357,8 +357,9 @@ class _Judged(NamedTuple):
 
     @property
     def targets(self):
-        """Those whose mass a failure is remembered with, of the components that are left."""
-        return self.removed if self.trial.unites else self.removed[:1]
+        """The trial's targets that are left; if none is, the first of its components that are."""
+        left = tuple(uid for uid in self.trial.targets if uid in self.removed)
+        return left or self.removed[:1]
 
     @property
     def undoes(self):

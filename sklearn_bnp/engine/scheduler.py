@@ -130,7 +130,7 @@ class Scheduler:
 
     @property
     def probes(self):
-        """What the next batch is observed by: a tuple of `Probe`."""
+        """Probes that observe the next batch, a tuple."""
         probes = [trial.probe for trial in self.trials if trial.probe is not None]
         return tuple(probes) if self._sampling is None else (*probes, self._sampling.probe)
 

@@ -1,8 +1,9 @@
 """Batches made of parts: their parts are worked on under the same parameters, in any process.
 
 A part is a batch, or a *reference* to one: it has a ``batch_id``, and its ``load()`` gives the batch where
-the task runs. A composite batch is visited, remembered and edited as one. What its parts leave behind
-is added up over a tree that depends on their numbers alone.
+the task runs. A composite batch is visited, remembered and edited as one. The statistics of its parts
+are summed in a fixed order, a binary tree over their positions, so that rounding does not depend on which
+part was finished first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class CompositeBatch(NamedTuple):
     batch_id : object
         Name of the whole.
     parts : tuple
-        Each has a ``batch_id`` of its own, which no other part of any batch has.
+        Batches, or references. Each has a ``batch_id`` that is unique among the parts of all batches,
+        since statistics of documents are kept by it.
     """
 
     batch_id: object

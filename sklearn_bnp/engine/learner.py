@@ -18,17 +18,19 @@ from .task import LocalTask, Purpose, combined, generator, run
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
-# Passes over the data that components on trial may have besides the first, while what the last one
-# gained, so many times, would make up for what is missing.
+# Passes beyond the first that components on trial may have. They end early if so many passes as good as
+# the last could not lift the objective to its value before the lap.
 _MORE_PASSES = 10
-# Mass under which a component counts as empty: less than a sum over the data can resolve.
+# Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
 
 
 class Learner:
-    """Makes laps, starting from a state and giving one back; the state itself it never changes.
+    """Runs laps, which are passes over all batches.
+
+    It starts from a `LearnerState`, which it does not change; its property ``state`` gives the new one.
 
     Parameters
     ----------
@@ -94,8 +96,7 @@ class Learner:
 
         A lap under way ends here: what it tried is in terms of the present one.
         """
-        if self.lap_under_way or self._before is not None:
-            self.abandon_lap()
+        self._break_off()
         self.scheduler.drop_trials()
         self.model = self.model.with_likelihood(likelihood)
         self.memo = self.memo.mapped(lambda bag: bag._replace(s=change(bag.s)))
@@ -114,7 +115,9 @@ class Learner:
             s[:, -1] = expected_mass / len(s)
             totals = totals._replace(s=s)
         self.scheduler.begin_lap(totals)
-        self._seen, self._seconds = set(), 0.0
+        if not self._seen:  # otherwise a lap begins anew, and what it took counts
+            self._seconds = 0.0
+        self._seen = set()
         self._n_passes += 1
         self._before, self.initial = None, self.scheduler.initial_statistics
         if self.initial:
@@ -187,7 +190,7 @@ class Learner:
         return self._seen.issuperset(set(self.memo.batch_ids) - {PAST})
 
     def end_lap(self, *, propose=True, first=False, resum=False):
-        """Verdict on the trials of the lap, empirical Bayes, and new plans.
+        """End a lap: accept or reject its trials, adapt the prior by empirical Bayes, and plan new trials.
 
         Parameters
         ----------
@@ -335,8 +338,21 @@ class Learner:
             self.scheduler.last_resort()
             retried = True
 
+    def leave_memory(self):
+        """Go on without a memory of batches: from now on, the totals are averages over steps."""
+        if len(self.memo):
+            self._break_off()
+            self.memo = Memo()
+            self.scheduler.drop_trials()
+
+    def _break_off(self):
+        """End a lap under way, if there is one."""
+        if self.lap_under_way or self._before is not None:
+            self.abandon_lap()
+
     def forget_batches(self):
         """Keep the totals alone: no batch seen so far will be visited again."""
+        self._break_off()
         self.totals = self.totals._replace(extra=self.totals.extra.as_past())
         self.memo = Memo()
         self.memo.put(PAST, self.totals)

@@ -1,6 +1,7 @@
 """Plans trials, judges them by the exact objective of the whole data, and accepts the best.
 
-Knows no kind of proposal: a trial is a set of components and the statistics of their successors.
+The scheduler treats all proposals alike. Of a trial it needs to know only which components it removes, and
+the statistics of those that take their place.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Scheduler:
     """
 
     def __init__(self, state, new_uids, settings, sampling_type):
-        self.proposals = deepcopy(list(state.proposals))
+        shared = {id(trial): trial for trial in state.trials}  # memories go on knowing these values
+        self.proposals = deepcopy(list(state.proposals), shared)
         self.new_uids, self.settings, self._sampling_type = new_uids, settings, sampling_type
         self.trials = list(state.trials)
         self._findings = [dict(found) for found in state.findings]
@@ -120,7 +122,7 @@ class Scheduler:
     # ------------------------------------------------------------------ a lap
 
     def begin_lap(self, totals):
-        """Nothing has been found in the coming lap yet; samples are drawn if there are proposals."""
+        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample."""
         self._findings = [{} for _ in self.trials]
         self._sampling = None
         if self.proposals:
@@ -139,7 +141,9 @@ class Scheduler:
         found = list(findings)
         if self._sampling is not None:
             self._sampling.take(number, found.pop())
-        observed = (kept for t, kept in zip(self.trials, self._findings, strict=True) if t.probe)
+        observed = (
+            kept for t, kept in zip(self.trials, self._findings, strict=True) if t.probe is not None
+        )
         for kept, finding in zip(observed, found, strict=True):
             kept[batch_id] = finding
 
@@ -315,7 +319,7 @@ class Scheduler:
             uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
-        trials = [trial for proposal in self.proposals for trial in proposal.plan(context)]
+        trials = [trial for proposal in self.proposals for trial in _planned(proposal, context)]
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
         trials = [
@@ -326,6 +330,23 @@ class Scheduler:
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
         ]
         self._findings = [{} for _ in self.trials]
+
+
+def _planned(proposal, context):
+    """Trials that a proposal plans, checked: they may be a user's own."""
+    trials = list(proposal.plan(context))
+    for trial in trials:
+        if trial.kind != proposal.kind:
+            raise ValueError(
+                f"{proposal!r} planned a trial of kind={trial.kind!r}; a trial has the kind of its proposal, "
+                f"{proposal.kind!r}."
+            )
+        if trial.probe is None and trial.policy is not Policy.WITH_LAP:
+            raise ValueError(
+                f"{proposal!r} planned a {type(trial).__name__} without a probe. It would be judged after a "
+                "lap, by statistics from before it: give it a probe that finds them during the lap."
+            )
+    return trials
 
 
 class _Judged(NamedTuple):
@@ -383,10 +404,9 @@ class _Judged(NamedTuple):
     @classmethod
     def of(cls, trial, findings, totals, memo):
         """A trial after a lap, given what its probe found."""
-        observed = trial.probe is None or len(findings) > 0
-        partial = trial.probe is not None and len(findings) < len(memo)
+        partial = len(findings) < len(memo)
         rest = memo.rest(findings, np.asarray(trial.removed)) if partial else None
-        outcome = trial.outcome(totals, findings, rest) if observed else None
+        outcome = trial.outcome(totals, findings, rest) if findings else None
         return cls(trial, _present(trial, totals), outcome, partial)
 
     @classmethod

@@ -33,6 +33,7 @@ def stochastic_step(learner, batch, total, decay, offset):
     decay, offset : float
         The learning rate is ``(offset + t) ** -decay`` at step t.
     """
+    learner.leave_memory()
     if batch.resp is not None:
         start_from_responsibilities(learner, [batch])
         batch = batch._replace(resp=None)

@@ -9,8 +9,8 @@ Design note
     are added up over a tree that depends on the numbers of the parts alone. What is remembered of
     the batch is the sum. One part a batch is memoized inference (Hughes 2016, Alg. 3.3); one batch of
     all parts is full-data inference (Alg. 3.1), whose parts may run at the same time.
-(c) Random draws of a task come from its seed and from what they are for. No two draws share a
-    generator, so that none depends on the order in which things are done.
+(c) Random draws of a task come from its seed and from their purpose, so that none depends on the order in
+    which tasks are run.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Purpose(IntEnum):
     SAMPLE = 2
     STEPS = 3
     SHUFFLE = 4
+    PROBE = 5
 
 
 def generator(seed, purpose, *more):
@@ -78,20 +79,23 @@ class LocalTask(NamedTuple):
     n_nonzero: int | None = None
     n_threads: int = 1
 
-    def rng(self, purpose):
+    def rng(self, purpose, *more):
         """The generator of this task for one purpose.
 
         Parameters
         ----------
         purpose : Purpose
-            What the numbers are drawn for: no two purposes share a generator.
+            What the numbers are drawn for: no two purposes share a generator. Probes of a user's own take
+            `Purpose.PROBE`.
+        *more : int
+            Numbers that tell draws of one purpose apart, such as those of several probes.
 
         Returns
         -------
         rng : numpy.random.RandomState
             The same for the same task.
         """
-        return generator(self.seed, purpose)
+        return generator(self.seed, purpose, *more)
 
 
 class LocalResult(NamedTuple):

@@ -197,7 +197,7 @@ class RunProbe(Probe):
 
 
 class _RunObserver(Observer):
-    """Draws runs, when all owners of rows are known, and steps."""
+    """Draws steps, and runs once every row of the part is assigned to a state."""
 
     def __init__(self, probe, task):
         self._probe, self._rng = probe, task.rng(Purpose.SAMPLE)
@@ -216,7 +216,7 @@ class _RunObserver(Observer):
             self._owners.append((block.part.begin, _owners(block.resp), own))
 
     def revisit(self, rows):
-        """Draw runs of the part: which rows of a sequence were seen first has no say in it."""
+        """Draw runs of the part: the order in which blocks were observed does not affect the draw."""
         parts = sorted(self._owners, key=lambda part: part[0])
         if not parts:
             return
@@ -297,6 +297,8 @@ class RunSampling:
         for proposal in proposals:
             most = proposal.sample_rows(totals.s.shape[1])
             for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals):
+                if not counts.keys() >= set(uids):
+                    continue
                 own = most
                 if mean_weight is None:
                     own = min(most, sum(counts[uid] for uid in uids))

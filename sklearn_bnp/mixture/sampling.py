@@ -169,8 +169,8 @@ class _RowObserver(Observer):
 class RowSampling:
     """Samples of the rows of chosen components, over all batches, in one pass.
 
-    Each row of component k is kept with a probability that makes about as many rows as k's budget, so
-    that no batch is favoured.
+    Each row of component k is kept with the same probability in all batches, chosen so that about
+    ``wanted[k]`` rows are kept.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class RowSampling:
         wanted, left = {}, room if mean_weight is None else np.inf
         for proposal in proposals:
             most = proposal.sample_rows(totals.s.shape[1])
-            for uid in proposal.wants(totals):
+            for uid in filter(counts.__contains__, proposal.wants(totals)):
                 known = most if mean_weight is not None else int(np.ceil(counts[uid]))
                 rows = min(most, known) - wanted.get(uid, 0)
                 if rows > 0:
@@ -343,7 +343,7 @@ class _Held:
         self._batches = {number: draw.below(threshold) for number, draw in self._batches.items()}
 
     def release(self):
-        """All rows, in a list that nobody else holds."""
+        """All rows as a new list; they are forgotten here."""
         everything = [rows for draw in self._batches.values() for rows in draw.rows]
         self._batches = {}
         return everything

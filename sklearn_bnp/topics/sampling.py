@@ -196,8 +196,9 @@ class _DocumentObserver(Observer):
 class DocumentSampling:
     """Pseudo-documents of chosen topics: of each document, what it has of the topic.
 
-    They come from all documents, for a topic fitted to some of them only fits these. If that
-    would be too many entries, each document is kept with the same probability, but for its weight.
+    All documents are used where that is possible: a topic made from some of them fits only these. If they
+    have too many entries, a random subset is kept. Documents of greater weight are kept more often; their
+    weights in the sample correct for this.
 
     Parameters
     ----------

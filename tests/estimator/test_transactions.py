@@ -18,7 +18,15 @@ import pytest
 from scipy.sparse import csr_array
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    Birth,
+    DPMixtureVB,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+    Proposal,
+    UnionTrial,
+)
 from sklearn_bnp.likelihood.base import Likelihood
 from tests.contents import contents
 
@@ -297,3 +305,86 @@ def test_stochastic_steps_are_the_past_of_memoized_ones(make):
     expected = learner.memo.copy().total(learner.totals.uids, learner.totals.s.shape[1])
     size = np.abs(expected.s).max()
     np.testing.assert_allclose(learner.totals.s, expected.s, rtol=1e-9, atol=1e-9 * size)
+
+
+@pytest.mark.parametrize(
+    "make", [mixture, topics, topics_of_rows, sequences], ids=lambda m: m.__name__
+)
+@pytest.mark.parametrize("n_calls", [2, 3])
+def test_memoized_batches_are_the_past_of_stochastic_steps(make, n_calls):
+    """Steps average over what was remembered; a batch that comes again afterwards is a new one.
+
+    After three calls a lap is under way, which ends as the steps begin.
+    """
+    stream = make(np.random.default_rng(0))
+    model, (first, second, *_) = stream.estimator, stream.calls
+    for call in (first, second, first)[:n_calls]:
+        model.partial_fit(**call)
+    model.set_params(learning_method="stochastic")
+    for call in (second, first):
+        model.partial_fit(**call)
+    state = model._learner_
+    assert len(state.memo) == 0 and not state.lap_under_way and state.before is None
+    n = state.totals.n.sum()
+    model.set_params(learning_method="memoized").partial_fit(**second)
+    state = model._learner_
+    size = len(second["X"]) if make is not topics else second["X"].sum()
+    if make is sequences:
+        size = sum(len(x) for x in second["X"])
+    assert state.counted.n.sum() == pytest.approx(n + size, rel=1e-6)
+    expected = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
+    np.testing.assert_allclose(state.totals.s, expected.s, rtol=1e-7, atol=1e-6 * n)
+
+
+def test_a_stream_may_end_its_memory_in_mid_lap():
+    """Components on trial are taken out before the totals are all that is remembered."""
+    rng = np.random.default_rng(0)
+    batches = [{"X": rows(rng, 300, 8), "batch_id": i} for i in range(3)]
+    birth = Birth(strategy="adopt")
+    model = DPMixtureVB(proposals=(birth, "merge"), max_components=1, random_state=0)
+    for call in batches:
+        model.partial_fit(**call)
+    model.set_params(max_components=None)
+    for call in batches * 4:
+        model.partial_fit(**call)
+        if model._learner_.initial:
+            break
+    assert model._learner_.initial and model._learner_.lap_under_way
+    model.set_params(memoize=False).partial_fit(**call)
+    state = model._learner_
+    assert not state.initial and state.before is None and not state.lap_under_way
+    assert state.totals.n.sum() == pytest.approx(900.0)
+    assert state.memo.copy().total(state.totals.uids, state.totals.s.shape[1]).n.sum() == (
+        pytest.approx(900.0)
+    )
+    model.partial_fit(rows(rng, 300, 8))
+    assert model._learner_.totals.n.sum() == pytest.approx(1200.0)
+
+
+class Keeper(Proposal):
+    """Keeps the trials that it planned as keys of a dict."""
+
+    kind = "keeper"
+
+    def reset(self):
+        self._planned = {}
+
+    def plan(self, context):
+        uids = context.totals.uids.tolist()
+        if len(uids) < 2:
+            return []
+        trial = UnionTrial(self.kind, uids[-2:], context.new_uids(1))
+        self._planned[trial] = len(uids)
+        return [trial]
+
+    def judged(self, trial, accepted, mass, gain):
+        del self._planned[trial]
+
+
+def test_proposals_know_their_trials_again():
+    """Trials are values: what a proposal keeps of one is the one that it hears of in the next call."""
+    call = {"X": rows(np.random.default_rng(0), 80), "batch_id": 0}
+    model = DPMixtureVB(proposals=("birth", Keeper()), random_state=0)
+    for _ in range(4):
+        model.partial_fit(**call)
+    assert model.history_[-1].tried["keeper"] == 1

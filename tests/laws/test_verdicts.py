@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import Birth, DPMixtureVB, Merge
 from sklearn_bnp.engine.edits import SplitEdit
 from sklearn_bnp.engine.proposal import Proposal
 from sklearn_bnp.engine.scheduler import resolution
-from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import KnownTrial, Outcome, SplitTrial, Trial, UndoTrial, UnionTrial
 
 from .harness import learner_for, random_resp
@@ -91,34 +89,32 @@ def test_gains_are_above_rounding(learner, times):
     assert [gain > 0 for gain in gains] == [times > 1]  # what proposals see agrees with the verdict
 
 
-class Surely(Proposal):
-    """Plans, once, a change whose outcome is known beforehand: more entropy for the same statistics."""
+class Hasty(Proposal):
+    """Plans a change whose outcome is known beforehand, or a trial under another name."""
 
-    kind = "surely"
+    kind = "hasty"
+
+    def __init__(self, other=False):
+        self.other = other
 
     def reset(self):
-        self.verdict = None
+        pass
 
     def plan(self, context):
         totals = context.totals
-        if self.verdict is not None:
-            return []
+        if self.other:
+            return [UnionTrial("merge", totals.uids.tolist(), context.new_uids(1))]
         created, removed = context.new_uids(1), (int(totals.uids[0]),)
-        uids = np.array(created, dtype=np.int64)
-        row = StatBag(uids, totals.s[:1], totals.entropy[:1] + totals.n[:1])
-        edit = SplitEdit(removed, created, {0: row})
-        return [KnownTrial(self.kind, removed, created, Outcome(row, edit))]
-
-    def judged(self, trial, accepted, mass, gain):
-        self.verdict = accepted, gain > 0, mass
+        row = totals.take([0])._replace(uids=np.array(created, dtype=np.int64))
+        outcome = Outcome(row, SplitEdit(removed, created, {0: row}))
+        return [KnownTrial(self.kind, removed, created, outcome)]
 
 
-def test_a_known_outcome_needs_no_probe():
-    """A trial without a probe is judged like any other, though nothing was observed for it."""
+@pytest.mark.parametrize(
+    ("other", "said"), [(False, "without a probe"), (True, "has the kind of its proposal, 'hasty'")]
+)
+def test_trials_that_cannot_be_judged_are_refused(other, said):
+    """After a lap, statistics from before it are no longer true; a verdict needs whom to tell."""
     rows = np.random.default_rng(0).normal(size=(60, 2))
-    model = DPMixtureVB(proposals=(Surely(),), max_iter=2, n_batches=1, random_state=0)
-    with pytest.warns(ConvergenceWarning):
-        model.fit(rows)
-    [proposal] = model._learner_.schedule.proposals
-    assert proposal.verdict == (True, True, pytest.approx(60.0))
-    assert model.history_[1].accepted == {"surely": 1}
+    with pytest.raises(ValueError, match=said):
+        DPMixtureVB(proposals=(Hasty(other),), random_state=0).fit(rows)

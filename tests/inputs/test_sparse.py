@@ -178,8 +178,9 @@ def test_sequences(family, settings):
     score, log_prob = model.score(X, lengths=lengths), model.decode(X, lengths=lengths)[0]
     for x, how in ((S, {"lengths": lengths}), (S, {"groups": groups}), ([S[c] for c in cuts], {})):
         assert model.fit(x, **how).lower_bound_ == pytest.approx(dense, rel=1e-10)
-        assert model.score(x, **how) == pytest.approx(score, rel=1e-10)
-        assert model.decode(x, **how)[0] == pytest.approx(log_prob, rel=1e-10)
+        # the bound is at its optimum, and scores are not: rounding moves these by about its square root
+        assert model.score(x, **how) == pytest.approx(score, rel=1e-7)
+        assert model.decode(x, **how)[0] == pytest.approx(log_prob, rel=1e-7)
         states = model.predict(x, **how)
         states = np.concatenate(states) if isinstance(states, list) else states
         assert adjusted_rand_score(labels, states) > 0.95

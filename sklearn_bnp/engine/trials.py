@@ -323,7 +323,9 @@ class AdoptTrial(Trial):
 
 
 class KnownTrial(Trial):
-    """A trial whose outcome is known when it is planned, so that nothing has to be observed.
+    """A trial whose outcome is known, so that it can be judged at once, before anything else changes.
+
+    It is for `Learner.try_at_once`. A proposal must not plan one, since plans are judged after a lap.
 
     Parameters
     ----------

@@ -81,5 +81,5 @@ class CompositeSource:
         return self._source.shuffled(rng)
 
     def without_responsibilities(self):
-        """The same batches, to be given responsibilities by local steps."""
+        """A source of these batches without given responsibilities, so that local steps find them."""
         return CompositeSource(self._source.without_responsibilities(), self._n_parts)

@@ -34,7 +34,7 @@ class Places:
 
     @cached_property
     def _dealt(self):
-        """Places of each of a row's components, those left over, and the largest component; (n,) each."""
+        """Places of each component of a row, places left over, and the largest component, each (n,)."""
         sharing = np.count_nonzero(self._resp, axis=1)
         each, over = np.divmod(self._n_nonzero, np.maximum(sharing, 1))
         return each, over, np.argmax(self._resp, axis=1)

@@ -167,7 +167,7 @@ class StatBag(NamedTuple):
         return self.add(new) if old is None else self.add(old, -1.0).add(new)
 
     def aligned(self, uids):
-        """The same statistics with the components in another order (4.21).
+        """Statistics listed in the order of ``uids``, with zeros for unknown components (4.21).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What the estimators with a learner have in common: `fit` and `partial_fit` once their data are checked.
+"""The flow of `fit` and `partial_fit` after the data are checked, shared by the estimators with a learner.
 
 Design note
 -----------
@@ -37,7 +37,7 @@ from .validation import check_batch_id, check_units, resolve_proposals
 
 
 class ModelKind(NamedTuple):
-    """What the engine is told of a slice's models.
+    """The name of a slice's kind of model, and the proposals for it.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ModelKind(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What a fit, or a stream of batches, begins with.
+    """Model, data and first statistics with which a fit, or a stream of batches, begins.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ _LARGEST_MEAN = 1e15
 
 
 def checked(component):
-    """The same observation model or proposal, once its own parameters have been checked."""
+    """Check the parameters of an observation model or proposal, and return it."""
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component

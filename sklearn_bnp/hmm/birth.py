@@ -80,7 +80,7 @@ class StateBirth(Proposal):
         self._due = False  # whether pairs are to be chosen as soon as no single state will do
 
     def _open(self, totals, targets):
-        """Those of the ``targets``, tuples of uids, that are large enough and have not failed."""
+        """Targets (tuples of uids) that are large enough and have not failed, of those given."""
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         out = []
         for uids in targets:
@@ -194,7 +194,7 @@ class StateBirth(Proposal):
         return bool(self._half or self._pairs or self._due)
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
     def last_resort(self):

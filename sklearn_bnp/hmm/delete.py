@@ -123,7 +123,7 @@ class StateDelete(Proposal):
         ]
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
     def last_resort(self):

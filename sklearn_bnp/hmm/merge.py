@@ -70,7 +70,7 @@ def _members(totals, pair):
 
 
 def block_changes(block, maps, n_threads):
-    """What renaming by ``maps`` (P, K) changes in a `ChainBlock`'s share (P,) of the entropy.
+    """Change (P,) of a `ChainBlock`'s share of the entropy when states are renamed by ``maps`` (P, K).
 
     A chain's entropy is that of its rows to t, and of those from t on, less that of row t, which
     both have. So if the sequence goes on, there are the rows of the block, its last one and the one
@@ -203,7 +203,7 @@ class StateMerge(Proposal):
         return chosen
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
     def judged(self, trial, accepted, mass, gain):

@@ -152,7 +152,7 @@ class TopicBirth(Proposal):
         return trials + [AdoptTrial(self.kind, uid, (), s[:0], retires=True) for uid in others]
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures, since a proposal that failed may succeed on more data."""
         self._forget()
 
     def prior_changed(self):

@@ -225,7 +225,7 @@ class TopicDelete(Proposal):
         return cost + _NATS_A_DOCUMENT * using - least
 
     def new_data(self):
-        """What failed before may succeed on more: try again."""
+        """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
     def last_resort(self):

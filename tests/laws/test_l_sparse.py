@@ -16,7 +16,7 @@ from sklearn_bnp.engine.places import Places, largest_shares
 from sklearn_bnp.engine.state import LearnerSettings
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import SplitTrial
-from sklearn_bnp.mixture.local import Block
+from sklearn_bnp.mixture.local import RowBlock
 from sklearn_bnp.topics.batch import DocumentBlock
 from sklearn_bnp.topics.delete import TopicDeleteTrial
 from sklearn_bnp.topics.local import document_summary
@@ -273,7 +273,7 @@ def test_split_is_of_the_assignment_it_stands_for(L):
     )
     trial = SplitTrial("birth", (10, 13), (20, 21, 22), coef)
     uids = np.arange(10, 15)
-    block = Block(g.z, weight, resp, uids, Places(resp, L))
+    block = RowBlock(g.z, weight, resp, uids, Places(resp, L))
     bag = StatBag(uids, g.s, mixtures.entropies(resp, weight))
     row = finding_of(trial.probe, [block], uids, model=g.model, statistics=bag)
     shares = np.array(

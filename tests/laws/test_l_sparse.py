@@ -51,8 +51,8 @@ SHRINKING = {"merge", "delete", "all"}
 KIND_NAMES = {"full": "gaussian"}
 # Families that differ from each other by more than parameters.
 EVERY_SORT = [
-    "full", "full-zero-mean", "diag", "diag-rounded-holes", "spherical", "spherical-rounded",
-    "bernoulli", "multinomial", "poisson", "poisson-holes", "categorical", "columns", "shared-variance",
+    "full", "full-zero-mean", "diag", "diag-rounded-missing", "spherical", "spherical-rounded",
+    "bernoulli", "multinomial", "poisson", "poisson-missing", "categorical", "columns", "shared-variance",
 ]  # fmt: skip
 
 

@@ -61,23 +61,25 @@ def test_what_is_left_to_the_chain(gapped, order):
     np.testing.assert_array_equal(whole, shown)
     assert np.isnan(blanked(rows)[~whole]).all()
     complete = AutoregressiveObservation(order).bind(h.moments_of(rows[whole]))
-    holed, prior = complete.with_missing(), complete.prior
-    z, own = holed.prepare(rows), complete.prepare(rows[whole])
+    incomplete, prior = complete.with_missing(), complete.prior
+    z, own = incomplete.prepare(rows), complete.prepare(rows[whole])
     shares = np.random.default_rng(1).dirichlet(np.ones(3), size=len(z))
-    s, t = (np.empty((3, q.n_statistics)) for q in (holed, complete))
-    holed.summarise(z, shares, s)
+    s, t = (np.empty((3, q.n_statistics)) for q in (incomplete, complete))
+    incomplete.summarise(z, shares, s)
     complete.summarise(own, shares[whole], t)
     assert_allclose(s[:, :-1], t, rtol=1e-12, atol=1e-12)
     assert_allclose(s[:, -1], shares.sum(axis=0), rtol=1e-12)
-    assert_allclose(s, shares.T @ holed.features(z), rtol=1e-9, atol=1e-9)
-    assert_allclose(holed.evidence(prior, s), complete.evidence(prior, t), rtol=1e-12)
-    coef = holed.coefficients(prior, s)
+    assert_allclose(s, shares.T @ incomplete.features(z), rtol=1e-9, atol=1e-9)
+    assert_allclose(incomplete.evidence(prior, s), complete.evidence(prior, t), rtol=1e-12)
+    coef = incomplete.coefficients(prior, s)
     coef[:, -1] += [0.5, -1.0, 0.25]
-    assert_allclose(holed.log_table(coef, z), holed.features(z) @ coef.T, rtol=1e-9, atol=1e-9)
-    density = holed.log_predictive(prior, s, z)
+    assert_allclose(
+        incomplete.log_table(coef, z), incomplete.features(z) @ coef.T, rtol=1e-9, atol=1e-9
+    )
+    density = incomplete.log_predictive(prior, s, z)
     assert_allclose(density[whole], complete.log_predictive(prior, t, own), rtol=1e-12)
     assert np.all(density[~whole] == 0.0)
-    assert np.isfinite(holed.seeding_points(prior, s[0], z)).all()
+    assert np.isfinite(incomplete.seeding_points(prior, s[0], z)).all()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -21,8 +21,8 @@ SHOWN = (
     "means_", "covariances_", "precisions_", "precisions_cholesky_", "probabilities_", "blocks_",
     "coef_", "intercept_", "components_", "exp_dirichlet_component_",
 )  # fmt: skip
-# Those whose rows may have holes: samples of them may hold NaN.
-HOLED = ("merges under way", "rows with holes")
+# Those whose rows may have missing values: samples of them may hold NaN.
+INCOMPLETE = ("merges under way", "rows with missing values")
 
 
 def load(model, state):
@@ -79,7 +79,7 @@ def test_arrays_that_do_not_fit_whatever_the_checksum(name):
     state = model.__getstate__()
     harmless = shown(model, state)
     for (i, how), spoiled in with_spoiled_arrays(state):
-        if how == "with NaN" and name in HOLED:
+        if how == "with NaN" and name in INCOMPLETE:
             continue
         if how == "with a row twice" and name.startswith("topics"):
             continue  # how many documents there were, nobody else knows

@@ -24,7 +24,7 @@ from .sequences import check_sequences
     components="states",
     units="sequences",
     entry="row",
-    proposals="`StateBirth`, `StateMerge` and `StateDelete`",
+    proposals="`StateBirth`, `StateMerge`, `StateDelete` and `StateRestart`",
 )
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
@@ -166,7 +166,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         stickiness=50.0,
         weight_concentration_prior=None,
         max_components=None,
-        proposals=("birth", "merge", "delete"),
+        proposals=("birth", "merge", "delete", "restart"),
         learning_method="memoized",
         batch_size=None,
         n_batches=None,

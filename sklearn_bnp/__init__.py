@@ -15,6 +15,7 @@ from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
 from .hmm.merge import StateMerge
+from .hmm.restart import StateRestart
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
@@ -71,6 +72,7 @@ __all__ = [
     "StateBirth",
     "StateDelete",
     "StateMerge",
+    "StateRestart",
     "TopicBirth",
     "TopicDelete",
     "Trial",

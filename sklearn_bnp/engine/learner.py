@@ -13,14 +13,12 @@ from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
 from .task import LocalTask, Purpose, combined, generator, run
+from .trials import MORE_PASSES
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
-# Passes beyond the first that components on trial may have. They end early if so many passes as good as
-# the last could not lift the objective to its value before the lap.
-_MORE_PASSES = 10
 # Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
@@ -124,7 +122,7 @@ class Learner:
             least = self.lower_bound + resolution(self.model, self.totals)
             self._before = Snapshot(self.totals, self.memo.copy(), self.model, least)
             for rows in self.initial:
-                self.totals = self.totals.concatenated(rows)
+                self.totals = self.totals.more(rows)
             self._put_on_trial()
 
     def _put_on_trial(self):
@@ -309,16 +307,14 @@ class Learner:
     def _prolong(self, source):
         """More passes for components on trial, as long as these promise to raise the objective."""
         self._take_out_initial()
-        value = self._at_its_best()
-        for _ in range(_MORE_PASSES):
-            if value > self._before.least:
+        values, least = [self._at_its_best()], self._before.least
+        while values[-1] <= least and len(values) <= MORE_PASSES:
+            if not self.scheduler.goes_on(values, least):
                 break
             self._put_on_trial()
             self._n_passes += 1
             self._pass_over(source)
-            last, value = value, self._at_its_best()
-            if value + _MORE_PASSES * (value - last) <= self._before.least:
-                break
+            values.append(self._at_its_best())
 
     def _at_its_best(self):
         """The objective, in nats, after the global step of the model."""

@@ -40,6 +40,8 @@ class Context(NamedTuple):
         Number of threads for kernels.
     partial : bool, default=False
         Whether there are batches in memory that the last lap did not visit.
+    idle : bool, default=False
+        Whether the lap has accepted nothing, and no proposal before this one has planned anything.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Context(NamedTuple):
     settling: bool = False
     n_threads: int = 1
     partial: bool = False
+    idle: bool = False
 
 
 class Proposal(BaseEstimator, ABC):

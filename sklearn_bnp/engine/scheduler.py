@@ -168,6 +168,10 @@ class Scheduler:
         """Components that no row may go to while others are on trial -> those that take their place."""
         return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
 
+    def goes_on(self, values, least):
+        """Whether components on trial may lift the objective above ``least`` after more passes."""
+        return any(trial.goes_on(values, least) for trial in self._on_trial)
+
     def judge_lap(self, rose, before):
         """Verdict on a lap with components on trial, after that on its other trials.
 
@@ -319,7 +323,10 @@ class Scheduler:
             uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
-        trials = [trial for proposal in self.proposals for trial in _planned(proposal, context)]
+        trials = []
+        for proposal in self.proposals:
+            busy = trials or any(p.pending for p in self.proposals) or context.settling
+            trials += _planned(proposal, context._replace(idle=not (busy or accepted)))
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
         trials = [

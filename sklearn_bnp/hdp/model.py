@@ -152,10 +152,13 @@ class HierarchicalModel(ABC):
 
     def adopting(self, totals, retired):
         """The model for a lap with components on trial: sticks from masses, none for retired ones."""
+        uids = tuple(totals.uids.tolist())
+        if uids == self.uids and not retired:
+            return self.updated(totals)
         mass = totals.n.copy()
         mass[totals.positions(list(retired))] = 0.0
         sticks = self._sticks_of_masses(totals, mass)
-        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+        return self._replace(sticks=sticks, uids=uids, retired=retired)
 
     # ------------------------------------------------------------------ candidates
 

@@ -26,7 +26,7 @@ _AUTO = StrOptions({"auto"})
     components="states",
     units="sequences",
     entry="row",
-    proposals="`StateBirth`, `StateMerge` and `StateDelete`",
+    proposals="`StateBirth`, `StateMerge`, `StateDelete` and `StateRestart`",
 )
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
@@ -171,7 +171,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         stickiness="auto",
         weight_concentration_prior=None,
         max_components=None,
-        proposals=("birth", "merge", "delete"),
+        proposals=("birth", "merge", "delete", "restart"),
         learning_method="memoized",
         batch_size=None,
         n_batches=None,

@@ -18,11 +18,17 @@ from .delete import StateDelete
 from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
+from .restart import StateRestart
 from .seeding import seeded_states
 from .sequences import modelled, n_dimensions
 from .weights import DirichletChains, HDPChains
 
-PROPOSALS = {"birth": StateBirth, "delete": StateDelete, "merge": StateMerge}
+PROPOSALS = {
+    "birth": StateBirth,
+    "delete": StateDelete,
+    "merge": StateMerge,
+    "restart": StateRestart,
+}
 SEQUENCES = base.ModelKind("hmm", PROPOSALS)
 _CONCENTRATION = 1.0  # gamma
 # Values of the rows' parameters that are "auto": where learning starts, and those of finite priors.

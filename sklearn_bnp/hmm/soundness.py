@@ -33,6 +33,7 @@ from .delete import StateDeleteTrial
 from .local import ChainParams
 from .merge import CoarseningTrial
 from .model import SequenceModel
+from .restart import RestartTrial
 from .sampling import RunSampling
 from .steps import Steps
 from .transitions import Transitions, TransitionUnions
@@ -110,6 +111,12 @@ def _(trial: StateDeleteTrial, findings, lap):
     check_params(step.params, step.likelihood, lap.n_components)
     expect(len(step.uids) == len(step.params.states), "a delete has parameters of other states")
     check_rows(findings, trial.created, lap.names)
+
+
+@check_trial.register
+def _(trial: RestartTrial, findings, lap):
+    statistics.check_bag("what a restart adds", trial.initial, lap.names)
+    expect_uids("states of a restart", trial.targets, lap.names.below)
 
 
 @check_sampling.register

@@ -76,24 +76,20 @@ class StickBreakingWeights(SharedWeights):
     """Global weights ``pi_k = u_k prod_{l<k} (1 - u_l)`` with ``u_k ~ Beta(1, gamma)``."""
 
     @abstractmethod
-    def _problems(self, counts):
-        """The bounds of which the greatest is the objective, for fixed counts.
+    def _problem(self, counts):
+        """The objective for fixed counts, a function from logit rho (K,) and log omega (K,) to `StickTerms`.
 
-        Each is a function from logit rho (K,) and log omega (K,) to `StickTerms`, with the attributes
-        ``ones`` and ``zeros`` that `stick_terms` wants.
+        Its attributes ``ones`` and ``zeros`` are the coefficients that `stick_terms` wants, or about these.
         """
 
     def objective(self, sticks, counts):
-        where = logit(sticks.rho), np.log(sticks.omega)
-        return max(float(problem(*where).value) for problem in self._problems(counts))
+        terms = self._problem(counts)(logit(sticks.rho), np.log(sticks.omega))
+        return float(terms.value)
 
     def optimise(self, counts, start=None, max_iter=100):
         start = self.start_of(counts) if start is None else start
-        found = [
-            maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
-            for problem in self._problems(counts)
-        ]
-        return max(found, key=lambda sticks_and_value: sticks_and_value[1])
+        problem = self._problem(counts)
+        return maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
 
     def weights(self, sticks):
         left = np.concatenate([[1.0], np.cumprod(1.0 - sticks.rho)[:-1]])

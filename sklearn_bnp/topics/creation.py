@@ -12,6 +12,7 @@ import numpy as np
 from ..engine.affinity import union_evidence
 from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import seeding_mass
+from .document_terms import log_probability_of_counts, nested_union_gains
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
@@ -71,12 +72,8 @@ class _Nested:
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
         pairs, scale = np.column_stack([i, j]), self.sample.total / sample.total
-        gain = scale * self.model.nested_union_gains(
-            pairs,
-            step.counts,
-            self.prior(step.s),
-            self.sample.docs.total / scale,
-            sample.docs.weight,
+        gain = scale * nested_union_gains(
+            pairs, step.counts, self.prior(step.s), sample.docs.weight
         )
         s = step.s * scale
         own = self.evidence(s)
@@ -134,7 +131,7 @@ class _Nested:
 
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
-        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
+        docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 

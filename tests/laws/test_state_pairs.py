@@ -58,14 +58,14 @@ def fitted(rows, labels, pairs_per_state, n_batches=1, seed=0):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pair_leaves_the_trap(n_batches, seed):
     """Single births, merges and deletes stay in it; pairs reach what a fit from the truth reaches."""
-    rows, true, wrong = trap()
+    rows, true, wrong = trap(seed=5, n_short=2)
     trapped, free, truth = (
         fitted(rows, labels, pairs, n_batches, seed)
         for labels, pairs in [(wrong, 0), (wrong, 1), (true, 0)]
     )
     assert len(free.totals.uids) == len(truth.totals.uids) == 3
-    # 9 rows of 378 are not with their like, some 2.5 nats each; the others end alike but for tol.
-    assert trapped.lower_bound < truth.lower_bound - 15.0
+    # 6 rows of 372 are not with their like, some 2.5 nats each; the others end alike but for tol.
+    assert trapped.lower_bound < truth.lower_bound - 10.0
     assert free.lower_bound > truth.lower_bound - 1.0
     bounds = [lap.lower_bound for lap in free.history]
     assert np.diff(bounds).min() >= -1e-8 * abs(bounds[-1])

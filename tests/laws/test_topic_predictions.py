@@ -87,7 +87,9 @@ def test_documents_are_alone(model, admixture):
     assert_allclose(model.score_samples(HELDOUT[order]), scores[order], rtol=1e-12)
     resp = admixture.predict_proba(ROWS, groups=GROUPS)
     order = np.random.RandomState(1).permutation(len(ROWS))
-    assert_allclose(admixture.predict_proba(ROWS[order], groups=GROUPS[order]), resp[order], atol=1e-9)
+    assert_allclose(
+        admixture.predict_proba(ROWS[order], groups=GROUPS[order]), resp[order], atol=1e-9
+    )
 
 
 def test_one_topic_has_everything():
@@ -96,7 +98,9 @@ def test_one_topic_has_everything():
 
 
 def test_single_precision_agrees(model, admixture):
-    assert_allclose(model.transform(HELDOUT.astype(np.float32)), model.transform(HELDOUT), rtol=1e-6)
+    assert_allclose(
+        model.transform(HELDOUT.astype(np.float32)), model.transform(HELDOUT), rtol=1e-6
+    )
     rows = ROWS.astype(np.float32)
     resp = admixture.predict_proba(rows, groups=GROUPS)
     assert resp.dtype == np.float32

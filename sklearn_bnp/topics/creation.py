@@ -7,6 +7,8 @@ reliably than the right number of seeds.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..engine.affinity import union_evidence
@@ -27,12 +29,19 @@ _PRUNING_PASSES = 1
 # Most documents in the rounds; the last pass is over all.
 _ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's tokens.
-_LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
+LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
 
-class _Nested:
+class Found(NamedTuple):
+    """Topics in a topic: their statistics (J, P), and the nested objective of the sample, estimated."""
+
+    s: np.ndarray
+    value: float
+
+
+class Nested:
     """A small topic model of the tokens that documents assign to one target."""
 
     def __init__(self, model, sample, doc_prior, n_threads):
@@ -129,6 +138,46 @@ class _Nested:
             resp=np.ascontiguousarray(resp[:, keep]),
         )  # fmt: skip
 
+    def rounds(self, some, s, least, n_rounds=_ROUNDS):
+        """Passes over ``some`` documents, in turns with unions and pruning; None if one topic is left.
+
+        Parameters
+        ----------
+        some : DocumentSample
+            Documents of the sample.
+        s : ndarray, shape (J, P)
+            Statistics to start from, of as many tokens as the sample has.
+        least : float
+            Topics of fewer tokens are left out.
+        n_rounds : int
+            With all rounds, topics settle in some more passes.
+
+        Returns
+        -------
+        Found or None
+        """
+        scale, start, settled = self.sample.total / some.total, None, False
+        for i in range(n_rounds):
+            if len(s) < 2:
+                return None
+            n, step = len(s), self.step(some, s, _ITERATIONS, start)
+            if settled:
+                step = self.pruned(some, step, s)
+            groups = self.groups(some, step)
+            kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
+            s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
+            start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
+            if settled and len(kept) == n:
+                break
+            settled = i > 1 and len(kept) == n
+        if len(s) < 2:
+            return None
+        step = self.settle(some, s) if n_rounds == _ROUNDS else self.step(some, s, _ITERATIONS)
+        return Found(
+            step.s * scale,
+            self._objective(step.s, step.entropy, step.counts, slice(None), some, scale),
+        )
+
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
@@ -155,31 +204,26 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     s : ndarray, shape (J, P), or None
         Statistics of the successors; None if there are fewer than two.
     """
-    nested = _Nested(model, sample, doc_prior, n_threads)
-    least = max(_LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
-    s = _seeds(model.likelihood, sample, n_seeds, rng)
+    nested = Nested(model, sample, doc_prior, n_threads)
+    least = max(LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
+    s = document_seeds(nested, n_seeds, rng)
+    return developed(nested, nested.rounds(subset(sample, _ROUND_DOCUMENTS, rng), s, least))
+
+
+def developed(nested, found):
+    """Statistics (J, P) of topics after a pass over the whole sample, given those of some documents."""
+    return None if found is None else nested.step(nested.sample, found.s, _ITERATIONS).s
+
+
+def document_seeds(nested, n_seeds, rng):
+    """Statistics (J, P) of topics after two short passes from random documents."""
+    sample = nested.sample
+    s = _seeds(nested.model.likelihood, sample, n_seeds, rng)
     for part, max_iter in _PASSES:
-        some = _subset(sample, int(part * len(sample.docs)), rng)
+        some = subset(sample, int(part * len(sample.docs)), rng)
         step = nested.step(some, s, max_iter)
         s = step.s[step.s[:, -1] >= sample.one_token] * (sample.total / some.total)
-    some, start, settled = _subset(sample, _ROUND_DOCUMENTS, rng), None, False
-    for i in range(_ROUNDS):
-        if len(s) < 2:
-            return None
-        n, step = len(s), nested.step(some, s, _ITERATIONS, start)
-        if settled:
-            step = nested.pruned(some, step, s)
-        groups = nested.groups(some, step)
-        kept = [g for g in groups if step.s[g, -1].sum() * sample.total / some.total >= least]
-        s = np.array([step.s[g].sum(axis=0) for g in kept]) * (sample.total / some.total)
-        start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
-        if settled and len(kept) == n:
-            break
-        settled = i > 1 and len(kept) == n
-    if len(s) < 2:
-        return None
-    step = nested.settle(some, s)
-    return nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS).s
+    return s
 
 
 def _seeds(likelihood, sample, n_seeds, rng):
@@ -195,7 +239,7 @@ def _seeds(likelihood, sample, n_seeds, rng):
     return (s / s[:, -1:] + mean) * (0.5 * everything[-1] / n_seeds)
 
 
-def _subset(sample, n_docs, rng):
+def subset(sample, n_docs, rng):
     """A random subset of the documents, of a few hundred at least."""
     n, n_docs = len(sample.docs), max(_LEAST_DOCUMENTS, n_docs)
     if n_docs >= n:

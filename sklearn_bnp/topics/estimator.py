@@ -64,14 +64,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         4096 documents.
     $n_batches
     n_nonzero_resp : int, default=None
-        The greatest number of topics that share a word of a document. All of them may if None. Of
+        The greatest number of topics that share a word of a document in a fit. All of them may if None. Of
         responsibilities in ``init_params``, the largest of each word are kept.
     warm_start_docs : bool, default=True
         Whether documents go on from the topics they had at their last visit. Every other lap they also
         start anew, and the better result is kept, so that the ELBO never falls. If False, documents start
         anew in each lap.
     doc_restarts : int, default=5
-        Number of its smallest topics that a document tries to remove, one by one, when it starts anew.
+        Number of its smallest topics that a document tries to remove, one by one, when it starts anew in
+        a fit. Predictions need no restarts.
     max_doc_update_iter : int, default=100
         The greatest number of iterations for a document in a local step.
     doc_tol : float, default=0.05

@@ -19,7 +19,6 @@ from .birth import TopicBirth
 from .completion import perplexity_of
 from .corpus import bind_likelihood, takes_words
 from .delete import TopicDelete
-from .local import document_parameters
 from .model import TopicModel
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
@@ -226,7 +225,6 @@ def published(learner, observation, keeps_order):
     own = {
         "_statistics": s,
         "_doc_prior": doc_prior[order],
-        "_theta": document_parameters(likelihood, model.prior, s),
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),

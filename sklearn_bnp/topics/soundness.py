@@ -42,7 +42,6 @@ def check_topics(estimator):
     check_fitted(estimator, TOPICS)
     _check_heirs(estimator._learner_)
     K = estimator.n_components_
-    _check_theta(estimator._theta, estimator._model.likelihood, K)
     expect_numbers("the documents' prior", estimator._doc_prior, (K,), least=0.0)
     expect_number("the mean length of documents", estimator._mean_length, least=0.0)
     expect_number("doc_topic_prior_", estimator.doc_topic_prior_, least=0.0)

@@ -1,6 +1,8 @@
-"""A memory of failed attempts, for proposals."""
+"""Memories of failed attempts, for proposals."""
 
 from __future__ import annotations
+
+import numpy as np
 
 
 class Failures:
@@ -100,3 +102,63 @@ class Failures:
         for key in keys & self._memory.keys():
             n, then = self._memory[key]
             self._memory[key] = (min(n, self.patience - 1), then)
+
+
+class Attempts:
+    """Remembers which components an attempt involved, until one of these has gone or changed.
+
+    The same attempt may well succeed once the components that were to take its rows are others, or hold
+    other rows. An attempt that was carried out needs no entry: its target is gone.
+
+    Parameters
+    ----------
+    change : float
+        Relative change of the mass of a component beyond which attempts with it are forgotten.
+    """
+
+    def __init__(self, change):
+        self.change = change
+        self._memory = {}  # key -> masses, at the attempt, of the components involved, by uid
+
+    def __deepcopy__(self, memo):
+        other = Attempts(self.change)
+        other._memory = dict(self._memory)
+        return other
+
+    def begin(self, key, uids, masses):
+        """Remember an attempt, which is taken for a failure as long as its components are as they are.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        uids : ndarray of int, shape (m,)
+            Components involved.
+        masses : ndarray, shape (m,)
+            Their present masses.
+        """
+        self._memory[key] = dict(zip(uids.tolist(), masses.tolist(), strict=True))
+
+    def failed(self, key, masses):
+        """Whether an attempt was made, and all of its components are still there and as large.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        masses : dict
+            Uid -> present mass of every component.
+
+        Returns
+        -------
+        failed : bool
+            False if the attempt was never made.
+        """
+        then = self._memory.get(key)
+        return then is not None and all(
+            abs(masses.get(uid, np.inf) - n) <= self.change * n for uid, n in then.items()
+        )
+
+    def clear(self):
+        """Forget all attempts."""
+        self._memory.clear()

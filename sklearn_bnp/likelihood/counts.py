@@ -176,9 +176,19 @@ def digammas(counts, pseudo):
     return out + digamma(pseudo.sum() + counts.sum(axis=1, keepdims=True))
 
 
+def log_ratio(counts, pseudo, less):
+    """``log((pseudo + counts - less) / (pseudo + counts))``, where ``less`` is a part of the counts."""
+    return np.log1p(np.maximum(counts - less, 0.0) / pseudo) - np.log1p(counts / pseudo)
+
+
 def statistics_as_rows(s):
     """Statistics (..., P) as C-contiguous rows (n, P) for the kernels, copied only where necessary."""
     return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
+
+
+def as_dense(z):
+    """Rows as an array, in double precision."""
+    return np.asarray(z.toarray() if issparse(z) else z, dtype=float)
 
 
 def nonzeros(counts):

@@ -330,6 +330,13 @@ class GaussianLikelihood(ScaledLikelihood):
         z = z.astype(np.float64, copy=False)
         return self.shape.log_student(z, b, mean, shrink, nu) + self.scaling.log_density_constant
 
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; the covariance without the row has a closed form (rank-one changes)."""
+        b, mean = self._scatter(prior, s)
+        z, n = z.astype(np.float64, copy=False), np.ascontiguousarray(s[:, -1])
+        out = self.shape.log_student_without(z, b, mean, prior, n, shares)
+        return out + self.scaling.log_density_constant
+
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)
         return self.attributes_of(precision, mean)

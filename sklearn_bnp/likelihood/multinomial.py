@@ -166,6 +166,16 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         return out - (gammaln(total + n_tokens) - gammaln(total))
 
+    def change_without(self, prior, s, z, r):
+        """The pseudo-count of each type loses r times its count in the row; types not in it do not matter."""
+        row, column, x = nonzeros(z)
+        counts, less = s[row, column], r[row] * x
+        terms = _log_rise(prior.lam[column], counts, x, less)
+        change = np.bincount(row, terms, minlength=len(r))
+        n_tokens = np.bincount(row, x, minlength=len(r))
+        total = s[:, :-1].sum(axis=1)
+        return change - _log_rise(prior.total, total, n_tokens, r * n_tokens)
+
     def log_base(self, x):
         return gammaln(x.sum(axis=1, dtype=np.float64) + 1.0) - sum_log_factorials(x)
 
@@ -212,3 +222,10 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 def _evidence(prior, rising, total):
     """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
     return rising - (gammaln(prior.total + total) - gammaln(prior.total))
+
+
+def _log_rise(pseudo, counts, x, less):
+    """Change of the log rising factorial of order x by taking ``less`` from the counts."""
+    rest = pseudo + np.maximum(counts - less, 0.0)
+    change = gammaln(rest + x) - gammaln(rest)
+    return change - (gammaln(pseudo + counts + x) - gammaln(pseudo + counts))

@@ -22,6 +22,7 @@ from scipy.special import gammaln
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
+    as_dense,
     checked_counts,
     digammas,
     log_rising_factorials,
@@ -165,6 +166,16 @@ class PoissonLikelihood(ColumnsOfCounts):
             out[:, k] -= self.columns.dot(a, np.log1p(1.0 / b), z)
         return out
 
+    def change_without(self, prior, s, z, r):
+        """Each observed entry takes r times its value from the shape, and r from the inverse scale."""
+        r, z = r[:, np.newaxis], as_dense(z)
+        x = np.where(np.isnan(z), 0.0, z)
+        total, n = self.columns.values(s), self.columns.counts(s)
+        before = _log_negative_binomial(x, prior.a + total, prior.b + n)
+        total, n = np.maximum(total - r * x, 0.0), np.maximum(n - r, 0.0)
+        change = _log_negative_binomial(x, prior.a + total, prior.b + n) - before
+        return np.where(np.isnan(z), 0.0, change).sum(axis=1)
+
     def log_base(self, x):
         return -sum_log_factorials(self.columns.filled(x))
 
@@ -186,3 +197,8 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def sample(self, attributes, labels, rng):
         return rng.poisson(attributes["means_"][labels]).astype(float)
+
+
+def _log_negative_binomial(x, a, b):
+    """Log densities of counts x, without the factorials of `log_base`, of rates with posteriors (a, b)."""
+    return gammaln(a + x) - gammaln(a) - x * np.log1p(b) - a * np.log1p(1.0 / b)

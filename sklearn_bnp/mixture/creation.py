@@ -14,18 +14,13 @@ Design note
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.agglomeration import agglomerate
-from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
+from .restricted import RestrictedMixture
 
-# Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
-_ROUNDS = 4
-_STEPS, _STEPS_AFTER_CUT = 8, 4
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
 # Seeds are sought among at most this many rows.
@@ -55,95 +50,6 @@ class Creation(NamedTuple):
     s: np.ndarray
     coef: np.ndarray
     gain: float
-
-
-class _Restricted:
-    """A small mixture of the new components, on the target's sample; other components stay as they are."""
-
-    def __init__(self, model, sample, others, adapt):
-        self.model, self.sample, self.others = model, sample, others
-        self.prior = model.prior
-        self.adapts = adapt and model.likelihood.adapts_prior
-
-    def evidence(self, s):
-        """Log evidence of each component (J,), in nats."""
-        return self.model.likelihood.evidence(self.prior, s)
-
-    def allocation(self, n):
-        """Allocation term of the objective, for new components with counts (J,) beside the others."""
-        return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
-
-    def adapt(self, s, n_steps):
-        """Adapt the prior to the other components and the new ones (empirical Bayes)."""
-        if self.adapts:
-            everything = np.concatenate([self.others, s])
-            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
-
-    def coefficients(self, s):
-        """Coefficients (J, P) of the restricted local step."""
-        coef = self.model.likelihood.coefficients(self.prior, s)
-        coef[:, -1] += np.log(np.maximum(s[:, -1], 1e-12) / s[:, -1].sum())  # (4.11)
-        return coef
-
-    def step(self, s):
-        """Local and summary step: statistics (J, P), entropies (J,) and responsibilities (n, J)."""
-        out, entropy = np.empty_like(s), np.empty(len(s))
-        z, mass, weight = self.sample
-        resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
-        return out, entropy, resp
-
-    def iterate(self, s, n_steps, tol):
-        """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
-        last = -np.inf
-        for i in range(n_steps):
-            moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= self.sample.one_row
-            if not keep.all() and keep.any():
-                s, last = moved[keep], -np.inf
-                continue
-            s = moved
-            if i % 3 == 2:
-                self.adapt(s, 2)
-            objective = self.evidence(s).sum() + entropy.sum()
-            if objective - last < tol:
-                break
-            last = objective
-        self.adapt(s, 5)
-        return self.step(s)
-
-    def union_entropy(self, resp):
-        """Return a function that gives the entropies, on the sample, of unions given by their members."""
-        shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
-        return partial(entropies_of_unions, shares, self.sample.weight)
-
-    def refine(self, s):
-        """Alternate variational steps and agglomeration; statistics and entropies, or None twice."""
-        tol = 1e-4 * self.sample.total
-        s, entropy, resp = self.iterate(s, _STEPS, tol)
-        for _ in range(_ROUNDS):
-            tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
-            if len(tree.cut) == len(s):
-                break
-            s = np.array([s[list(group)].sum(axis=0) for group in tree.cut])
-            if len(s) > 1:
-                s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
-        return (s, entropy) if len(s) > 1 else (None, None)
-
-    def gain(self, s, entropy, before):
-        """Objective with new components ``s`` less that with their sum, which has the prior ``before``."""
-        likelihood, (_, mass, weight) = self.model.likelihood, self.sample
-        whole = s.sum(axis=0, keepdims=True)
-        own = mass * np.log(np.where(mass > 0, mass, 1.0))
-        gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
-        gain += entropy.sum()
-        gain += own.sum() if weight is None else own @ weight
-        gain += self.allocation(s[:, -1])
-        gain -= self.allocation(whole[:, -1])
-        if self.prior is not before and len(self.others):
-            gain += (
-                self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
-            )
-        return float(gain)
 
 
 def tries_all_ways(sample, n_statistics):
@@ -191,7 +97,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         ways *= _FEW_RESTARTS * (2 if sample.z.shape[0] * len(target) <= _TINY else 1)
     best = None
     for n, whiten in ways:
-        small = _Restricted(model, sample, others, adapt)
+        small = RestrictedMixture(model, sample, others, adapt)
         s = _seeded(model, sample, target, n, whiten, rng)
         if len(s) < 2:
             continue

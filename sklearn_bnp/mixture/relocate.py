@@ -15,6 +15,8 @@ from .restricted import RestrictedMixture
 
 # Ordinary steps after the collapsed ones, which settle the components under the objective.
 _SETTLING_STEPS = 3
+# Estimated gain, in nats, from which a trial is worth its cost.
+_WORTH_A_TRIAL = 0.5
 # Relative change of a component's mass after which a relocation that failed is tried again.
 _MOVED = 0.02
 
@@ -84,7 +86,9 @@ class Relocate(Proposal):
         coef = relocated(model, totals, context.uniform, self.n_steps)
         if coef is None:
             return []
-        created = context.new_uids(len(coef))
+        # as long as none is lost, components keep their names, and proposals what they know of them
+        kept = len(coef) == len(totals.uids)
+        created = totals.uids.tolist() if kept else context.new_uids(len(coef))
         return [SplitTrial(self.kind, totals.uids.tolist(), created, coef)]
 
     def last_resort(self):
@@ -129,4 +133,4 @@ def relocated(model, totals, uniform, n_steps):
         return None
     s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * sample.total)
     after = small.evidence(s).sum() + entropy.sum() + small.allocation(s[:, -1])
-    return small.coefficients(s) if after > before else None
+    return small.coefficients(s) if after > before + _WORTH_A_TRIAL else None

@@ -100,14 +100,14 @@ class RestrictedMixture:
         """
         likelihood, (z, mass, weight) = self.model.likelihood, self.sample
         own = mass if weight is None else mass * weight
-        resp = np.asarray(resp, dtype=float)
+        resp = np.ascontiguousarray(resp, dtype=float)
         for i in range(n_steps):
             if i % _COLLAPSED_ADAPT == 0:
                 self.adapt(s, 3)
             shares = resp * own[:, np.newaxis]
             table = likelihood.log_predictive_without(self.prior, s, z, shares)
             table += np.log(np.maximum(s[:, -1] - shares, _LEAST_LEFT))
-            last, resp = resp, np.empty_like(resp)
+            last, resp = resp, np.empty(resp.shape)
             share_out(table, None, None, resp, None, None, resp.shape[1], 1)
             moved = 0.5 * (own @ np.abs(resp - last).sum(axis=1))
             s, resp = self._summary(s, resp, own)
@@ -126,7 +126,7 @@ class RestrictedMixture:
         shares = np.ascontiguousarray(resp * own[:, np.newaxis])
         likelihood.summarise(z, shares, out, coef=coef, sparse=True)
         keep = out[:, -1] >= self.sample.one_row
-        return out[keep], resp[:, keep]
+        return out[keep], np.ascontiguousarray(resp[:, keep])
 
     def union_entropy(self, resp):
         """Return a function that gives the entropies, on the sample, of unions given by their members."""

@@ -54,7 +54,9 @@ class GaussianObservation(ObservationModel):
     Parameters
     ----------
     covariance_type : {"full", "diag", "spherical"}, default="full"
-        Shape of each component's covariance.
+        Shape of each component's covariance. Full and diagonal covariances do not depend on the units of
+        the columns. Spherical ones do: columns in which the data vary most decide. Bring the columns to
+        comparable units first, by ``StandardScaler`` for example.
     zero_mean : bool, default=False
         Whether all means are 0, in the data's own units; then the prior is of Wishart (Gamma) form.
     mean_prior : array-like of shape (n_features,), default=None

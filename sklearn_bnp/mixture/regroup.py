@@ -14,7 +14,9 @@ from ..engine.proposal import Proposal
 from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
+from ..likelihood.seeding import summaries
 from .creation import Creation, _seeded
+from .relocate import Everything
 from .restricted import RestrictedMixture
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -27,6 +29,10 @@ _COLLAPSED, _COLLAPSED_AFTER_CUT = 10, 5
 _SELF_FIT = 0.25
 # A trial is worth its cost if the estimated loss is below so many nats, or so many a row.
 _LOSS, _LOSS_A_ROW = 5.0, 0.005
+# Estimated gain, in nats, from which the pool is tried alone.
+_WORTH = 0.5
+# Parts of a pool that may be the inner one of two, one around the other.
+_INNER = (0.25, 0.55)
 # Relative change of a component's mass after which a pool is tried again.
 _MOVED = 0.05
 
@@ -78,6 +84,10 @@ class Regroup(Proposal):
         """All components if a round is due: which are near is known only when the lap ends."""
         return totals.uids.tolist() if self._due and len(totals.uids) > 1 else []
 
+    def uniform_rows(self, totals):
+        """Rows of all on which a new split is tried together with the other components."""
+        return self.max_rows if self._due else 0
+
     def sample_rows(self, n_statistics):
         """Rows to collect of each component."""
         return self.max_rows
@@ -92,17 +102,14 @@ class Regroup(Proposal):
             return []
         self._rounds += 1
         sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        trials = []
+        trials, everything = [], Everything(context.model, totals, context.uniform)
         for pool in self._pools(context.model, totals):
             uids = totals.uids[pool]
             key = tuple(sorted(uids.tolist()))
             if self._attempts.failed(key, sizes) or any(uid not in context.samples for uid in key):
                 continue
             self._attempts.begin(key, uids, totals.n[pool])
-            coef = self._split(context, pool)
-            if coef is not None:
-                created = context.new_uids(len(coef))
-                trials.append(SplitTrial(self.kind, uids.tolist(), created, coef))
+            trials += self._trials(context, everything, pool)
         return trials
 
     def _pools(self, model, totals):
@@ -123,30 +130,33 @@ class Regroup(Proposal):
                 pools.append(pool)
         return pools
 
-    def _split(self, context, pool):
-        """Coefficients (J, P) of a new split of a pool, None if it promises less than the present one."""
+    def _trials(self, context, everything, pool):
+        """Trials of a new split: of the pool alone, and of all components after a few steps with it."""
         totals, model = context.totals, context.model
         samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
-        sample, scale = pooled(samples, totals.n[pool])
-        whole, others = totals.s[pool].sum(axis=0), np.delete(totals.s, pool, axis=0)
+        coef = model.coefficients(totals)[pool]
+
+        def shares(z):
+            return model.likelihood.local_step(coef, z, None, None, None, None)
+
+        sample, scale = pooled(samples, totals.n[pool], shares)
+        others = np.delete(totals.s, pool, axis=0)
         room = context.max_components - len(others)
-        new = resplit(model, sample, whole, others, min(room, max(_SEEDS)), context.rng)
+        new = resplit(model, sample, totals.s[pool], others, min(room, max(_SEEDS)), context.rng)
         if new is None or len(new.coef) > room:
-            return None
-        evidence, own = model.likelihood.evidence, sample.mass
-        now = (
-            evidence(model.prior, totals.s[pool]).sum()
-            - evidence(model.prior, whole[np.newaxis])[0]
-        )
-        now += totals.entropy[pool].sum()
-        spread = own * np.log(np.where(own > 0, own, 1.0))
-        now += scale * (spread.sum() if sample.weight is None else spread @ sample.weight)
-        now += model.allocation.elbo(totals.n) - model.allocation.elbo(
-            np.append(others[:, -1], whole[-1])
-        )
-        least = now - _LOSS - _LOSS_A_ROW * totals.n[pool].sum()
-        same = scale < 1.001 and abs(scale * new.gain - now) < 0.05
-        return None if scale * new.gain < least or same else new.coef
+            return []
+        small = RestrictedMixture(model, sample, others, adapt=False)
+        now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
+        gain = scale * (new.gain - now)
+        if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
+            return []
+        if gain > _WORTH:
+            created = context.new_uids(len(new.coef))
+            return [SplitTrial(self.kind, totals.uids[pool].tolist(), created, new.coef)]
+        coef = everything.settled(np.concatenate([others, scale * new.s]))
+        if coef is None:
+            return []
+        return [SplitTrial(self.kind, totals.uids.tolist(), context.new_uids(len(coef)), coef)]
 
     def last_resort(self):
         """Nothing is left to try but this."""
@@ -160,38 +170,78 @@ class Regroup(Proposal):
         """Under another prior a pool may be split in another way."""
         self._attempts.clear()
 
-    def judged(self, trial, accepted, mass, gain):
-        """After a success, neighbours are pooled again."""
-        self._due |= accepted
 
-
-def pooled(samples, n):
+def pooled(samples, n, shares):
     """Sample of several components of masses ``n`` as one, and the mass that one of its rows stands for.
 
-    The rows of components whose samples are denser get less weight.
+    A row that several components share may be in the sample of each. In either it is a row with all that the
+    pool has of it, but counts less, in proportion to the component's share. Rows of components whose
+    samples are denser count less, too.
+
+    Parameters
+    ----------
+    samples : list of Sample
+    n : ndarray, shape (J,)
+    shares : callable
+        ``shares(z)`` returns the parts (n, J) of the components in what the pool has of rows.
     """
     rate = np.array([sample.total for sample in samples]) / n
-    weight = np.repeat(rate.min() / rate, [len(sample.mass) for sample in samples])
-    if samples[0].weight is not None:
-        weight *= np.concatenate([sample.weight for sample in samples])
-    z, mass = stacked([sample.z for sample in samples]), np.concatenate([s.mass for s in samples])
-    sample = Sample(z, mass, weight if np.any(weight != 1.0) else None).standing_for(n.sum())
+    parts = []
+    for k, (z, mass, weight) in enumerate(samples):
+        part = np.maximum(shares(z)[:, k].astype(float), mass)
+        own = part * (rate.min() / rate[k])
+        parts.append(Sample(z, mass / part, own if weight is None else own * weight))
+    z = stacked([part.z for part in parts])
+    mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    sample = Sample(z, mass.astype(z.dtype), weight).standing_for(n.sum())
     return sample, n.sum() / sample.total
 
 
-def resplit(model, sample, whole, others, n_most, rng):
-    """The best of several splits of a sample into two components or more; None if there is none."""
+def resplit(model, sample, s, others, n_most, rng):
+    """The best of several splits of a pool into two components or more; None if there is none.
+
+    Parameters
+    ----------
+    model : Model
+    sample : Sample
+        Rows of the pool.
+    s : ndarray, shape (J, P)
+        Statistics of the pooled components.
+    others : ndarray, shape (K - J, P)
+        Statistics of the other components.
+    n_most : int
+        Seeds, at the most.
+    rng : numpy.random.RandomState
+    """
     best = None
-    for attempt, n_seeds in enumerate(_SEEDS):
+    for seeds, n_seeds in _all_seeds(model, sample, s, n_most, rng):
         small = RestrictedMixture(model, sample, others, adapt=False)
-        s = _seeded(model, sample, whole, min(n_seeds, n_most), attempt % 2 == 1, rng)
-        s, entropy = _settled(small, s, n_seeds)
-        if s is None:
+        new, entropy = _settled(small, seeds, n_seeds)
+        if new is None:
             continue
-        gain = small.gain(s, entropy, model.prior)
+        gain = small.gain(new, entropy, model.prior)
         if best is None or gain > best.gain:
-            best = Creation(s, small.coefficients(s), gain)
+            best = Creation(new, small.coefficients(new), gain)
     return best
+
+
+def _all_seeds(model, sample, s, n_most, rng):
+    """Statistics of seeds, and their number: side by side, and one around the other."""
+    for attempt, n_seeds in enumerate(_SEEDS):
+        n = min(n_seeds, n_most)
+        yield _seeded(model, sample, s.sum(axis=0), n, attempt % 2 == 1, rng), n
+    z, mass, weight = sample
+    mass = mass if weight is None else mass * weight
+    for density in model.likelihood.log_predictive(model.prior, s, z).T:
+        order = np.argsort(-density, kind="stable")
+        reach = np.cumsum(mass[order]) / mass.sum()
+        for part in _INNER:
+            inner = np.zeros(len(mass), dtype=bool)
+            inner[order[: np.searchsorted(reach, part)]] = True
+            seeds = summaries(
+                model.likelihood, z, np.column_stack([inner, ~inner]) * mass[:, np.newaxis]
+            )
+            yield seeds[seeds[:, -1] >= sample.one_row], 2
 
 
 def _settled(small, s, n_seeds):

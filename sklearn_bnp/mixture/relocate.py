@@ -13,8 +13,8 @@ from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
 from .restricted import RestrictedMixture
 
-# Ordinary steps after the collapsed ones, which settle the components under the objective.
-_SETTLING_STEPS = 3
+# Ordinary steps of new components, and of the present ones with which they are compared.
+_SETTLING_STEPS = 5
 # Estimated gain, in nats, from which a trial is worth its cost.
 _WORTH_A_TRIAL = 0.5
 # Relative change of a component's mass after which a relocation that failed is tried again.
@@ -103,10 +103,6 @@ class Relocate(Proposal):
         """Under another prior a relocation may succeed."""
         self._attempts.clear()
 
-    def judged(self, trial, accepted, mass, gain):
-        """After a success, another is tried."""
-        self._due = accepted
-
 
 def relocated(model, totals, uniform, n_steps):
     """Coefficients (J, P) of all components after collapsed steps; None if the sample promises no gain.
@@ -120,17 +116,40 @@ def relocated(model, totals, uniform, n_steps):
     n_steps : int
         Collapsed steps, at the most.
     """
-    z, resp, weight = uniform
-    if len(resp) == 0:
+    if len(uniform.resp) == 0:
         return None
-    sample = Sample(z, np.ones(len(resp), dtype=resp.dtype), weight)
-    sample = sample.standing_for(totals.n.sum())
-    small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
-    s, entropy, resp = small.step(totals.s)
-    before = small.evidence(s).sum() + entropy.sum() + small.allocation(s[:, -1])
-    s, _ = small.collapse(s, resp, n_steps)
-    if len(s) < 2:
-        return None
-    s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * sample.total)
-    after = small.evidence(s).sum() + entropy.sum() + small.allocation(s[:, -1])
-    return small.coefficients(s) if after > before + _WORTH_A_TRIAL else None
+    everything = Everything(model, totals, uniform)
+    s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
+    return everything.settled(s) if len(s) > 1 else None
+
+
+class Everything:
+    """A sample of all rows, on which other components are compared with the present ones.
+
+    Attributes
+    ----------
+    small : RestrictedMixture
+        All components, on the sample.
+    s, resp : ndarray, shapes (K, P) and (m, K)
+        Statistics of the sample and responsibilities, after a local step of the present components.
+    """
+
+    def __init__(self, model, totals, uniform):
+        z, resp, weight = uniform
+        sample = Sample(z, np.ones(len(resp), dtype=resp.dtype), weight)
+        sample = sample.standing_for(totals.n.sum())
+        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
+        self.s, _, self.resp = self.small.step(totals.s)
+        self._present = None
+
+    def _settled(self, s):
+        """Statistics after ordinary steps, and the objective of the sample in nats."""
+        s, entropy, _ = self.small.iterate(s, _SETTLING_STEPS, 1e-4 * self.small.sample.total)
+        return s, self.small.evidence(s).sum() + entropy.sum() + self.small.allocation(s[:, -1])
+
+    def settled(self, s):
+        """Coefficients (J, P) after ordinary steps from ``s``; None if the present ones do as well."""
+        if self._present is None:
+            self._present = self._settled(self.s)[1]
+        s, value = self._settled(s)
+        return self.small.coefficients(s) if value > self._present + _WORTH_A_TRIAL else None

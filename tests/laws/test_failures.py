@@ -51,6 +51,19 @@ def test_who_is_forgiven_has_one_more_attempt():
     assert failures.count("another", 100.0) == 5
 
 
+@pytest.mark.parametrize("patience", [1, 2])
+def test_the_same_failures_are_forgiven_once(patience):
+    failures = Failures(change=0.1, patience=patience)
+    failures.note("key", 100.0, times=patience)
+    for once in (True, False):
+        failures.forgive({"key"})
+        assert failures.blocked("key", 100.0) != once
+        failures.note("key", 100.0)
+    failures.note("key", 200.0, times=patience)  # these are others
+    failures.forgive({"key"})
+    assert not failures.blocked("key", 200.0)
+
+
 def test_copies_do_not_share_what_they_remember():
     failures = Failures(change=0.1, patience=2)
     failures.note("key", 100.0)

@@ -355,7 +355,7 @@ class Likelihood(DenseRows, ABC):
         z : ndarray or csr_array, shape (n, n_features)
             Prepared rows.
         shares : ndarray, shape (n, K)
-            How much of each row each component has, weights included. Shares below 0.001 are not taken
+            How much of each row each component has, weights included. Shares below 0.01 are not taken
             out.
 
         Returns
@@ -365,29 +365,33 @@ class Likelihood(DenseRows, ABC):
         """
         out = self.log_predictive(prior, s, z)
         for i, k, r in pairs_with_shares(shares, self.n_statistics):
-            out[i, k] += self.change_without(prior, s[k], z[i], r)
+            out[i, k] += self.change_without(prior, s, k, z, i, r)
         return out
 
-    def change_without(self, prior, s, z, r):
-        """How `log_predictive` of rows changes when their own shares are taken out.
+    def change_without(self, prior, s, k, z, i, r):
+        """How `log_predictive` of some pairs changes when the rows' own shares are taken out.
 
         Parameters
         ----------
         prior : object
             A prior of this family.
-        s : ndarray, shape (m, P)
-            Statistics of a component for each row.
-        z : ndarray or csr_array, shape (m, n_features)
+        s : ndarray, shape (K, P)
+            Statistics of components.
+        k : ndarray of int, shape (m,)
+            The component of each pair.
+        z : ndarray or csr_array, shape (n, n_features)
             Prepared rows.
+        i : ndarray of int, shape (m,)
+            The row of each pair; sorted.
         r : ndarray, shape (m,)
-            How much of each row its component has.
+            How much of the row the component has.
 
         Returns
         -------
         change : ndarray, shape (m,)
             In nats. The default finds it from `evidence`; families may have closed forms.
         """
-        return change_of_evidence(self, prior, s, z, r)
+        return change_of_evidence(self, prior, s[k], z[i], r)
 
     @abstractmethod
     def attributes(self, prior, s):

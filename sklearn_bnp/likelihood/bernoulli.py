@@ -119,9 +119,9 @@ class BernoulliLikelihood(ColumnsOfCounts):
         on, off = np.log(a / (a + b)), np.log(b / (a + b))
         return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
 
-    def change_without(self, prior, s, z, r):
+    def change_without(self, prior, s, k, z, i, r):
         """Of each observed entry, a count and the total of counts are smaller by r."""
-        r, z = r[:, np.newaxis], as_dense(z)
+        s, z, r = s[k], as_dense(z[i]), r[:, np.newaxis]
         ones, both = self.columns.values(s), self.columns.counts(s)
         on = z == 1
         alike = np.where(on, ones, both - ones)

@@ -243,9 +243,9 @@ class FixedVarianceLikelihood(ScaledLikelihood):
             out[:, k] = constant - 0.5 * np.log(v).sum() - 0.5 * (z - m) ** 2 @ (1.0 / v)
         return out
 
-    def change_without(self, prior, s, z, r):
+    def change_without(self, prior, s, k, z, i, r):
         """The mean moves away from the row, and its precision is less by that of r rows."""
-        z = z.astype(float)
+        s, z = s[k], z[i].astype(float)
         _, _, n = self._split(s)
         precision, mean = self._posterior(prior, s)
         spread = 1.0 / prior.spread + np.maximum(n - r[:, np.newaxis], 0.0) / prior.variance

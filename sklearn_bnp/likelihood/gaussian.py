@@ -335,7 +335,8 @@ class GaussianLikelihood(ScaledLikelihood):
     def log_predictive_without(self, prior, s, z, shares):
         """See `Likelihood`; the covariance without the row has a closed form (rank-one changes)."""
         b, mean = self._scatter(prior, s)
-        z, n = z.astype(np.float64, copy=False), np.ascontiguousarray(s[:, -1])
+        z, shares = (np.ascontiguousarray(v, dtype=np.float64) for v in (z, shares))
+        n = np.ascontiguousarray(s[:, -1])
         out = self.shape.log_student_without(z, b, mean, prior, n, shares)
         return out + self.scaling.log_density_constant
 

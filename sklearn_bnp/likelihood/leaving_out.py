@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 # Smaller shares are not taken out: they hardly change a component.
-LEAST_SHARE = 1e-3
+LEAST_SHARE = 1e-2
 # Numbers in memory at a time for pairs of rows and components.
 _BLOCK_NUMBERS = 2_000_000
 

@@ -30,6 +30,17 @@ _SMALL = 100_000
 # If there are fewer other components than this, each way is tried several times: the first splits of
 # a fit decide much, and cost little.
 _FEW, _FEW_RESTARTS = 4, 2
+# A row fits a component of N rows and P statistics about P / N nats better than if it were not part of it.
+# From so many nats on, rows are left out of the components that they are in.
+_SELF_FIT, _SELF_FIT_LATER = 0.25, 1.0
+# A first birth has a seed for so many rows, so many seeds at the most, and so many rows.
+_ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
+# Most collapsed steps from the seeds of a first birth, and of a later one.
+_COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
+# Steps on all rows of the sample after those on some of them.
+_STEPS_ON_ALL = 4
+# If its statistics hold at most this many numbers, a first birth has seeds of both geometries.
+_BOTH_GEOMETRIES = 20_000
 # If the sample's statistics hold at most this many numbers, it is tried twice as often.
 _TINY = 5_000
 
@@ -57,7 +68,7 @@ def tries_all_ways(sample, n_statistics):
     return sample.z.shape[0] * n_statistics <= _SMALL
 
 
-def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False):
+def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False, n_most=10**6):
     """New components to replace a target.
 
     Parameters
@@ -87,30 +98,89 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         Statistics, coefficients and an estimated gain. None if no split into two or more components was
         found.
     """
-    ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
-    every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW
-    if model.likelihood.n_features == 1:
-        ways = ways[::2]
-    if not (every_way and (attempt == 0 or few)):
-        ways = [ways[attempt % len(ways)]]
-    elif few:
-        ways *= _FEW_RESTARTS * (2 if sample.z.shape[0] * len(target) <= _TINY else 1)
-    best = None
-    for n, whiten in ways:
+    best, small_sample = None, tries_all_ways(sample, len(target))
+    for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
         small = RestrictedMixture(model, sample, others, adapt)
-        s = _seeded(model, sample, target, n, whiten, rng)
-        if len(s) < 2:
-            continue
-        s, entropy = small.refine(s)
+        s, entropy = _developed(small, target, way, rng)
         if s is None:
             continue
         gain = small.gain(s, entropy, model.prior)
-        if -_NEAR * sample.total < gain <= 0 and every_way:  # more steps may be enough
+        if -_NEAR * sample.total < gain <= 0 and small_sample:  # more steps may be enough
             s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
             gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
         if len(s) > 1 and (best is None or gain > best.gain):
             best = Creation(s, small.coefficients(s), gain)
     return best
+
+
+class _Way(NamedTuple):
+    """How to find components.
+
+    Attributes
+    ----------
+    n_seeds : int
+        Number of seeds.
+    whiten : bool
+        The geometry that they are found in; see `Likelihood.seeding_points`.
+    n_collapsed : int
+        Most collapsed steps; 0 for none.
+    n_rows : int or None
+        Number of rows to find them on; all if None.
+    """
+
+    n_seeds: int
+    whiten: bool
+    n_collapsed: int = 0
+    n_rows: int | None = None
+
+
+def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
+    """List of the ways to try, in order."""
+    n = sample.z.shape[0]
+    size, few = n * n_statistics, n_others < _FEW
+    geometries = (False, True) if likelihood.n_features > 1 else (False,)
+
+    def way(n_seeds, whiten, least, n_steps, n_rows=None):
+        m = n if n_rows is None else min(n, n_rows)
+        collapses = likelihood.leaves_out and n_seeds * n_statistics >= least * m
+        return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
+
+    ways = [
+        way(J, whiten, _SELF_FIT_LATER, _COLLAPSED_LATER)
+        for J in (n_seeds, 2)
+        for whiten in geometries
+    ]
+    if n_others == 0:
+        J = min(_MOST_SEEDS, max(n_seeds, n // _ROWS_A_SEED), n_most)
+        many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
+        if many[0].n_collapsed:
+            if size > _BOTH_GEOMETRIES:
+                return many[:1]
+            return many + (ways * _FEW_RESTARTS * 2 if size <= _TINY else [])
+    if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
+        return [ways[attempt % len(ways)]]
+    if not few:
+        return ways[::3] if ways[0].n_collapsed else ways
+    if ways[0].n_collapsed and size > _TINY:
+        return ways[::3] * _FEW_RESTARTS
+    return ways * _FEW_RESTARTS * (2 if size <= _TINY else 1)
+
+
+def _developed(small, target, way, rng):
+    """Statistics and entropies of the components found in a way, or None twice."""
+    start, sample = small, small.sample
+    if way.n_rows is not None:
+        rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
+        start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
+    s, entropy = _seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
+    if len(s) > 1:
+        s, entropy = start.refine(s, way.n_collapsed)
+    if s is None or len(s) < 2:
+        return None, None
+    if start is not small:
+        small.prior = start.prior
+        s, entropy, _ = small.iterate(s, _STEPS_ON_ALL, 1e-4 * sample.total)
+    return (s, entropy) if len(s) > 1 else (None, None)
 
 
 def _seeded(model, sample, target, n_seeds, whiten, rng):

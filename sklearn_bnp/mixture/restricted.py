@@ -16,6 +16,8 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 # Collapsed steps: after how many of them the prior adapts, and the share of rows that change hands
 # below which they end.
 _COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
+# Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
+_COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -133,17 +135,33 @@ class RestrictedMixture:
         shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
         return partial(entropies_of_unions, shares, self.sample.weight)
 
-    def refine(self, s):
-        """Alternate variational steps and agglomeration; statistics and entropies, or None twice."""
-        tol = 1e-4 * self.sample.total
-        s, entropy, resp = self.iterate(s, _STEPS, tol)
+    def refine(self, s, n_collapsed=0):
+        """Alternate steps and agglomeration; statistics and entropies, or None twice.
+
+        With ``n_collapsed``, up to so many collapsed steps come before the first variational ones, and a few
+        after each agglomeration.
+        """
+        tol, n_steps = 1e-4 * self.sample.total, _STEPS
+        if n_collapsed:
+            self.adapt(s, _COLLAPSED_ADAPT_FIRST)
+            s, _, resp = self.step(s)
+            s, _ = self.collapse(s, resp, n_collapsed)
+            n_steps = _STEPS_AFTER_CUT
+        if len(s) < 2:
+            return None, None
+        s, entropy, resp = self.iterate(s, n_steps, tol)
         for _ in range(_ROUNDS):
             tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
             if len(tree.cut) == len(s):
                 break
-            s = np.array([s[list(group)].sum(axis=0) for group in tree.cut])
-            if len(s) > 1:
-                s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
+            groups = [list(group) for group in tree.cut]
+            s = np.array([s[group].sum(axis=0) for group in groups])
+            if n_collapsed and len(s) > 1:
+                resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
+                s, _ = self.collapse(s, resp, _COLLAPSED_AFTER_CUT)
+            if len(s) < 2:
+                return None, None
+            s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
         return (s, entropy) if len(s) > 1 else (None, None)
 
     def gain(self, s, entropy, before):

@@ -86,7 +86,7 @@ class Regroup(Proposal):
 
     def uniform_rows(self, totals):
         """Rows of all on which a new split is tried together with the other components."""
-        return self.max_rows if self._due else 0
+        return 10000 if self._due else 0
 
     def sample_rows(self, n_statistics):
         """Rows to collect of each component."""
@@ -150,9 +150,6 @@ class Regroup(Proposal):
         gain = scale * (new.gain - now)
         if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
             return []
-        if gain > _WORTH:
-            created = context.new_uids(len(new.coef))
-            return [SplitTrial(self.kind, totals.uids[pool].tolist(), created, new.coef)]
         coef = everything.settled(np.concatenate([others, scale * new.s]))
         if coef is None:
             return []

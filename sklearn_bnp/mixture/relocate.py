@@ -14,7 +14,7 @@ from ..engine.trials import SplitTrial
 from .restricted import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
-_SETTLING_STEPS = 5
+_SETTLING_STEPS = 10
 # Estimated gain, in nats, from which a trial is worth its cost.
 _WORTH_A_TRIAL = 0.5
 # Relative change of a component's mass after which a relocation that failed is tried again.

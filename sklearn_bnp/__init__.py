@@ -32,6 +32,8 @@ from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
+from .mixture.regroup import Regroup
+from .mixture.relocate import Relocate
 from .mixture.weights import (
     DirichletAllocation,
     DPAllocation,
@@ -67,6 +69,8 @@ __all__ = [
     "PitmanYorAllocation",
     "PoissonObservation",
     "Proposal",
+    "Regroup",
+    "Relocate",
     "Sample",
     "SplitTrial",
     "StateBirth",

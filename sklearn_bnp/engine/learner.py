@@ -21,8 +21,22 @@ _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
 # Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
+# A fit of so many observations or more ends when a lap gains less than ``tol`` for each of them. With fewer,
+# laps are cheap, and a few nats decide about components: it goes on until a lap gains less in all.
+_MANY = 100_000
+# Nats that are not worth a lap.
+_LEAST_GAIN = 0.05
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
+
+
+def least_gain(tol, n):
+    """Gain of a lap, in nats, under which a fit of ``n`` observations has converged.
+
+    It is ``tol`` times n, and less where n is small: ``tol`` times n squared over 100,000, but no less than
+    0.05 nats, unless ``tol`` itself asks for that.
+    """
+    return min(tol * n, max(tol * n * n / _MANY, _LEAST_GAIN))
 
 
 class Learner:
@@ -322,7 +336,10 @@ class Learner:
         return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
-        """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""
+        """Laps until the objective rises by less than `least_gain` and nothing is under way.
+
+        Proposals have their last chance sooner, when it rises by less than ``tol`` an observation.
+        """
         n = source.total_weight
         self.converged = retried = False
         for i in range(max(1, max_iter)):
@@ -338,11 +355,12 @@ class Learner:
             if self.model.released() is not self.model:
                 self.model = self.model.released()
                 continue
-            if retried or not self.scheduler.proposals:
+            if self.scheduler.proposals and not retried:
+                self.scheduler.last_resort()
+                retried = True
+            elif gain < least_gain(tol, n):
                 self.converged = True
                 break
-            self.scheduler.last_resort()
-            retried = True
 
     def leave_memory(self):
         """Go on without a memory of batches: from now on, the totals are averages over steps."""

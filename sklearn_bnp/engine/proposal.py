@@ -191,6 +191,21 @@ class Proposal(BaseEstimator, ABC):
         """
         return 2000
 
+    def uniform_rows(self, totals):
+        """Least number of rows to draw from all rows during the next lap; mixtures only.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        n_rows : int
+            Number of rows. Where fewer are wanted, 2000 are drawn; limits of memory may allow fewer.
+        """
+        return 0
+
     def judged(self, trial, accepted, mass, gain):
         """Hear the verdict on a trial.
 

@@ -17,8 +17,8 @@ from .trials import Policy
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
-# With this many components or fewer, a trial that fails is judged again under the prior that
-# suits it: with few components the prior depends on each of them.
+# With this many components or fewer, before or after it, a trial that fails is judged again under the
+# prior that suits it: with few components the prior depends on each of them.
 _ADAPT_BELOW = 12
 _ADAPT_STEPS = 10
 # What rounding may do to the objective, relative to the numbers that it is the sum of: a thousand times
@@ -256,9 +256,9 @@ class Scheduler:
             accepted.append(best)
             used.update(trials[best].removed)
             pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
-        if len(standing.totals.uids) <= _ADAPT_BELOW and standing.model.likelihood.adapts_prior:
+        if standing.model.likelihood.adapts_prior:
             for i in pending:
-                free = used.isdisjoint(trials[i].removed)
+                free = used.isdisjoint(trials[i].removed) and standing.has_few_with(trials[i])
                 if free and standing.accept_adapted(trials[i], least):
                     accepted.append(i)
                     used.update(trials[i].removed)
@@ -464,6 +464,11 @@ class _Standing:
     def accept(self, trial):
         self.totals = self.totals.replaced(trial.removed, trial.successors)
         self.totals, self.model = self.model.in_order(self.totals)
+
+    def has_few_with(self, trial):
+        """Whether there are few components, or would be after the trial: the prior depends on each."""
+        change = len(trial.trial.created) - len(trial.removed)
+        return len(self.totals.uids) + min(0, change) <= _ADAPT_BELOW
 
     def accept_adapted(self, trial, least):
         """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""

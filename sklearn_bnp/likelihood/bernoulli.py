@@ -9,8 +9,10 @@ import numpy as np
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
+    as_dense,
     checked_bits,
     digammas,
+    log_ratio,
     log_rising_factorials,
     pair_of_priors,
     points_of_counts,
@@ -116,6 +118,16 @@ class BernoulliLikelihood(ColumnsOfCounts):
         a, b = self._counts(prior, s)
         on, off = np.log(a / (a + b)), np.log(b / (a + b))
         return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
+
+    def change_without(self, prior, s, k, z, i, r):
+        """Of each observed entry, a count and the total of counts are smaller by r."""
+        s, z, r = s[k], as_dense(z[i]), r[:, np.newaxis]
+        ones, both = self.columns.values(s), self.columns.counts(s)
+        on = z == 1
+        alike = np.where(on, ones, both - ones)
+        pseudo = np.where(on, prior.a, prior.b)
+        change = log_ratio(alike, pseudo, r) - log_ratio(both, prior.a + prior.b, r)
+        return np.where(np.isnan(z), 0.0, change).sum(axis=1)
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Columns in units of their standard deviations in the component."""

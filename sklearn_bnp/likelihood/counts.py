@@ -176,9 +176,45 @@ def digammas(counts, pseudo):
     return out + digamma(pseudo.sum() + counts.sum(axis=1, keepdims=True))
 
 
+def log_ratio(counts, pseudo, less):
+    """``log((pseudo + counts - less) / (pseudo + counts))``, where ``less`` is a part of the counts."""
+    return np.log1p(np.maximum(counts - less, 0.0) / pseudo) - np.log1p(counts / pseudo)
+
+
 def statistics_as_rows(s):
     """Statistics (..., P) as C-contiguous rows (n, P) for the kernels, copied only where necessary."""
     return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
+
+
+def sums_over_entries(counts, gains):
+    """Sums (n, K) over the entries of rows (n, V) that are not zero, of what each gains a component.
+
+    ``gains(column, values)`` returns a table (m, K) for m pairs of a column and a count. Each pair is asked
+    for once: where there are many entries, most pairs occur repeatedly.
+    """
+    row, column, values = nonzeros(counts)
+    levels, level = np.unique(values, return_inverse=True)
+    code = column.astype(np.intp) * len(levels) + level
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
+    shape = (counts.shape[0], len(first))
+    return csr_array((np.ones(len(row)), number, ends), shape=shape) @ gains(
+        column[first], values[first]
+    )
+
+
+def log_rise(pseudo, x):
+    """Log rising factorials ``lnGamma(pseudo + x) - lnGamma(pseudo)`` of counts x of 1 and more."""
+    out = np.log(pseudo)
+    more = np.broadcast_to(x != 1, out.shape)
+    base, x = pseudo[more], np.broadcast_to(x, out.shape)[more]
+    out[more] = gammaln(base + x) - gammaln(base)
+    return out
+
+
+def as_dense(z):
+    """Rows as an array, in double precision."""
+    return np.asarray(z.toarray() if issparse(z) else z, dtype=float)
 
 
 def nonzeros(counts):
@@ -190,6 +226,16 @@ def nonzeros(counts):
     at = np.flatnonzero(flat != 0)  # faster than np.nonzero in two dimensions
     row, column = np.divmod(at, counts.shape[-1])
     return row, column, flat[at].astype(np.float64, copy=False)
+
+
+def nonzeros_of_rows(counts, rows):
+    """`nonzeros` of ``counts[rows]``, whose rows (m,) may occur repeatedly."""
+    row, column, values = nonzeros(counts)
+    n = np.bincount(row, minlength=counts.shape[0])
+    length, start = n[rows], (np.cumsum(n) - n)[rows]
+    number = np.repeat(np.arange(len(rows)), length)
+    at = np.arange(len(number)) + np.repeat(start - (np.cumsum(length) - length), length)
+    return number, column[at], values[at]
 
 
 def sum_log_factorials(counts):

@@ -17,9 +17,13 @@ from .._kernels._gaussian import (
     spd_logdet,
 )
 from .._kernels._responsibilities import Quadratic, statistics
+from .._kernels._student import student_columns_without, student_without
+from .leaving_out import LEAST_SHARE
 from .limits import variances_within
 
 _LOG_2 = np.log(2.0)
+# Rows whose statistics are in memory at a time: a tile that stays in the cache.
+_BLOCK_ROWS = 256
 
 
 def _is_positive_definite(b):
@@ -160,6 +164,32 @@ class FullShape:
         )
         return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
 
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        """`log_student` of rows, each without its share (n, K) of the components.
+
+        The components have ``n`` (K,) rows.
+        """
+        inverse, log_det = self.invert(b)
+        coef = np.zeros((len(b), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1))
+        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        return self._student_of(z, coef, prior, n, shares) - 0.5 * log_det
+
+    def _student_of(self, z, coef, prior, n, shares):
+        """Densities, without determinants, of rows whose distances have the coefficients -2 ``coef``."""
+        linear, P = prior.m is not None, coef.shape[1]
+        coef, out = np.ascontiguousarray(-2.0 * coef.T), np.empty((len(z), len(n)))
+        features = np.empty((min(len(z), _BLOCK_ROWS), P))
+        for lo in range(0, len(z), _BLOCK_ROWS):
+            rows = slice(lo, lo + _BLOCK_ROWS)
+            own = features[: len(z[rows])]
+            statistics(z[rows], self.quadratic, linear, own)
+            square = np.maximum(own @ coef, 0.0)
+            student_without(
+                square, shares[rows], n, self.D, self.rows_a_point, prior.nu - self.least_nu, prior.kappa,
+                linear, LEAST_SHARE, out[rows],
+            )  # fmt: skip
+        return out - 0.5 * self.D * np.log(np.pi)
+
     def attributes(self, precision, scaling):
         """Covariances, precisions and their Cholesky factors in the data's units."""
         precisions = scaling.matrices_back(precision, inverse=True)
@@ -258,6 +288,14 @@ class DiagShape:
             )
         return out
 
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        out = np.empty((len(z), len(b)))
+        center = np.zeros(b.shape) if mean is None else mean
+        student_columns_without(
+            z, center, 1.0 / b, shares, n, prior.nu, prior.kappa, mean is not None, LEAST_SHARE, out
+        )
+        return out - 0.5 * (self.log_det(b) + self.D * np.log(np.pi))
+
     def attributes(self, precision, scaling):
         full = np.full((len(precision), len(scaling.shift)), 1.0 / scaling.floor)
         if scaling.basis is None:
@@ -336,6 +374,12 @@ class SphericalShape(DiagShape):
             - 0.5 * self.D * np.log(np.pi * b / shrink)
         )
         return constant - 0.5 * (nu + self.D) * np.log1p(np.maximum(square, 0.0) * (shrink / b))
+
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        coef = np.zeros((len(b), 2 + (0 if mean is None else self.D)))
+        self.fill_coefficients(coef, 1.0 / b, mean, np.zeros(self.D))
+        out = FullShape._student_of(self, z, coef, prior, n, shares)
+        return out - 0.5 * self.D * np.log(b)
 
     def attributes(self, precision, scaling):
         precisions = precision / scaling.scale[0] ** 2

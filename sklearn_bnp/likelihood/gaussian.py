@@ -58,7 +58,9 @@ class GaussianObservation(ObservationModel):
     Parameters
     ----------
     covariance_type : {"full", "diag", "spherical"}, default="full"
-        Shape of each component's covariance.
+        Shape of each component's covariance. Full and diagonal covariances do not depend on the units of
+        the columns. Spherical ones do: columns in which the data vary most decide. Bring the columns to
+        comparable units first, by ``StandardScaler`` for example.
     zero_mean : bool, default=False
         Whether all means are 0, in the data's own units; then the prior is of Wishart (Gamma) form.
     mean_prior : array-like of shape (n_features,), default=None
@@ -361,6 +363,14 @@ class GaussianLikelihood(ScaledLikelihood):
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
         z = z.astype(np.float64, copy=False)
         return self.shape.log_student(z, b, mean, shrink, nu) + self.scaling.log_density_constant
+
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; the covariance without the row has a closed form (rank-one changes)."""
+        b, mean = self._scatter(prior, s)
+        z, shares = (np.ascontiguousarray(v, dtype=np.float64) for v in (z, shares))
+        n = np.ascontiguousarray(s[:, -1])
+        out = self.shape.log_student_without(z, b, mean, prior, n, shares)
+        return out + self.scaling.log_density_constant
 
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)

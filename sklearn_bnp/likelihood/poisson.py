@@ -17,19 +17,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
+    as_dense,
     checked_counts,
     digammas,
+    log_rise,
     log_rising_factorials,
-    nonzeros,
     pair_of_priors,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
+    sums_over_entries,
 )
 from .missing import columns_of
 
@@ -157,13 +158,23 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def log_predictive(self, prior, s, z):
         """Negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""
-        row, column, x = nonzeros(self.columns.filled(z))
-        out = np.empty((z.shape[0], len(s)))
-        for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
-            gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
-            out[:, k] = np.bincount(row, gains, minlength=z.shape[0])
-            out[:, k] -= self.columns.dot(a, np.log1p(1.0 / b), z)
-        return out
+        a, b = self._posterior(prior, s)
+        zero, step = a * np.log1p(1.0 / b), np.broadcast_to(np.log1p(b), a.shape)
+
+        def gains(column, x):
+            x = x[:, np.newaxis]
+            return log_rise(a[:, column].T, x) - x * step[:, column].T
+
+        return sums_over_entries(self.columns.filled(z), gains) - self.columns.total(zero, z)
+
+    def change_without(self, prior, s, k, z, i, r):
+        """Each observed entry takes r times its value from the shape, and r from the inverse scale."""
+        s, z, r = s[k], as_dense(z[i]), r[:, np.newaxis]
+        seen, x = ~np.isnan(z), np.where(np.isnan(z), 0.0, z)
+        total, n = self.columns.values(s), self.columns.counts(s)
+        before = _log_negative_binomial(prior, x, seen, total, n)
+        total, n = np.maximum(total - r * x, 0.0), np.maximum(n - r, 0.0)
+        return _log_negative_binomial(prior, x, seen, total, n) - before
 
     def log_base(self, x):
         return -sum_log_factorials(self.columns.filled(x))
@@ -186,3 +197,14 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def sample(self, attributes, labels, rng):
         return rng.poisson(attributes["means_"][labels]).astype(float)
+
+
+def _log_negative_binomial(prior, x, seen, total, n):
+    """Log densities (m,) of rows of counts x, without the factorials of `log_base`, a component for each.
+
+    Where ``seen`` is false, an entry is missing, and x is 0.
+    """
+    a, b = prior.a + total, prior.b + n
+    total = np.ascontiguousarray(total)
+    rise = log_rising_factorials(total + x, prior.a) - log_rising_factorials(total, prior.a)
+    return rise - np.sum(x * np.log1p(b) + seen * a * np.log1p(1.0 / b), axis=1)

@@ -31,10 +31,12 @@ class Kept(NamedTuple):
         Rows of each document group in each clump, N_cs.
     z : ndarray, shape (n, D)
         Prepared single rows.
+    weight : ndarray, shape (n,)
+        How often each single row counts: the weight of its document.
     owner : ndarray of int32, shape (n,)
         Document group of each single row.
     sizes : ndarray, shape (S,)
-        Documents in each group, D_s.
+        Documents in each group, D_s, a document of weight w counting w times.
     group_of_document : ndarray of int32, shape (n_documents,)
         Group of each document seen so far, in the order of arrival.
     """
@@ -42,6 +44,7 @@ class Kept(NamedTuple):
     s: np.ndarray
     counts: np.ndarray
     z: np.ndarray
+    weight: np.ndarray
     owner: np.ndarray
     sizes: np.ndarray
     group_of_document: np.ndarray
@@ -66,7 +69,29 @@ def nothing(likelihood, dtype):
     z = np.empty((0, likelihood.n_features), dtype=dtype)
     none = np.empty(0, dtype=np.int32)
     s, counts = np.empty((0, likelihood.n_statistics)), np.empty((0, 0))
-    return Kept(s, counts, z, none, np.empty(0), none)
+    return Kept(s, counts, z, np.empty(0), none, np.empty(0), none)
+
+
+class NewDocuments(NamedTuple):
+    """The documents of an epoch.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D)
+        Prepared rows, document by document.
+    indptr : ndarray, shape (E + 1,)
+        Document i has the rows ``indptr[i]:indptr[i + 1]``.
+    weight : ndarray, shape (E,)
+        How many equal documents each stands for.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+    weight: np.ndarray
+
+    def none(self):
+        """No documents of the same kind."""
+        return NewDocuments(self.z[:0], np.zeros(1, dtype=int), np.empty(0))
 
 
 class Items(NamedTuple):
@@ -79,7 +104,7 @@ class Items(NamedTuple):
     shares : csr_array, shape (T + n, S)
         Share of each document group in the rows of each item, N_cs / N_c.
     n : ndarray, shape (T + n,)
-        Rows of each item, N_c.
+        Rows of each item, N_c; a row of a document of weight w counts as w rows.
     z : ndarray, shape (n_singlets + n, D)
         Prepared rows: singlets, then the rows of this epoch.
     edges : ndarray, shape (E + 1,)
@@ -105,12 +130,12 @@ class Items(NamedTuple):
         return self.shares.T @ self.n
 
 
-def with_epoch(kept, likelihood, z, indptr):
-    """`Items` from the kept data and new documents, whose rows are ``z[indptr[i]:indptr[i + 1]]``."""
-    n_new, before = len(indptr) - 1, len(kept.sizes)
-    S = before + n_new
-    rows = np.concatenate([kept.z, z])
-    owner = np.concatenate([kept.owner, np.repeat(np.arange(before, S), np.diff(indptr))])
+def with_epoch(kept, likelihood, new):
+    """`Items` from the kept data and `NewDocuments`."""
+    n_new, before = len(new.weight), len(kept.sizes)
+    S, lengths = before + n_new, np.diff(new.indptr)
+    rows = np.concatenate([kept.z, new.z])
+    owner = np.concatenate([kept.owner, np.repeat(np.arange(before, S), lengths)])
     singlets = rows_of_statistics(likelihood, rows[: len(kept.z)])
     n = kept.s[:, -1]
     clumps = csr_array(kept.counts / n[:, np.newaxis])
@@ -123,10 +148,10 @@ def with_epoch(kept, likelihood, z, indptr):
     return Items(
         np.concatenate([kept.s / n[:, np.newaxis], singlets]),
         csr_array(vstack([clumps, ones], format="csr")),
-        np.concatenate([n, np.ones(len(rows))]),
+        np.concatenate([n, kept.weight, np.repeat(new.weight, lengths)]),
         rows,
-        len(kept.z) + np.asarray(indptr),
-        np.concatenate([kept.sizes, np.ones(n_new)]),
+        len(kept.z) + np.asarray(new.indptr),
+        np.concatenate([kept.sizes, new.weight]),
     )
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .halves import ItemSubset, Rules, Summary, halve, whole
+from .halves import ItemSubset, Rules, Summary, gain_of_distinct, halve, whole
 from .model import alpha_cost
 
 
@@ -34,12 +34,20 @@ def rules_of_splits(settings, topics, items):
 
 
 def split(topics, items, k, which, rules):
-    """`Split` of topic k, estimated from the items ``which``, those whose likeliest topic is k."""
+    """`Split` of topic k, estimated from the items ``which``, those whose likeliest topic is k.
+
+    Continuous rows that are equal are copies, and no evidence of a topic of their own: the halves have to
+    gain if copies count once, too.
+    """
     if len(which) >= 2:
         part = ItemSubset(items, which, rules.likelihood)
         one = whole(part, rules, topics.alpha[k])
         halves = halve(part, rules, one)
         if halves is not None:
-            gain = halves.summary.value.sum() - one.value[0]
-            return Split(k, halves.summary, float(gain))
+            gain = float(halves.summary.value.sum() - one.value[0])
+            copied = np.any(rules.likelihood.standardised) and np.any(part.distinct < part.n)
+            if gain > 0 and copied:
+                own = gain_of_distinct(part, rules, halves.first, halves.summary.alpha)
+                gain = gain if own > 0 else -np.inf
+            return Split(k, halves.summary, gain)
     return Split(k, None, -np.inf)

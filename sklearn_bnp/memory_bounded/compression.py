@@ -184,7 +184,8 @@ def kept_as_they_are(items, group_of_document):
     n = items.n[:C, np.newaxis]
     owner = items.shares[C:].indices.astype(np.int32)
     s, counts = items.means[:C] * n, items.shares[:C].toarray() * n
-    return Kept(s, counts, items.z, items.n[C:], owner, items.sizes, group_of_document)
+    own = items.distinct[:C]
+    return Kept(s, counts, own, items.z, items.n[C:], owner, items.sizes, group_of_document)
 
 
 def kept_of_leaves(items, leaves, group_of_document):
@@ -200,7 +201,8 @@ def kept_of_leaves(items, leaves, group_of_document):
     counts = np.concatenate([np.empty((0, S)), *(leaf.counts for leaf in clumps)])
     singles = singles[order]
     z, weight = items.z[singles - C], items.n[singles]
-    return Kept(s, counts, z, weight, owner[order], items.sizes, group_of_document)
+    distinct = np.array([items.distinct[leaf.which].sum() for leaf in clumps])
+    return Kept(s, counts, distinct, z, weight, owner[order], items.sizes, group_of_document)
 
 
 # ---------------------------------------------------------------------- groups of documents

@@ -117,7 +117,7 @@ class ItemSubset:
     def __init__(self, items, which, likelihood):
         self.likelihood = likelihood
         self.which = which
-        self.n = items.n[which]
+        self.n, self.distinct = items.n[which], items.distinct[which]
         n_clumps = np.searchsorted(which, items.n_clumps)
         shares = items.shares[which]
         self.clump_shares = shares[:n_clumps].toarray()
@@ -140,7 +140,11 @@ class ItemSubset:
         n_clumps, part = len(self.clumps), object.__new__(ItemSubset)
         of_clumps, of_rows = chosen[:n_clumps], chosen[n_clumps:]
         part.likelihood = self.likelihood
-        part.which, part.n = self.which[chosen], self.n[chosen]
+        part.which, part.n, part.distinct = (
+            self.which[chosen],
+            self.n[chosen],
+            self.distinct[chosen],
+        )
         part.clump_shares, part.clumps = self.clump_shares[of_clumps], self.clumps[of_clumps]
         part.owner, part.z = self.owner[of_rows], self.z[of_rows]
         part._held = None if self._held is None else [self._held[0][chosen]]
@@ -264,18 +268,31 @@ def whole(part, rules, alpha, n_iter=3):
     return Summary(s, counts, alpha, rules.values(s, counts, np.zeros(1), alpha))
 
 
-def _sums(part, first):
-    """Statistics (2, P) and counts (2, S) of halves with responsibilities ``first`` (m,) and the rest."""
-    mass = np.empty((2, len(first)))
-    np.multiply(part.n, first, out=mass[0])
-    np.subtract(part.n, mass[0], out=mass[1])
+def _sums(part, first, n=None):
+    """Statistics (2, P) and counts (2, S) of halves with responsibilities ``first`` (m,) and the rest.
+
+    The items have ``n`` (m,) rows, or ``part.n`` if None.
+    """
+    n, mass = part.n if n is None else n, np.empty((2, len(first)))
+    np.multiply(n, first, out=mass[0])
+    np.subtract(n, mass[0], out=mass[1])
     return part.sums(mass)
 
 
-def _entropies(part, first):
-    """Entropies (2,) of the two halves."""
+def _entropies(n, first):
+    """Entropies (2,) of the two halves of items of ``n`` (m,) rows."""
     other = 1.0 - first
-    return -np.array([part.n @ xlogy(first, first), part.n @ xlogy(other, other)])
+    return -np.array([n @ xlogy(first, first), n @ xlogy(other, other)])
+
+
+def gain_of_distinct(part, rules, first, alpha):
+    """Gain of halves with responsibilities ``first`` (m,) and prior weights (2,), if copies count once."""
+    s, counts = _sums(part, first, part.distinct)
+    alpha = rules.raised_alpha(counts, alpha, 3)
+    halves = rules.values(s, counts, _entropies(part.distinct, first), alpha).sum()
+    s, counts = s.sum(axis=0, keepdims=True), counts.sum(axis=0, keepdims=True)
+    alpha = rules.raised_alpha(counts, alpha.sum(keepdims=True), 3)
+    return float(halves - rules.values(s, counts, np.zeros(1), alpha)[0])
 
 
 def refine(part, rules, first, alpha, trace=None):
@@ -291,7 +308,7 @@ def refine(part, rules, first, alpha, trace=None):
         s, counts = _sums(part, first)
         alpha = rules.raised_alpha(counts, alpha, 1)
         if trace is not None:
-            trace.append(float(rules.values(s, counts, _entropies(part, first), alpha).sum()))
+            trace.append(float(rules.values(s, counts, _entropies(part.n, first), alpha).sum()))
         coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
         psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))
@@ -323,5 +340,5 @@ def halve(part, rules, one, *, hard=False):
     if not s[:, -1].min() >= _LEAST_ROWS:
         return None
     alpha = rules.raised_alpha(counts, alpha, 1)
-    value = rules.values(s, counts, _entropies(part, first), alpha)
+    value = rules.values(s, counts, _entropies(part.n, first), alpha)
     return Halves(first, Summary(s, counts, alpha, value))

@@ -19,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
+# Multiples of it, modulo 1, are all different, and in no simple ratio.
+_GOLDEN = 0.6180339887498949
+
 
 class Kept(NamedTuple):
     """The part of the data that is kept between epochs.
@@ -29,6 +32,8 @@ class Kept(NamedTuple):
         Summed statistics of clumps of more than one row.
     counts : ndarray, shape (C, S)
         Rows of each document group in each clump, N_cs.
+    distinct : ndarray, shape (C,)
+        Rows of each clump, if copies of a row count once.
     z : ndarray, shape (n, D)
         Prepared single rows.
     weight : ndarray, shape (n,)
@@ -43,6 +48,7 @@ class Kept(NamedTuple):
 
     s: np.ndarray
     counts: np.ndarray
+    distinct: np.ndarray
     z: np.ndarray
     weight: np.ndarray
     owner: np.ndarray
@@ -69,7 +75,7 @@ def nothing(likelihood, dtype):
     z = np.empty((0, likelihood.n_features), dtype=dtype)
     none = np.empty(0, dtype=np.int32)
     s, counts = np.empty((0, likelihood.n_statistics)), np.empty((0, 0))
-    return Kept(s, counts, z, np.empty(0), none, np.empty(0), none)
+    return Kept(s, counts, np.empty(0), z, np.empty(0), none, np.empty(0), none)
 
 
 class NewDocuments(NamedTuple):
@@ -105,6 +111,8 @@ class Items(NamedTuple):
         Share of each document group in the rows of each item, N_cs / N_c.
     n : ndarray, shape (T + n,)
         Rows of each item, N_c; a row of a document of weight w counts as w rows.
+    distinct : ndarray, shape (T + n,)
+        The same if copies of a row count once, whether they come from weights or are in the data.
     z : ndarray, shape (n_singlets + n, D)
         Prepared rows: singlets, then the rows of this epoch.
     edges : ndarray, shape (E + 1,)
@@ -116,6 +124,7 @@ class Items(NamedTuple):
     means: np.ndarray
     shares: csr_array
     n: np.ndarray
+    distinct: np.ndarray
     z: np.ndarray
     edges: np.ndarray
     sizes: np.ndarray
@@ -145,14 +154,25 @@ def with_epoch(kept, likelihood, new):
     ones = csr_array(
         (np.ones(len(rows)), owner.astype(np.int32), np.arange(len(rows) + 1)), shape=(len(rows), S)
     )
+    weight = np.concatenate([kept.weight, np.repeat(new.weight, lengths)])
     return Items(
         np.concatenate([kept.s / n[:, np.newaxis], singlets]),
         csr_array(vstack([clumps, ones], format="csr")),
-        np.concatenate([n, kept.weight, np.repeat(new.weight, lengths)]),
+        np.concatenate([n, weight]),
+        np.concatenate([kept.distinct, np.minimum(weight, 1.0) / copies(rows)]),
         rows,
         len(kept.z) + np.asarray(new.indptr),
         np.concatenate([kept.sizes, new.weight]),
     )
+
+
+def copies(z):
+    """How often each of the rows ``z`` (n, D) is among them, an array (n,)."""
+    key = np.zeros(len(z))
+    for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
+        key += (1.0 + d * _GOLDEN % 1.0) * column
+    _, number, count = np.unique(key, return_inverse=True, return_counts=True)
+    return count[number.reshape(-1)]
 
 
 def rows_of_statistics(likelihood, z):

@@ -25,8 +25,8 @@ NO_LIMIT = sys.maxsize
 # If no target is set, data are expected to become this many times those seen so far.
 _AHEAD = 10.0
 # Clumps for each document group. With 20 overlapping clusters, 200 documents and 5000 numbers, the bound was
-# 1.2, 2.1, 2.5 and 3.7 % below that of the batch with 100, 50, 35 and 12 groups (1/2, 2, 4 and 35 clumps for
-# each): groups are worth more than clumps, but each topic needs a clump.
+# about 1.2, 2.1, 2.5 and 3.7 % below that of the batch with 100, 50, 35 and 12 groups, which leave room for
+# 43, 78, 102 and 192 clumps: groups are worth more than clumps, but each topic needs a clump.
 _CLUMPS_A_GROUP = 2
 
 

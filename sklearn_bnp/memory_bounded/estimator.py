@@ -97,8 +97,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         w times. If None, ten times the documents seen so far.
     max_document_groups : int, default=None
         Most groups of documents. The documents of a group share their topic weights; those whose grouping
-        lowers the bound least are grouped. If None, half of the square root of ``memory_bound``: the counts
-        of four times as many clumps would then fill the bound. Without a bound, each document is a group.
+        lowers the bound least are grouped. If None, the square root of half the ``memory_bound``: the counts
+        of twice as many clumps would then fill the bound. Without a bound, each document is a group.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows; `ColumnObservation` for columns of several kinds.

@@ -7,11 +7,11 @@ from scipy.special import digamma
 
 from .model import Topics, global_step, threshold
 
-# Responsibilities of the table that are held at a time.
-_BLOCK_NUMBERS = 1_000_000
+# Responsibilities of the table that are held at a time: so many stay in a processor's cache.
+_BLOCK_NUMBERS = 200_000
 # A trial ends when an update adds less than this share of its gain, or would have to be repeated more often
 # than this to make up for a loss. Either is about how soon the judgement comes, and not about its result.
-_SMALL, _LONG = 0.05, 30
+_SMALL, _LONG = 0.2, 10
 
 
 def first_topics(settings, items):

@@ -16,8 +16,8 @@ Four studies, of which ``--study`` chooses some:
 
 Targets: kept bytes grow by less than 5 % over the last three quarters of the epochs and never exceed the
 bound; at least 38 times less than the batch's assignments (the paper's figure); all 20 topics in the end;
-the agreement of old clusters falls by .1 at most; ratio to the batch >= .98, in at most twice the CPU seconds
-of `HDPTopicVB`; K no farther from the truth than that of `HDPTopicVB`.
+agreement on old clusters at most .1 below that of the batch of all epochs; ratio to the batch >= .98, in at
+most twice the CPU seconds of `HDPTopicVB`; K no farther from the truth than that of `HDPTopicVB`.
 
     python -m tests.benchmarks.lifelong --study memory --plot lifelong.png
     python -m tests.benchmarks.lifelong --study topics images harm --seeds 3
@@ -139,25 +139,42 @@ def topics(args):
             rows.append(["apart", seed, bound, K, "", f"{found:.2f}", f"{clock.cpu:.1f}"])
             print(*rows[-1], flush=True)
             targets.append((f"seed {seed}, {bound} numbers: K", f"{K}", "20", K == 20))
-        rng = np.random.default_rng(seed)
-        centers = 2.5 * rng.standard_normal((20, 4))
-        old = documents(np.random.default_rng(2000 + seed), centers[:10], 40, 50)
-        model, bound = MemoryBoundedTopicVB(args.bounds[0]), args.bounds[0]
-        with report.Clock() as clock:
-            for epoch in range(45):
-                X, groups, _ = documents(rng, centers[:10] if epoch < 15 else centers[10:])
-                model.partial_fit(X, groups=groups)
-                if epoch == 14:
-                    before = agreement(model, *old)
-        after = agreement(model, *old)
-        rows.append(["drift", seed, bound, model.n_components_, f"{before:.2f}", f"{after:.2f}",
-                     f"{clock.cpu:.1f}"])  # fmt: skip
-        print(*rows[-1], flush=True)
-        lasts = after >= before - 0.1
-        targets.append((f"seed {seed}, drift: loss", f"{before - after:.2f}", "<= 0.1", lasts))
+        row, target = drift(seed, args.bounds[0])
+        rows.append(row)
+        targets.append(target)
+        print(*row, flush=True)
     header = ["stream", "seed", "numbers", "K", "agreement before", "in the end", "cpu s"]
     report.print_table(header, rows)
     report.print_targets(targets)
+
+
+def drift(seed, bound):
+    """A row of the table and a target: overlapping clusters for 15 epochs, and then others for 30."""
+    rng = np.random.default_rng(seed)
+    centers = 2.5 * rng.standard_normal((20, 4))
+    old = documents(np.random.default_rng(2000 + seed), centers[:10], 40, 50)
+    epochs = [documents(rng, centers[:10] if epoch < 15 else centers[10:]) for epoch in range(45)]
+    model = MemoryBoundedTopicVB(bound)
+    with report.Clock() as clock:
+        for epoch, (X, groups, _) in enumerate(epochs):
+            model.partial_fit(X, groups=groups)
+            if epoch == 14:
+                before = agreement(model, *old)
+    after = agreement(model, *old)
+    batch = MemoryBoundedTopicVB(None)  # the new clusters also overlap with the old ones
+    X, groups = together([epoch[:2] for epoch in epochs])
+    best = agreement(batch.fit(X, groups=groups), *old)
+    row = [
+        "drift",
+        seed,
+        bound,
+        model.n_components_,
+        f"{before:.2f}",
+        f"{after:.2f}",
+        f"{clock.cpu:.1f}",
+    ]
+    name = f"seed {seed}, drift: agreement; of the batch - 0.1"
+    return row, (name, f"{after:.2f}", f">= {best - 0.1:.2f}", after >= best - 0.1)
 
 
 IMAGES = {

@@ -13,6 +13,7 @@ from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
 from sklearn_bnp.memory_bounded.halves import ItemSubset, Tie
 from sklearn_bnp.memory_bounded.items import (
     NewDocuments,
+    copies,
     memory_cost,
     nothing,
     rows_of_statistics,
@@ -216,6 +217,44 @@ def test_memory_goes_to_large_clumps_and_not_to_strays():
     )
     assert len(epoch.kept.s) >= 15
     assert epoch.kept.s[:, -1].max() < 450
+
+
+def test_copies_of_rows_are_counted():
+    rng = np.random.default_rng(0)
+    different = rng.normal(size=(40, 5))
+    number = rng.integers(40, size=300)
+    times = np.bincount(number, minlength=40)[number]
+    np.testing.assert_array_equal(copies(different[number]), times)
+    assert copies(different[:, :1]).tolist() == [1] * 40
+    assert copies(different[:0]).tolist() == []
+
+
+def test_copies_make_no_topics(family):
+    """Rows that are given ten times have the topics that they have if given once; counts may have more."""
+    likelihood, items = epoch_items(family, n=90)
+    new = of_documents(items)
+    once = np.repeat(np.arange(90), 10)
+    many = NewDocuments(new.z[once], 10 * new.indptr, new.weight)
+    own, none = settings(likelihood), nothing(likelihood, np.float64)
+    topics = run_epoch(own, limits(None), none, None, new).topics
+    of_copies = run_epoch(own, limits(None), none, None, many).topics
+    if np.any(likelihood.standardised):
+        assert len(of_copies.s) <= len(topics.s) + 1
+    # none are lost: what is described ten times as well is told apart as well
+    assert len(of_copies.s) >= min(len(topics.s), 2)
+
+
+def test_distinct_rows_are_kept_in_mind(family):
+    likelihood, items = epoch_items(family, n=120)
+    own, kept = settings(likelihood, tol=1e-4), nothing(likelihood, np.float64)
+    memory_bound = bound_of(likelihood, 6)
+    epoch = run_epoch(own, limits(memory_bound, 6), kept, None, of_documents(items))
+    left = copies(epoch.kept.z)
+    here = copies(items.z)
+    total = epoch.kept.distinct.sum() + (1.0 / left).sum()
+    if np.all(here == 1):
+        np.testing.assert_allclose(total, 120.0)
+    assert np.all(epoch.kept.distinct <= epoch.kept.s[:, -1] + 1e-9)
 
 
 def test_rows_of_clumps_are_gone(family):

@@ -90,15 +90,16 @@ class CorrelatedGaussianObservation(ObservationModel):
     >>> import numpy as np
     >>> from sklearn_bnp import HDPHMMVB
     >>> rng = np.random.default_rng(0)
-    >>> noise = rng.normal(size=(1200, 2))
-    >>> for t in range(1, 1200):
+    >>> noise = rng.normal(size=(1500, 2))
+    >>> for t in range(1, 1500):
     ...     noise[t] = 0.8 * noise[t - 1] + 0.6 * noise[t]
-    >>> X = noise + np.repeat(4.0 * rng.permutation(np.arange(24) % 3), 50)[:, np.newaxis]
+    >>> means = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
+    >>> X = means[np.repeat(rng.integers(3, size=60), 25)] + noise
     >>> model = HDPHMMVB(observation="correlated_gaussian", random_state=0).fit([X])
     >>> model.n_components_
     3
-    >>> HDPHMMVB(observation="gaussian", random_state=0).fit([X]).n_components_
-    9
+    >>> model.autocorrelation_.round(1)
+    array([0.8, 0.8, 0.8])
     """
 
     _parameter_constraints = {

@@ -16,8 +16,8 @@ from .base import LastPrior, Likelihood
 
 # Largest phi. Where it is larger, rows say hardly anything of the mean; a regression on the lags suits.
 MOST_CORRELATION = 0.999
-# Values that empirical Bayes compares with the present one, and moves of its inverse hyperbolic tangent. Steps
-# that change phi and the posteriors in turn are slow where one depends much on the other.
+# Values that empirical Bayes compares with the present one, and moves of its inverse hyperbolic tangent.
+# Steps that change phi and the posteriors in turn are slow where one depends much on the other.
 _CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
 _MOVES = (-0.2, -0.06, -0.02, 0.02, 0.06, 0.2)
 

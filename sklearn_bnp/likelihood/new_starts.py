@@ -1,7 +1,7 @@
 """Correlated rows that may start anew; see `correlated.py` for the model.
 
-Whether a row starts anew is a hidden variable, with a factor of its own in the objective. So the statistics of
-a row depend on the component that explains it, and their last numbers are the entropy of that factor and 1.
+Whether a row starts anew is a hidden variable, with a factor of its own in the objective. So the statistics
+of a row depend on the component that explains it. The last but one is the entropy of that factor.
 """
 
 from __future__ import annotations

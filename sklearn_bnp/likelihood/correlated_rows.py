@@ -227,8 +227,8 @@ class CorrelatedGaussian(Likelihood):
     def update_prior(self, prior, s, n_iter):
         if not self.adapts_prior or len(s) == 0:
             return prior
-        prior = self.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
         for _ in range(n_iter):
+            prior = self.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
             prior = self.next_prior(prior, s, self.points(prior, s))
         return prior
 

@@ -143,8 +143,8 @@ class RestartingGaussian(TableRows, Likelihood):
             return prior
         going, anew = self._split(s)
         n, n_anew = going[:, -1].sum() + anew[:, -1].sum(), anew[:, -1].sum()
-        prior = self.continuing.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
         for _ in range(n_iter):
+            prior = self.continuing.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
             prior = self.continuing.next_prior(prior, going, self._points(prior, s))
             if "restart_probability" in self.continuing.learned and n > 0:
                 share = np.clip(n_anew / n, _LEAST_RESTART, MOST_RESTART)

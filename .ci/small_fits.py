@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 
 # More rows than a chunk of the kernels, and a number of columns that fills no vector register.
 ROWS = rng.normal(size=(1100, 3)) + 8.0 * rng.integers(0, 3, size=(1100, 1))
-HOLES = np.where(rng.random(ROWS.shape) < 0.1, np.nan, ROWS)
+INCOMPLETE = np.where(rng.random(ROWS.shape) < 0.1, np.nan, ROWS)
 COUNTS = rng.poisson(3.0 * rng.dirichlet(np.ones(13), size=3)[rng.integers(0, 3, 1100)])
 BINARY = np.minimum(COUNTS, 1)
 WORDS = sparse.csr_matrix(rng.multinomial(15, rng.dirichlet(np.full(13, 0.2), size=90)))
@@ -47,7 +47,7 @@ def fit(model, data, method="predict", weight=None, **more):
 def mixtures():
     for covariance_type in ("full", "diag", "spherical"):
         observation = GaussianObservation(covariance_type)
-        for x in (ROWS, ROWS.astype(np.float32), HOLES):
+        for x in (ROWS, ROWS.astype(np.float32), INCOMPLETE):
             fit(DPMixtureVB(observation=observation, random_state=0), x, weight=WEIGHT)
         fit(DPMixtureVB(9, observation=observation, n_nonzero_resp=2, random_state=0), ROWS)
     fit(DPMixtureVB(observation="fixed_variance_gaussian", random_state=0), ROWS)
@@ -66,16 +66,16 @@ def topics():
         for x in (WORDS, WORDS.astype(np.float32), WORDS.toarray()):
             fit(HDPTopicVB(4, random_state=0, **params), x, "transform")
     fit(HDPTopicVB(random_state=0), WORDS, "transform", weight=WEIGHT[: WORDS.shape[0]])
-    for x in (ROWS, HOLES):
+    for x in (ROWS, INCOMPLETE):
         fit(HDPTopicVB(observation="gaussian", random_state=0), x, "transform", groups=GROUPS)
     fit(MemoryBoundedTopicVB(150), ROWS, groups=GROUPS)
     fit(MemoryBoundedTopicVB(150, observation="multinomial"), COUNTS, groups=GROUPS)
 
 
 def sequences():
-    holes = [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in SEQUENCES]
+    missing = [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in SEQUENCES]
     for params in ({}, {"low_memory": True}, {"allocation": "dirichlet", "proposals": None}):
-        for x in (SEQUENCES, holes):
+        for x in (SEQUENCES, missing):
             fit(HDPHMMVB(3, random_state=0, **params), x)
     fit(HDPHMMVB(random_state=0), SEQUENCES, weight=WEIGHT[: len(SEQUENCES)])
     fit(HDPHMMVB(3, observation="autoregressive", random_state=0), [ROWS[:300], ROWS[300:302]])

@@ -24,7 +24,7 @@ from sklearn_bnp import (
 from .estimators import CENTERS, blobs, chains, documents, grouped_rows
 
 X, _ = blobs(90)
-HOLED = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+GAPPY = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
 CODES = np.digitize(X, [-3.0, 3.0])
 COUNTS, _ = documents(45, 25)
 ROWS, GROUPS, _ = grouped_rows(12, 12)
@@ -155,8 +155,8 @@ MODELS = {
         np.array_split(X, 3), of_rows(X), 4,
     ),
     "columns": mid_lap(_columns, np.array_split(MIXED, 3), of_rows(MIXED), 4),
-    "rows with holes": mid_lap(
-        _mixture(observation=GaussianObservation("diag")), np.array_split(HOLED, 3), of_rows(HOLED), 5
+    "rows with missing values": mid_lap(
+        _mixture(observation=GaussianObservation("diag")), np.array_split(GAPPY, 3), of_rows(GAPPY), 5
     ),
     "stochastic": mid_lap(
         _mixture(n_components=3, learning_method="stochastic"), np.array_split(X, 3), of_rows(X), 4

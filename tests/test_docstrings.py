@@ -75,6 +75,12 @@ def public_names():
                 yield from (where_promised(value, member) for member in public_members(value))
 
 
+@pytest.mark.parametrize(("name", "cls"), list(exported(sklearn_bnp)))
+def test_shared_text_is_in_its_place(name, cls):
+    """No placeholder such as ``$random_state`` is left for `help` and the pages to show."""
+    assert not re.findall(r"\$\w+", inspect.getdoc(cls) or "")
+
+
 @pytest.mark.parametrize("name", sorted(set(public_names())))
 def test_docstring_follows_numpydoc(name):
     errors = validate(name)["errors"]

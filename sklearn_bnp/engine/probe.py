@@ -39,7 +39,7 @@ class Observer:
 
         Parameters
         ----------
-        block : Block, DocumentBlock or ChainBlock
+        block : RowBlock, DocumentBlock or ChainBlock
             Rows of a mixture, entries of documents, or rows of sequences.
         """
 

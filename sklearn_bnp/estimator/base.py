@@ -157,14 +157,20 @@ class LearnerEstimator(ObservationParameters):
 # ---------------------------------------------------------------------- units of the data
 
 
-def bind_likelihood(observation, source, *, streaming=False):
-    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`."""
+def bind_likelihood(observation, source, *, streaming=False, increments=None):
+    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`.
+
+    ``increments`` makes `Increments` of the rows, given the magnitudes of columns; None if the rows are
+    not sequences.
+    """
     batches = [source.batch(i) for i in range(len(source))]
     moments = column_moments(batches, covariance=observation.needs_covariance)
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
+    if observation.needs_increments and increments is not None:
+        moments = moments._replace(increments=increments(moments.magnitude))
     likelihood = observation.bind(moments, streaming=streaming)
     if likelihood.may_be_far_out or source.weight is not None:
         for batch in batches:

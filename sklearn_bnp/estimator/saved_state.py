@@ -20,7 +20,7 @@ from .._version import __version__
 from .object_graph import Graph, graph_of, value_of
 
 # Changes with the classes and attributes that a saved state is made of.
-FORMAT = 2
+FORMAT = 3
 _REMEDY = "Fit the estimator anew"
 
 

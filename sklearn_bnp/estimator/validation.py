@@ -148,16 +148,16 @@ def _check_magnitude(x, observation, *, check_small):
             np.maximum.at(magnitude, x.indices, np.abs(x.data))
     else:
         magnitude = np.maximum(np.abs(x.max(axis=0)), np.abs(x.min(axis=0))).astype(np.float64)
-    holes = np.flatnonzero(np.isnan(magnitude))
-    if len(holes):
+    missing = np.flatnonzero(np.isnan(magnitude))
+    if len(missing):
         if issparse(x):
             raise ValueError(
-                f"Input X contains NaN in column {holes[0]} and is sparse; rows with missing values "
+                f"Input X contains NaN in column {missing[0]} and is sparse; rows with missing values "
                 "have to be dense: give X.toarray(), or fill them in."
             )
         if not allows_missing(observation):
             raise ValueError(
-                f"Input X contains NaN in column {holes[0]}, but observation={observation!r} takes no "
+                f"Input X contains NaN in column {missing[0]}, but observation={observation!r} takes no "
                 "missing values. Fill them in, leave these rows out, or use an observation that integrates "
                 "them out, as 'gaussian', 'bernoulli' and 'poisson' do."
             )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..estimator import base, publishing
 from ..estimator.validation import check_responsibilities, check_units, checked
 from ..inputs.batches import ArraySource, Batch
+from ..inputs.increments import Increments
 from ..likelihood.autoregressive_gaps import blanked
 from .birth import StateBirth
 from .delete import StateDelete
@@ -51,7 +54,10 @@ def bind_model(observation, allocation, batch, *, low_memory, streaming=False):
     if observation.lags:
         rows = _without_gaps(rows, observation)
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
-    likelihood = base.bind_likelihood(observation, ArraySource(rows, weight), streaming=streaming)
+    likelihood = base.bind_likelihood(
+        observation, ArraySource(rows, weight), streaming=streaming,
+        increments=partial(Increments.of, rows, batch.indptr, batch.weight),
+    )  # fmt: skip
     return SequenceModel(likelihood, allocation, likelihood.prior, low_memory=low_memory)
 
 

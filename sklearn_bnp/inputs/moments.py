@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from .increments import Increments
+
 
 class Moments(NamedTuple):
     """First and second moments of the columns of data.
@@ -30,6 +32,9 @@ class Moments(NamedTuple):
         Largest absolute value of each column in any row, whatever its weight; None of sparse rows.
     observed : ndarray, shape (D,), or None
         Share of the data's weight in rows that show the column; None if no entry is missing.
+    increments : Increments or None
+        Differences between successive rows, divided by ``magnitude``; None if the rows are not sequences, or
+        the observation model does not need them.
     """
 
     n_rows: int
@@ -40,6 +45,7 @@ class Moments(NamedTuple):
     step: np.ndarray | float = 0.0
     largest: np.ndarray | None = None
     observed: np.ndarray | None = None
+    increments: Increments | None = None
 
     @property
     def variance(self):

@@ -46,6 +46,8 @@ class ObservationModel(BaseEstimator, ABC):
         Whether `bind` needs the covariances of the columns, and not only their variances.
     needs_step : bool
         Whether `bind` needs the steps to which columns were recorded.
+    needs_increments : bool
+        Whether `bind` needs the differences between successive rows of sequences.
     lags : int
         How many earlier rows the density of a row depends on. A family with lags is for sequences alone.
 
@@ -59,7 +61,7 @@ class ObservationModel(BaseEstimator, ABC):
     """
 
     takes_sparse = allows_missing = takes_words = False
-    needs_covariance = needs_step = False
+    needs_covariance = needs_step = needs_increments = False
     lags = 0
 
     def for_sequences(self):

@@ -158,6 +158,11 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
+    def needs_increments(self):
+        """Whether `bind` needs the differences between successive rows of sequences."""
+        return any(model.needs_increments for _, model, _ in self._checked())
+
+    @property
     def allows_missing(self):
         """Whether entries of rows may be NaN, which stands for a missing value."""
         try:
@@ -232,7 +237,9 @@ def _model(observation, name=""):
 
 def _of_columns(moments, columns, model):
     """`Moments` of some columns, with the covariances that a model needs."""
-    each = {name: v[columns] for name, v in moments._asdict().items() if np.ndim(v) == 1}
+    each = {name: v[columns] for name, v in moments._asdict().items() if getattr(v, "ndim", 0) == 1}
+    if moments.increments is not None:
+        each["increments"] = moments.increments.of_columns(columns)
     if not model.needs_covariance:
         covariance = moments.variance[columns]
     else:

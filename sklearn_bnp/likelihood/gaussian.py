@@ -35,6 +35,10 @@ from .scaling import ScaledLikelihood, find_scaling
 _DEFAULT_KAPPA = 0.01
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-4, 1e2)
+# Correlation of successive rows' noise up to which a prior of sequences expects the noise within states,
+# and from which on it expects the variances of all rows. Noise with a coefficient of 0.6 makes narrow
+# states pay: the bound then prefers two or three states for each true one.
+_MEMORY = 0.45, 0.6
 # Largest step to which a column may have been recorded, as a multiple of its largest value.
 _MOST_STEP = 1e7
 
@@ -63,15 +67,18 @@ class GaussianObservation(ObservationModel):
         How many observations the prior of a mean is worth; 0.01 if None.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix, above ``n_features - 1`` for full
-        covariances, above 0 for the others; ``n_features + 2`` and 3 if None, and ``n_features`` more
-        with ``covariance_prior="data"``.
-    covariance_prior : array-like or {"data"}, default=None
+        covariances, above 0 for the others; ``n_features + 2`` and 3 if None, and up to ``n_features`` more
+        with ``covariance_prior="data"`` or ``"increments"``.
+    covariance_prior : array-like or {"data", "increments"}, default=None
         Inverse scale matrix of the Wishart prior, in squared units of the data: of shape (n_features,
         n_features), (n_features,) or a float for full, diagonal and spherical covariances. The
         prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None, it is
         diagonal and maximises the objective (empirical Bayes). With ``"data"``, the prior expects the
-        variances of all the data. This suits sequences, whose rows are like the rows before them and would
-        otherwise be split into ever narrower components; `HDPHMMVB` uses ``"data"`` in place of None.
+        variances of all the data. ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None:
+        the prior expects the variances of rows about the levels of their states, which are told by the
+        differences between successive rows. If the noise of successive rows is correlated, with a coefficient
+        above 0.45, it goes over to ``"data"`` (from 0.6 on): such rows would otherwise be split into ever
+        narrower components.
     reg_covar : float, default=1e-6
         Variance, as a share of each column's, by which every observation is blurred.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
@@ -102,7 +109,7 @@ class GaussianObservation(ObservationModel):
         "mean_precision_prior": [POSITIVE, None],
         "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": [
-            StrOptions({"data"}),
+            StrOptions({"data", "increments"}),
             "array-like",
             Interval(Real, 0, None, closed="neither"),
             None,
@@ -145,6 +152,11 @@ class GaussianObservation(ObservationModel):
         return isinstance(self.resolution, str)
 
     @property
+    def needs_increments(self):
+        """Whether `bind` needs the differences between successive rows of sequences."""
+        return isinstance(self.covariance_prior, str) and self.covariance_prior == "increments"
+
+    @property
     def needs_covariance(self):
         """Whether `bind` needs the covariances of the columns, and not only their variances."""
         return self.covariance_type == "full"
@@ -162,7 +174,7 @@ class GaussianObservation(ObservationModel):
             streaming=streaming,
         )
         shape = SHAPES[self.covariance_type](scaling.n_features)
-        prior, adapts_prior = self._prior(scaling, shape), self.covariance_prior is None
+        prior, adapts_prior = self._prior(moments, scaling, shape), self.covariance_prior is None
         complete = GaussianLikelihood(scaling, shape, not self.zero_mean, prior, adapts_prior)
         return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
@@ -186,13 +198,14 @@ class GaussianObservation(ObservationModel):
         """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
         if self.covariance_prior is not None:
             return self
-        return clone(self).set_params(covariance_prior="data")
+        return clone(self).set_params(covariance_prior="increments")
 
-    def _prior(self, scaling, shape):
-        as_data = isinstance(self.covariance_prior, str)
+    def _prior(self, moments, scaling, shape):
+        named = isinstance(self.covariance_prior, str)
+        expected, width = self._expected(moments, scaling) if named else (_DEFAULT_SCALE, 0.0)
         nu = self.degrees_of_freedom_prior
         if nu is None:
-            nu = shape.default_nu + (scaling.n_features if as_data else 0)
+            nu = shape.default_nu + width * scaling.n_features
         if not nu > shape.least_nu:
             raise ValueError(
                 f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu} for "
@@ -203,12 +216,31 @@ class GaussianObservation(ObservationModel):
         if self.mean_prior is not None and not self.zero_mean:
             given = _as_vector(self.mean_prior, "mean_prior", len(scaling.shift))
             m = points_within(scaling, given, "mean_prior")
-        if self.covariance_prior is None or as_data:
-            scale = 1.0 if as_data else _DEFAULT_SCALE
-            b = shape.constant(scale * shape.mean_factor(nu))
+        if self.covariance_prior is None or named:
+            b = shape.constant(expected * shape.mean_factor(nu))
         else:
             b = shape.from_user(self.covariance_prior, scaling)
         return NormalWishartPrior(None if self.zero_mean else m, float(kappa), float(nu), b)
+
+    def _expected(self, moments, scaling):
+        """Expected variances (D',) or 1 in internal units, and how far they are those of all the data."""
+        if not self.needs_increments:
+            return 1.0, 1.0
+        if moments.increments is None:
+            raise ValueError(
+                "covariance_prior='increments' is for sequences, whose rows are in order (HDPHMMVB); use "
+                "None or 'data'."
+            )
+        noise = moments.increments.noise(moments.variance)
+        if noise is None:
+            return 1.0, 1.0
+        low, high = _MEMORY
+        width = float(np.clip((noise.memory - low) / (high - low), 0.0, 1.0))
+        variance = noise.variance * np.square(moments.magnitude / scaling.scale)
+        if scaling.basis is not None:
+            variance = variance @ np.square(scaling.basis)
+        variance = np.clip(variance, _SCALE_RANGE[0], 1.0)
+        return variance ** (1.0 - width), width
 
 
 def _as_vector(value, name, size):

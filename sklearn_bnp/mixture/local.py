@@ -45,13 +45,13 @@ def local_pass(batch, likelihood, coef, uids, observers=(), *, n_nonzero=None, n
         total.s[...] += s
         total.entropy[...] += entropy
         places = None if n_nonzero is None else Places(resp, n_nonzero)
-        block = Block(z, weight, resp, uids, places)
+        block = RowBlock(z, weight, resp, uids, places)
         for observer in observers:
             observer.observe(block)
     return total
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Prepared rows with what the local step found for them.
 
     Attributes

@@ -22,8 +22,8 @@ SHOWN = (
     "coef_", "intercept_", "autocorrelation_", "restart_probability_", "components_",
     "exp_dirichlet_component_",
 )  # fmt: skip
-# Those whose rows may have holes: samples of them may hold NaN.
-HOLED = ("merges under way", "rows with holes")
+# Those whose rows may have missing values: samples of them may hold NaN.
+INCOMPLETE = ("merges under way", "rows with missing values")
 
 
 def load(model, state):
@@ -80,7 +80,7 @@ def test_arrays_that_do_not_fit_whatever_the_checksum(name):
     state = model.__getstate__()
     harmless = shown(model, state)
     for (i, how), spoiled in with_spoiled_arrays(state):
-        if how == "with NaN" and name in HOLED:
+        if how == "with NaN" and name in INCOMPLETE:
             continue
         if how == "with a row twice" and name.startswith("topics"):
             continue  # how many documents there were, nobody else knows

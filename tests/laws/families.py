@@ -32,8 +32,8 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
-from tests.reference.holes import ByColumn, SharedPrecision
 from tests.reference.known_noise import GammaPoisson, KnownVariance
+from tests.reference.missing import ByColumn, SharedPrecision
 
 from .rows import (
     N_ANSWERS,
@@ -49,7 +49,7 @@ from .rows import (
     swings,
     switches,
     tallies,
-    with_holes,
+    with_missing,
 )
 
 
@@ -176,8 +176,8 @@ def volumes(likelihood, n_features):
     return np.log(np.diagonal(corners[1:] - corners[0]))
 
 
-def holes(family, n_features):
-    """A family of independent columns, whose rows have holes; twins are of columns, one by one."""
+def incomplete(family, n_features):
+    """A family of independent columns, whose rows have missing values; twins are of columns, one by one."""
     observation, spherical = family.observation, "spherical" in family.name
 
     def twin(likelihood, prior):
@@ -197,7 +197,7 @@ def holes(family, n_features):
         single = BetaBernoulli if "bernoulli" in family.name else GammaPoisson
         return ByColumn([single([a], [b]) for a, b in zip(*prior, strict=True)])
 
-    return family._replace(name=f"{family.name}-holes", rows=with_holes(family.rows), twin=twin)
+    return family._replace(name=f"{family.name}-missing", rows=with_missing(family.rows), twin=twin)
 
 
 class OfLaggedRows(AutoregressiveObservation):
@@ -286,18 +286,22 @@ FAMILIES = [
         mean_variance_prior=[4.0, 3e4, 0.02],
     ),
 ]
-_HOLED = {
+_INCOMPLETE = {
     "diag-rounded": 3, "diag-zero-mean": 3, "spherical": 3, "spherical-zero-mean": 8,
     "bernoulli-prior": 12, "poisson": 6, "shared-variance": 3, "fixed-variance": 3,
 }  # fmt: skip
-FAMILIES += [holes(family, _HOLED[family.name]) for family in FAMILIES if family.name in _HOLED]
+FAMILIES += [
+    incomplete(family, _INCOMPLETE[family.name])
+    for family in FAMILIES
+    if family.name in _INCOMPLETE
+]
 
 
 # The others differ from one of these by parameters or by rows alone: long laws run on them if slow
 # tests do.
 _LEADING = {
     "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "correlated", "columns",
-    "shared-variance", "spherical-holes",
+    "shared-variance", "spherical-missing",
 }  # fmt: skip
 LEADING_FAMILIES = [
     pytest.param(f, marks=() if f.name in _LEADING else (pytest.mark.slow,), id=f.name)

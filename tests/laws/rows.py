@@ -133,7 +133,7 @@ def swings(order):
     return rows
 
 
-def with_holes(rows):
+def with_missing(rows):
     """The same rows, of which 15 % of the entries are missing, and one row altogether.
 
     Three rows show each column at the least.
@@ -141,9 +141,9 @@ def with_holes(rows):
 
     def some(rng, n, spread=1.0):
         x, labels = rows(rng, n, spread)
-        hole = rng.random(x.shape) < 0.15
-        hole[:, np.sum(~hole, axis=0) < 3] = False
-        x[hole] = np.nan
+        missing = rng.random(x.shape) < 0.15
+        missing[:, np.sum(~missing, axis=0) < 3] = False
+        x[missing] = np.nan
         if n > 20:
             x[17] = np.nan
         return x, labels

@@ -93,7 +93,7 @@ def test_lap_that_breaks_off_loses_no_rows(where, monkeypatch):
                         model.partial_fit(part, batch_id=i)
                     continue
             model.partial_fit(part, batch_id=i)
-            assert model._learner_.totals.n.sum() == pytest.approx(n_rows)
+            assert model._learner_.counted.n.sum() == pytest.approx(n_rows)
     assert broken
 
 

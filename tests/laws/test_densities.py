@@ -15,8 +15,8 @@ from tests.reference.families import (
     NormalGamma,
     NormalWishart,
 )
-from tests.reference.holes import ByColumn, SharedPrecision
 from tests.reference.known_noise import GammaPoisson, KnownVariance
+from tests.reference.missing import ByColumn, SharedPrecision
 
 from .families import FAMILIES
 from .harness import given, one_hot, random_resp

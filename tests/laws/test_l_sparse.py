@@ -16,7 +16,7 @@ from sklearn_bnp.engine.places import Places, largest_shares
 from sklearn_bnp.engine.state import LearnerSettings
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import SplitTrial
-from sklearn_bnp.mixture.local import Block
+from sklearn_bnp.mixture.local import RowBlock
 from sklearn_bnp.topics.batch import DocumentBlock
 from sklearn_bnp.topics.delete import TopicDeleteTrial
 from sklearn_bnp.topics.local import document_summary
@@ -51,8 +51,8 @@ SHRINKING = {"merge", "delete", "all"}
 KIND_NAMES = {"full": "gaussian"}
 # Families that differ from each other by more than parameters.
 EVERY_SORT = [
-    "full", "full-zero-mean", "diag", "diag-rounded-holes", "spherical", "spherical-rounded",
-    "bernoulli", "multinomial", "poisson", "poisson-holes", "categorical", "columns", "shared-variance",
+    "full", "full-zero-mean", "diag", "diag-rounded-missing", "spherical", "spherical-rounded",
+    "bernoulli", "multinomial", "poisson", "poisson-missing", "categorical", "columns", "shared-variance",
 ]  # fmt: skip
 
 
@@ -273,7 +273,7 @@ def test_split_is_of_the_assignment_it_stands_for(L):
     )
     trial = SplitTrial("birth", (10, 13), (20, 21, 22), coef)
     uids = np.arange(10, 15)
-    block = Block(g.z, weight, resp, uids, Places(resp, L))
+    block = RowBlock(g.z, weight, resp, uids, Places(resp, L))
     bag = StatBag(uids, g.s, mixtures.entropies(resp, weight))
     row = finding_of(trial.probe, [block], uids, model=g.model, statistics=bag)
     shares = np.array(

@@ -9,7 +9,7 @@ from sklearn_bnp.engine.edits import SplitEdit, UnionEdit
 from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import SplitTrial
-from sklearn_bnp.mixture.local import Block
+from sklearn_bnp.mixture.local import RowBlock
 from tests.reference import mixtures
 
 from .families import FAMILIES
@@ -234,7 +234,7 @@ def test_rows_with_a_trace_of_a_split_component():
     coef = g.model.likelihood.coefficients(g.model.prior, g.features[:2] * 20.0)
     trial = SplitTrial("birth", (7,), (8, 9), coef)
     block, bag = (
-        Block(g.z, weight, resp, np.array([7, 3])),
+        RowBlock(g.z, weight, resp, np.array([7, 3])),
         g.totals._replace(uids=np.array([7, 3])),
     )
     finding = finding_of(trial.probe, [block], block.uids, model=g.model, statistics=bag)

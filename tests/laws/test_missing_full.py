@@ -1,4 +1,4 @@
-"""Full Gaussians and rows with holes: what is missing has a factor of its own in the objective.
+"""Full Gaussians and rows with missing values: what is missing has a factor of its own in the objective.
 
 Statistics of a row depend on who explains it, so that the laws of the registry, which have one s(x) a
 row, do not apply as they are. What they promise does.
@@ -18,7 +18,7 @@ from tests.reference.families import NormalWishart
 
 from .families import log_volume
 from .harness import fresh_learner, one_hot, quiet_fit, random_resp, shuffled
-from .rows import clouds, flat_clouds, with_holes
+from .rows import clouds, flat_clouds, with_missing
 from .test_monotone import assert_rises
 
 
@@ -28,7 +28,7 @@ class Full:
     def __init__(self, zero_mean, **parameters):
         self.observation = GaussianObservation(zero_mean=zero_mean, **parameters)
         self.complete_rows = flat_clouds if zero_mean else clouds
-        self.rows = with_holes(self.complete_rows)
+        self.rows = with_missing(self.complete_rows)
 
     def twin(self, likelihood, prior):
         own = likelihood.complete if likelihood.has_missing else likelihood
@@ -49,7 +49,7 @@ def fitted_on(full, X, resp, **parameters):
 
 
 def engine(full, seed, n=60, K=3):
-    """Likelihood for rows with holes, its prior, prepared rows and coefficients from statistics."""
+    """Likelihood for rows with missing values, its prior, prepared rows, coefficients from statistics."""
     rng = np.random.default_rng(seed)
     X, _ = full.rows(rng, n, spread=2.0)
     fitted = fitted_on(full, X, random_resp(rng, n, K))
@@ -154,30 +154,30 @@ def test_features_are_statistics_under_all_the_data(full):
 # ---------------------------------------------------------------------- complete rows
 
 
-def test_without_holes_it_is_the_ordinary_family(full):
+def test_without_missing_values_it_is_the_ordinary_family(full):
     """Evidence, coefficients, densities and local steps of rows that happen to be complete."""
     rng = np.random.default_rng(5)
     X, _ = full.complete_rows(rng, 80, 2.0)
     model = fitted_on(full, X, random_resp(rng, 80, 3))._learner_.model
     own, prior = model.likelihood, model.prior
-    holed = own.with_missing()
+    incomplete = own.with_missing()
     z, s = own.prepare(X), np.empty((3, own.n_statistics))
     own.summarise(z, random_resp(rng, 80, 3), s)
-    lifted = holed.from_complete(s)
-    assert_allclose(holed.evidence(prior, lifted), own.evidence(prior, s), rtol=1e-12)
-    assert_allclose(holed.log_predictive(prior, lifted, z), own.log_predictive(prior, s, z))
-    coef, plain = holed.coefficients(prior, lifted), own.coefficients(prior, s)
+    lifted = incomplete.from_complete(s)
+    assert_allclose(incomplete.evidence(prior, lifted), own.evidence(prior, s), rtol=1e-12)
+    assert_allclose(incomplete.log_predictive(prior, lifted, z), own.log_predictive(prior, s, z))
+    coef, plain = incomplete.coefficients(prior, lifted), own.coefficients(prior, s)
     steps = []
-    for likelihood, c in ((holed, coef), (own, plain)):
+    for likelihood, c in ((incomplete, coef), (own, plain)):
         out, entropy = np.empty((3, likelihood.n_statistics)), np.empty(3)
         resp = likelihood.local_step(c, z, None, None, out, entropy)
         steps.append((resp, out, entropy))
     (resp, out, entropy), (resp0, out0, entropy0) = steps
     assert_allclose(resp, resp0, rtol=1e-9, atol=1e-12)
-    assert_allclose(out, holed.from_complete(out0), rtol=1e-9, atol=1e-9)
+    assert_allclose(out, incomplete.from_complete(out0), rtol=1e-9, atol=1e-9)
     assert_allclose(entropy, entropy0, rtol=1e-9, atol=1e-9)
     for name, value in own.attributes(prior, s).items():
-        assert_array_equal(holed.attributes(prior, lifted)[name], value)
+        assert_array_equal(incomplete.attributes(prior, lifted)[name], value)
 
 
 # ---------------------------------------------------------------------- the objective
@@ -186,7 +186,7 @@ def test_without_holes_it_is_the_ordinary_family(full):
 def log_p_of_observed(full, fitted, X):
     """``log p(x_seen)`` by enumeration of partitions and quadrature within blocks, with the ridge.
 
-    Of blocks with two holes there must be none.
+    Of blocks with two missing values there must be none.
     """
     model = fitted._learner_.model
     twin = full.twin(model.likelihood, model.prior)
@@ -210,8 +210,8 @@ def log_p_of_observed(full, fitted, X):
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard", "fitted"])
-@pytest.mark.parametrize("hole", [(0, 0), (3, 2)])
-def test_below_the_exact_marginal_likelihood(full, kind, hole):
+@pytest.mark.parametrize("missing", [(0, 0), (3, 2)])
+def test_below_the_exact_marginal_likelihood(full, kind, missing):
     """Of four rows, one entry of which is missing.
 
     The exact value is with the ridge in every entry, also in the one that is missing, where the bound
@@ -220,7 +220,7 @@ def test_below_the_exact_marginal_likelihood(full, kind, hole):
     full.observation.set_params(reg_covar=1e-6)
     rng = np.random.default_rng(6)
     X, labels = full.complete_rows(rng, 4)
-    X[hole] = np.nan
+    X[missing] = np.nan
     resp = {"soft": random_resp(rng, 4, 3), "hard": one_hot(labels, 3)}.get(kind)
     if kind == "fitted":
         start = DPMixtureVB(

@@ -31,7 +31,7 @@ from tests.estimators import (
 
 ROWS, LABELS = blobs(360)
 COUNTS = np.random.default_rng(1).poisson(np.exp(ROWS / 6.0))
-HOLES = np.where(np.random.default_rng(2).random(ROWS.shape) < 0.1, np.nan, ROWS)
+INCOMPLETE = np.where(np.random.default_rng(2).random(ROWS.shape) < 0.1, np.nan, ROWS)
 ANSWERS = np.random.default_rng(5).random((360, 12)) < np.where(TOPICS[LABELS] > 0, 0.9, 0.1)
 CHOICES = ANSWERS + (np.random.default_rng(6).random((360, 12)) < 0.2)
 SYMBOLS = np.random.default_rng(7).multinomial(30, TOPICS[LABELS])
@@ -48,8 +48,8 @@ ROWS_OF = {
     "diag": (GaussianObservation("diag"), ROWS),
     "spherical": (GaussianObservation("spherical"), ROWS.astype(np.float32)),
     "tied": (GaussianObservation("full", covariance_prior="data"), ROWS),
-    "missing": ("gaussian", HOLES),
-    "missing_diag": (GaussianObservation("diag"), HOLES),
+    "missing": ("gaussian", INCOMPLETE),
+    "missing_diag": (GaussianObservation("diag"), INCOMPLETE),
     "fixed_variance": ("fixed_variance_gaussian", ROWS),
     "bernoulli": ("bernoulli", ANSWERS.astype(float)),
     "categorical": ("categorical", CHOICES),

@@ -12,7 +12,7 @@ from sklearn_bnp.engine.samples import Sample, UniformSample
 from sklearn_bnp.engine.statistics import StatBag, UidCounter
 from sklearn_bnp.likelihood.seeding import seeding_mass
 from sklearn_bnp.mixture.delete import _Absorption
-from sklearn_bnp.mixture.local import Block
+from sklearn_bnp.mixture.local import RowBlock
 from sklearn_bnp.mixture.sampling import RowSampling
 
 from .families import FAMILIES
@@ -35,7 +35,7 @@ def collected(weight, seed=0, n_batches=10, mean_weight=None):
     sampling = RowSampling({0: BUDGET, 1: BUDGET}, totals, mean)
     for i, rows in enumerate(np.array_split(np.arange(n), n_batches)):
         z = rows[:, np.newaxis].astype(float)
-        block = Block(z, weight[rows], resp[rows], totals.uids)
+        block = RowBlock(z, weight[rows], resp[rows], totals.uids)
         sampling.take(i, finding_of(sampling.probe, [block], totals.uids, seed=(seed, i)))
     return sampling.samples(), sampling.uniform()
 
@@ -113,7 +113,7 @@ def test_samples_do_not_shrink_when_their_batch_comes_again():
     totals = StatBag(np.arange(1), np.full((1, 1), float(n)), np.zeros(1))
     for seed in range(5):
         sampling = RowSampling({0: 2000}, totals)
-        block = Block(np.arange(n)[:, np.newaxis].astype(float), None, resp, totals.uids)
+        block = RowBlock(np.arange(n)[:, np.newaxis].astype(float), None, resp, totals.uids)
         for i in range(4):
             sampling.take(0, finding_of(sampling.probe, [block], totals.uids, seed=(seed, i)))
         assert len(sampling.samples()[0].mass) > 1700
@@ -125,7 +125,7 @@ def test_batches_seen_again_replace_their_rows():
     sampling = RowSampling({}, StatBag.zeros([0], 2), 1.0)
     for start in (0, 100, 0, 200, 100):
         rows = np.arange(start, start + 100)
-        block = Block(rows[:, np.newaxis].astype(float), weight[rows], np.ones((100, 1)), [0])
+        block = RowBlock(rows[:, np.newaxis].astype(float), weight[rows], np.ones((100, 1)), [0])
         sampling.take(start, finding_of(sampling.probe, [block], [0], seed=(start,)))
     assert sorted(sampling.uniform().z[:, 0].tolist()) == list(range(300))
 

@@ -130,9 +130,9 @@ def test_missing_entries_are_integrated_out():
     s, rest = np.empty((3, likelihood.n_statistics)), np.empty((3, of_rest.n_statistics))
     likelihood.summarise(likelihood.prepare(X), resp, s)
     of_rest.summarise(of_rest.prepare(X[:, 3:]), resp, rest)
-    holed = X.copy()
-    holed[:, :3] = np.nan
-    z, z_rest = likelihood.prepare(holed), of_rest.prepare(X[:, 3:])
+    incomplete = X.copy()
+    incomplete[:, :3] = np.nan
+    z, z_rest = likelihood.prepare(incomplete), of_rest.prepare(X[:, 3:])
     prior, prior_rest = likelihood.prior, of_rest.prior
     assert_allclose(
         likelihood.log_predictive(prior, s, z),

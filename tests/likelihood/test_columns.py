@@ -114,22 +114,22 @@ def with_a_fifth_missing(X, seed=1):
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
-def test_clusters_are_found_with_holes(covariance_type):
-    """Blocks integrate out what they miss; a model of complete rows knows rows with holes, too."""
+def test_clusters_are_found_with_missing_values(covariance_type):
+    """Blocks integrate out what they miss; a model of complete rows knows rows with missing values, too."""
     observation = ColumnObservation(blocks()).set_params(size=GaussianObservation(covariance_type))
     X = mixed(LABELS)
-    holed = with_a_fifth_missing(X)
-    model = fitted(observation, holed)
+    incomplete = with_a_fifth_missing(X)
+    model = fitted(observation, incomplete)
     assert model.n_components_ == 3
-    assert adjusted_rand_score(LABELS, model.predict(holed)) > 0.9
+    assert adjusted_rand_score(LABELS, model.predict(incomplete)) > 0.9
     # the first lap's parameters are not yet the best for any responsibilities
     assert np.all(np.diff(model.lower_bounds_[1:]) > -1e-6)
     complete = fitted(observation, X)
-    assert adjusted_rand_score(LABELS, complete.predict(holed)) > 0.9
-    assert np.all(np.isfinite(complete.score_samples(holed)))
+    assert adjusted_rand_score(LABELS, complete.predict(incomplete)) > 0.9
+    assert np.all(np.isfinite(complete.score_samples(incomplete)))
 
 
-def test_states_are_found_with_holes():
+def test_states_are_found_with_missing_values():
     rng = np.random.default_rng(0)
     paths = [np.repeat(rng.integers(3, size=8), 25) for _ in range(5)]
     X = [with_a_fifth_missing(mixed(path, seed=i), seed=i) for i, path in enumerate(paths)]
@@ -138,7 +138,7 @@ def test_states_are_found_with_holes():
     assert adjusted_rand_score(np.concatenate(paths), np.concatenate(model.predict(X))) > 0.95
 
 
-def test_topics_are_found_with_holes():
+def test_topics_are_found_with_missing_values():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(30), 20)
     labels = np.concatenate([rng.choice(3, 20, p=p) for p in rng.dirichlet(np.full(3, 0.3), 30)])
@@ -148,7 +148,7 @@ def test_topics_are_found_with_holes():
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.85
 
 
-def test_holes_come_later_in_a_stream():
+def test_missing_values_come_later_in_a_stream():
     X = mixed(LABELS)[np.random.default_rng(2).permutation(len(LABELS))]
     model = DPMixtureVB(observation=ColumnObservation(blocks()), random_state=0)
     model.partial_fit(X[:150])

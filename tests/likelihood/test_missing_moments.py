@@ -32,7 +32,7 @@ def test_moments_of_what_is_seen():
 
 
 def test_steps_of_what_is_seen():
-    """Columns recorded to a step show it through holes; continuous ones have none."""
+    """Columns recorded to a step show it through missing values; continuous ones have none."""
     rng = np.random.default_rng(14)
     X = np.column_stack([np.round(4 * rng.standard_normal(400)) / 2, rng.standard_normal(400)])
     Y = np.where(rng.random(X.shape) < 0.2, np.nan, X)

@@ -47,7 +47,7 @@ def observation(request):
 
 
 def rows_for(observation, rng, n=80, D=4, share=0.2):
-    """Rows that suit an observation model, with holes, in two clusters, and their labels."""
+    """Rows that suit an observation model, with missing values, in two clusters, and their labels."""
     labels = np.arange(n) % 2
     x = 3.0 * np.where(labels, 1.0, -1.0)[:, np.newaxis] + rng.standard_normal((n, D))
     if isinstance(observation, BernoulliObservation):
@@ -55,9 +55,9 @@ def rows_for(observation, rng, n=80, D=4, share=0.2):
         x = np.where(rng.random(x.shape) < 0.1, 1.0 - x, x)
     if isinstance(observation, PoissonObservation):
         x = rng.poisson(np.where(labels, 2.0, 12.0)[:, np.newaxis], size=x.shape).astype(float)
-    hole = rng.random(x.shape) < share
-    hole[:3] = False
-    return np.where(hole, np.nan, x), labels
+    missing = rng.random(x.shape) < share
+    missing[:3] = False
+    return np.where(missing, np.nan, x), labels
 
 
 def given(observation, X, resp, **parameters):
@@ -86,7 +86,7 @@ def test_columns_are_as_if_alone(columnwise):
 
 
 def test_rows_of_the_kernels(columnwise):
-    """Squares, values with 0 for holes, and which entries are seen."""
+    """Squares, values with 0 for missing ones, and which entries are seen."""
     rng = np.random.default_rng(1)
     X, _ = rows_for(columnwise, rng, n=20)
     likelihood = given(columnwise, X, random_resp(rng, 20, 2))._learner_.model.likelihood
@@ -137,7 +137,7 @@ def test_blank_rows_change_the_weights_alone(observation):
 
 
 @pytest.mark.parametrize("observation", WITH_MEANS, ids=name_of)
-def test_holes_in_one_component_alone(observation):
+def test_missing_values_in_one_component_alone(observation):
     """A column that one cluster never shows does not keep it from being found."""
     rng = np.random.default_rng(4)
     X, labels = rows_for(observation, rng, n=200, share=0.0)
@@ -173,8 +173,8 @@ def test_weights_are_repetition(observation):
 # ---------------------------------------------------------------------- complete at first
 
 
-def test_models_of_complete_data_know_holes(observation):
-    """Predictions for complete rows and for those with holes are those of one model."""
+def test_models_of_complete_data_know_missing_values(observation):
+    """Predictions for complete rows and for those with missing values are those of one model."""
     rng = np.random.default_rng(7)
     X, _ = rows_for(observation, rng, share=0.0)
     model = given(observation, X, random_resp(rng, len(X), 2))
@@ -186,7 +186,7 @@ def test_models_of_complete_data_know_holes(observation):
     assert model.score_samples(Y)[7] != model.score_samples(X)[7]
 
 
-def test_batches_with_holes_after_complete_ones(observation):
+def test_batches_with_missing_values_after_complete_ones(observation):
     """The objective is then that of both, and goes on rising when they are seen again."""
     rng = np.random.default_rng(8)
     X, _ = rows_for(observation, rng, n=200, share=0.0)
@@ -195,8 +195,8 @@ def test_batches_with_holes_after_complete_ones(observation):
     model.partial_fit(X, batch_id="a")
     before = model.lower_bound_
     learner = Learner(model._learner_)
-    holed = learner.model.likelihood.with_missing()
-    learner.go_on_with(holed, holed.from_complete)
+    incomplete = learner.model.likelihood.with_missing()
+    learner.go_on_with(incomplete, incomplete.from_complete)
     assert_allclose(learner.lower_bound, before, rtol=1e-11)
     assert model._learner_.lower_bound == before
     model._learner_ = learner.state
@@ -210,7 +210,7 @@ def test_batches_with_holes_after_complete_ones(observation):
     assert_allclose(model._statistics[:, -1].sum(), 400, rtol=1e-9)
 
 
-def test_warm_start_with_holes(observation):
+def test_warm_start_with_missing_values(observation):
     rng = np.random.default_rng(9)
     X, _ = rows_for(observation, rng, share=0.0)
     Y, _ = rows_for(observation, rng)
@@ -226,7 +226,7 @@ def test_columns_that_depend_on_others_cannot_be_missing():
     X[3, 0] = np.nan
     with pytest.raises(ValueError, match="linear combinations of others"):
         model.predict(X)
-    assert np.isfinite(DPMixtureVB(random_state=0).fit(X).lower_bound_)  # with holes from the start
+    assert np.isfinite(DPMixtureVB(random_state=0).fit(X).lower_bound_)  # missing from the start
 
 
 # ---------------------------------------------------------------------- sequences and documents
@@ -263,7 +263,7 @@ def test_gaps_of_sequences(covariance_type):
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
-def test_documents_of_rows_with_holes(covariance_type):
+def test_documents_of_incomplete_rows(covariance_type):
     """Deletes of topics, which take off what documents left, raise the objective as they said."""
     rng = np.random.default_rng(0)
     shares = rng.dirichlet([0.5, 0.5, 0.5], size=40)
@@ -282,7 +282,7 @@ def test_documents_of_rows_with_holes(covariance_type):
     assert np.isfinite(model.score(X, groups=groups))
 
 
-def test_constant_columns_with_holes():
+def test_constant_columns_with_missing_values():
     """They say nothing of components, and have their own density where they are seen."""
     rng = np.random.default_rng(15)
     X, _ = rows_for(GaussianObservation(), rng)
@@ -318,7 +318,7 @@ X_NAN = np.array([[1.0, 2.0], [np.nan, 0.0], [3.0, 1.0], [0.0, 2.0], [2.0, 5.0]]
 
 
 @pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
-def test_likelihoods_that_take_no_holes(estimator):
+def test_likelihoods_that_take_no_missing_values(estimator):
     with pytest.raises(ValueError, match="NaN in column 0, but observation='multinomial' takes no"):
         estimator(observation="multinomial").fit(X_NAN)
 
@@ -352,7 +352,7 @@ def test_a_column_of_nothing_in_rows_of_weight():
         DPMixtureVB().fit(X, sample_weight=weight)
 
 
-def test_means_init_with_holes():
+def test_means_init_with_missing_values():
     rng = np.random.default_rng(19)
     for observation in WITH_MEANS:
         X, labels = rows_for(observation, rng)

@@ -1,4 +1,4 @@
-"""Rows with holes under full Gaussians: conditional moments, row by row and component by component."""
+"""Missing values under full Gaussians: conditional moments, row by row and component by component."""
 
 from __future__ import annotations
 

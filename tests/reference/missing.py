@@ -1,4 +1,4 @@
-"""Families for rows with holes (nan), of independent columns: each entry by itself.
+"""Families for rows with missing values (nan), of independent columns: each entry by itself.
 
 As in `families.py`: a posterior is computed from the rows themselves, never from running statistics.
 """

@@ -39,8 +39,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     Parameters
     ----------
     $n_components
-    observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
-            "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
+    observation : {"gaussian", "fixed_variance_gaussian", "correlated_gaussian", "autoregressive", \
+            "bernoulli", "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows in each state. For columns of several kinds it is a `ColumnObservation`.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
@@ -105,10 +105,12 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_, precisions_, precisions_cholesky_ : ndarray
-        Gaussian rows only, as in `DPMixtureVB`.
+        Gaussian rows only, correlated ones included, as in `DPMixtureVB`.
     coef_, intercept_ : ndarray
         Autoregressive rows only: expected regressions, of shapes (`n_components_`, n_features,
         order * n_features) and (`n_components_`, n_features).
+    autocorrelation_, restart_probability_ : ndarray of shape (`n_components_`,)
+        Correlated Gaussian rows only: the dynamics, which are the same in all states.
     probabilities_, blocks_, categories_ : ndarray, dict, dict
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float

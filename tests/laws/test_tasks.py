@@ -83,6 +83,7 @@ def sequences():
     for name, (observation, X) in ROWS_OF.items():
         yield f"hmm-{name}", HDPHMMVB(observation=observation), {"X": X, "lengths": lengths}
     yield "hmm-autoregressive", HDPHMMVB(observation="autoregressive"), {"X": SEQUENCES}
+    yield "hmm-correlated", HDPHMMVB(observation="correlated_gaussian"), {"X": SEQUENCES}
     yield "hmm-low_memory", HDPHMMVB(low_memory=True), {"X": SEQUENCES}
     yield "hmm-from_many", HDPHMMVB(8), {"X": SEQUENCES}
     yield "hmm-weights", HDPHMMVB(), {"X": SEQUENCES, "sample_weight": 1.0 + np.arange(9) % 3}
@@ -92,7 +93,8 @@ def sequences():
 QUICK = {
     "mixture-gaussian", "mixture-missing", "mixture-sparse", "mixture-columns", "mixture-weights",
     "mixture-l_sparse", "topics-words", "topics-weights", "topics-gaussian", "topics-missing_diag",
-    "hmm-gaussian", "hmm-poisson", "hmm-autoregressive", "hmm-low_memory", "hmm-weights",
+    "hmm-gaussian", "hmm-poisson", "hmm-autoregressive", "hmm-correlated", "hmm-low_memory",
+    "hmm-weights",
 }  # fmt: skip
 CASES = [
     pytest.param(model, data, id=name, marks=[] if name in QUICK else pytest.mark.slow)

@@ -121,14 +121,18 @@ class Scheduler:
 
     # ------------------------------------------------------------------ a lap
 
-    def begin_lap(self, totals):
-        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample."""
+    def begin_lap(self, totals, share=1.0):
+        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample.
+
+        The lap is over batches with this ``share`` of the mass of ``totals``.
+        """
         self._findings = [{} for _ in self.trials]
         self._sampling = None
         if self.proposals:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
             wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
-            self._sampling = self._sampling_type(wanted, totals, self.mean_weight)
+            there = totals if share == 1.0 else totals._replace(s=share * totals.s)
+            self._sampling = self._sampling_type(wanted, there, self.mean_weight)
 
     @property
     def probes(self):

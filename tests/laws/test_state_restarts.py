@@ -12,6 +12,7 @@ from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import ScheduleState
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.hmm.local import sequence_pass
+from sklearn_bnp.hmm.merge import CoarseningTrial
 from sklearn_bnp.hmm.restart import RestartTrial, forgetful
 from sklearn_bnp.hmm.transitions import Transitions
 
@@ -171,6 +172,30 @@ def test_rules_of_passes():
 def test_probabilities_that_are_none(forgetting):
     with pytest.raises(ValueError, match="forgetting"):
         HDPHMMVB(proposals=(StateRestart(forgetting),)).fit([np.eye(5)])
+
+
+def test_other_trials_wait_while_a_lap_is_prolonged(monkeypatch):
+    """Only the first pass of a lap observes what has nothing to do with the states on trial."""
+    rows = walk(7, n_states=4, length=60)
+    learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], proposals=ALONE)
+    start, source = np.ones((2, learner.model.likelihood.n_statistics)), h.source(batch, 2)
+    learner.start(start)
+    learner.run_lap(source, propose=False)
+    restart = RestartTrial(forgetful(learner.totals, 0.02))
+    learner.scheduler.trials = [CoarseningTrial([((0, 1), 9)]), restart]
+    seen, pass_over = [], Learner._pass_over
+
+    def noted(learner, *args, **kwargs):
+        seen.append([type(trial) for trial in learner.scheduler.trials])
+        pass_over(learner, *args, **kwargs)
+
+    monkeypatch.setattr(Learner, "_pass_over", noted)
+    monkeypatch.setattr("sklearn_bnp.engine.learner.resolution", lambda *args: 1e9)
+    monkeypatch.setattr(learner.scheduler, "_proposal_of", lambda trial: StateRestart())
+    monkeypatch.setattr(StateRestart, "judged", lambda *args: None)
+    learner.run_lap(source, propose=False)
+    assert seen[0] == [CoarseningTrial, RestartTrial]
+    assert len(seen) > 1 and all(types == [RestartTrial] for types in seen[1:])
 
 
 def test_restarts_are_a_default():

@@ -19,6 +19,8 @@ from .trials import MORE_PASSES
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
+# Batches with this share of all mass are taken for all of them.
+_ALL = 1.0 - 1e-9
 # Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
 # A fit of so many observations or more ends when a lap gains less than ``tol`` for each of them. With fewer,
@@ -67,6 +69,7 @@ class Learner:
         )  # fmt: skip
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
+        self.pool, self.mass_learned = state.pool, state.mass_learned
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -78,6 +81,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
+            pool=self.pool, mass_learned=self.mass_learned,
         )  # fmt: skip
 
     @property
@@ -117,8 +121,11 @@ class Learner:
 
     # ------------------------------------------------------------------ one lap
 
-    def begin_lap(self, expected_mass=None):
-        """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet."""
+    def begin_lap(self, expected_mass=None, share=1.0):
+        """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet.
+
+        If the pass is over some of them, ``share`` is their part of the mass.
+        """
         if len(self.memo) == 0:  # a start gave the parameters, but nothing is counted yet
             self.totals = StatBag.zeros(self.totals.uids, self.totals.s.shape[1])
         totals = self.totals
@@ -126,7 +133,7 @@ class Learner:
             s = totals.s.copy()
             s[:, -1] = expected_mass / len(s)
             totals = totals._replace(s=s)
-        self.scheduler.begin_lap(totals)
+        self.scheduler.begin_lap(totals, share)
         if not self._seen:  # otherwise a lap begins anew, and what it took counts
             self._seconds = 0.0
         self._seen = set()
@@ -306,7 +313,10 @@ class Learner:
             source.rows_in_memory, source.values_per_row or self.model.likelihood.n_features
         )
         self.scheduler.heed_weights(source)
-        self.begin_lap(source.total_weight if first else None)
+        mass, present = source.total_weight, 0.0 if first else self.totals.n.sum()
+        # a stream may go over a part of what is in memory
+        share = mass / present if mass < _ALL * present else 1.0
+        self.begin_lap(mass if first else None, share)
         # parameters stay until every batch has been seen once (Sec. 3.5.4)
         self._pass_over(source, update=not first)
         if self._before is not None:
@@ -325,6 +335,7 @@ class Learner:
         while values[-1] <= least and len(values) <= MORE_PASSES:
             if not self.scheduler.goes_on(values, least):
                 break
+            self.scheduler.postpone()
             self._put_on_trial()
             self._n_passes += 1
             self._pass_over(source)
@@ -362,6 +373,18 @@ class Learner:
                 self.converged = True
                 break
 
+    def put_in_place(self, batches, gone):
+        """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows."""
+        self._break_off()
+        self.memo = self.memo.without(gone)
+        for batch in batches:
+            number = self._number(batch.batch_id)
+            result = self.worked_on(batch, number, (), None, self.n_laps)
+            self.memo.put(batch.batch_id, result.statistics)
+        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        self.model = self.model.updated(self.totals)
+        self.coef = self.model.coefficients(self.totals)
+
     def leave_memory(self):
         """Go on without a memory of batches: from now on, the totals are averages over steps."""
         if len(self.memo):
@@ -374,12 +397,21 @@ class Learner:
         if self.lap_under_way or self._before is not None:
             self.abandon_lap()
 
-    def forget_batches(self):
-        """Keep the totals alone: no batch seen so far will be visited again."""
+    def forget_batches(self, keep=()):
+        """Keep the sum of all batches but those named ``keep``: the others will not be visited again."""
         self._break_off()
+        old, uids = self.memo, self.totals.uids
+        if keep:
+            past = old.rest(keep, uids)
+        else:
+            past = self.totals
+            self.pool = ()
+        past = past._replace(extra=past.extra.as_past())
         self.totals = self.totals._replace(extra=self.totals.extra.as_past())
         self.memo = Memo()
-        self.memo.put(PAST, self.totals)
+        self.memo.put(PAST, past)
+        for name in keep:
+            self.memo.put(name, old.get(name, uids))
         self.scheduler.drop_trials()
 
     # ------------------------------------------------------------------ helpers

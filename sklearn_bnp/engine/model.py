@@ -18,7 +18,7 @@ Design note
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -38,6 +38,9 @@ class Model(Protocol):
     stream_rounds : int
         Largest number of rounds of proposals on a new batch of a stream. Each round may split the
         components that the round before has found.
+    pool_rows : int
+        New batches of a stream are kept for laps over them together until they have so many rows; 0 if none
+        is kept.
     sampling : type
         Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
@@ -46,6 +49,7 @@ class Model(Protocol):
     allocation: object
     prior: object
     stream_rounds: int
+    pool_rows: int
     sampling: type
 
     # ------------------------------------------------------------------ local step
@@ -266,6 +270,8 @@ class BaseModel:
     likelihood: object
     allocation: object
     prior: object
+
+    pool_rows: ClassVar[int] = 0
 
     def _replace(self, **changes):
         """The model with other values of some fields, as of a NamedTuple."""

@@ -121,14 +121,18 @@ class Scheduler:
 
     # ------------------------------------------------------------------ a lap
 
-    def begin_lap(self, totals):
-        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample."""
+    def begin_lap(self, totals, share=1.0):
+        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample.
+
+        The lap is over batches with this ``share`` of the mass of ``totals``.
+        """
         self._findings = [{} for _ in self.trials]
         self._sampling = None
         if self.proposals:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
             wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
-            self._sampling = self._sampling_type(wanted, totals, self.mean_weight)
+            there = totals if share == 1.0 else totals._replace(s=share * totals.s)
+            self._sampling = self._sampling_type(wanted, there, self.mean_weight)
 
     @property
     def probes(self):
@@ -171,6 +175,12 @@ class Scheduler:
     def goes_on(self, values, least):
         """Whether components on trial may lift the objective above ``least`` after more passes."""
         return any(trial.goes_on(values, least) for trial in self._on_trial)
+
+    def postpone(self):
+        """Drop trials that have nothing to do with components on trial: observing every pass takes time."""
+        kept = [i for i, t in enumerate(self.trials) if t.policy in (Policy.WITH_LAP, Policy.UNDO)]
+        self.trials = [self.trials[i] for i in kept]
+        self._findings = [self._findings[i] for i in kept]
 
     def judge_lap(self, rose, before):
         """Verdict on a lap with components on trial, after that on its other trials.

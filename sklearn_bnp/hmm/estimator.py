@@ -259,9 +259,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         the way, so that the number of states grows and shrinks. The first batch sets the units of the
         data, and should be like the others. After `fit`, batches add to the sequences of that fit.
 
-        A new batch may split a state only if its own rows pay for the new state. Small batches therefore
-        find few states in the first epoch, and with ``memoize=False`` a stream of them never finds more.
-        Give batches of some hundred rows per state, or visit them again.
+        A single sequence rarely pays for a new state. New batches are therefore kept, with their rows, until
+        they have 20,000 rows or 2,000,000 numbers. Each time their mass has grown by a quarter, laps go over
+        all of them as in `fit`. When a batch comes back the rows are forgotten: epochs then do the same.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ from .transitions import Transitions
 # Passes gain less and less, each a share of the gain of the one before. The largest share that is taken for
 # real, and how much more than the sum of all gains to come is hoped for: shares grow towards the end.
 _SLOWEST, _SLACK = 0.9, 2.0
-# Nats for which a restart is made again.
+# Nats for which a restart is made again, once laps gain less.
 _WORTH = 1.0
 
 
@@ -93,23 +93,25 @@ class StateRestart(Proposal):
         """Forget for which states there was a restart."""
         self._validate_params()
         self._done = None  # the states for which there was one
-        self._bound = None  # the objective before the last one, if that was kept
-        self._kept = False
+        self._before = None  # the objective before the last one, if that was kept
+        self._last = -np.inf  # the objective a lap ago
 
     def plan(self, context):
         """A restart if nothing else is under way, once for the states as they are."""
-        states = frozenset(context.totals.uids.tolist())
+        states, bound = frozenset(context.totals.uids.tolist()), context.model.elbo(context.totals)
+        resting, self._last = bound - self._last < _WORTH, bound
         if not context.idle or context.partial or len(states) < 2:
             return []
-        bound = context.model.elbo(context.totals)
-        if states == self._done and not (self._kept and bound > self._bound + _WORTH):
+        gained = self._before is not None and bound - self._before > _WORTH
+        if states == self._done and not (gained and resting):
             return []
-        self._done, self._bound, self._kept = states, bound, False
+        self._done, self._before = states, bound
         return [RestartTrial(forgetful(context.totals, self.forgetting))]
 
     def judged(self, trial, accepted, mass, gain):
         """Remember whether there may be more to gain in the same way."""
-        self._kept = accepted
+        if not accepted:
+            self._before = None
 
 
 def forgetful(totals, forgetting):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+from scipy.sparse import issparse
+
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps, statistics
-from ..estimator.soundness.engine import Kind, check_own_model
+from ..estimator.soundness.engine import Kind, check_own_model, check_pooled
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
+    expect_count,
+    expect_edges,
     expect_number,
     expect_numbers,
     expect_positions,
@@ -29,6 +34,7 @@ from ..estimator.soundness.statistics import (
     check_rows,
     check_values,
 )
+from .batch import SequenceBatch
 from .delete import StateDeleteTrial
 from .local import ChainParams
 from .merge import CoarseningTrial
@@ -55,6 +61,27 @@ def check_chains(estimator):
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
     for name in ("transition_concentration_", "start_concentration_", "stickiness_"):
         expect_number(name, getattr(estimator, name), least=0.0)
+
+
+@check_pooled.register
+def _(batch: SequenceBatch, likelihood, n_columns):
+    x = batch.x
+    if issparse(x):
+        expect(x.ndim == 2 and x.shape[1] == n_columns, f"rows of a pool have shape {x.shape}")
+        expect_edges("the list of sparse rows", x.indptr, len(x.indices))
+        expect_positions("columns of sparse rows", x.indices, (None,), n_columns)
+        expect_numbers("sparse rows", x.data, x.indices.shape, kinds="fiu", size=None)
+    else:
+        expect_type("rows of a pool", x, np.ndarray)
+        known = x
+        if x.dtype.kind == "f" and likelihood.has_missing:
+            known = np.nan_to_num(x, nan=0.0, posinf=np.inf)
+        expect_numbers("rows of a pool", known, (None, n_columns), kinds="fiub", size=None)
+    expect_edges("where sequences of a pool begin", batch.indptr, x.shape[0])
+    expect_count("the lags of a pool", batch.lags)
+    expect(batch.resp is None, "a pool holds responsibilities")
+    if batch.weight is not None:
+        expect_numbers("weights of a pool", batch.weight, (len(batch.indptr) - 1,), least=0.0)
 
 
 @statistics.check_extra.register

@@ -16,7 +16,7 @@ from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import Creation, _seeded
-from .relocate import Everything
+from .relocate import Everything, affordable_rows, shows_everything
 from .restricted import RestrictedMixture
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -29,7 +29,9 @@ _COLLAPSED, _COLLAPSED_AFTER_CUT = 10, 5
 _SELF_FIT = 0.25
 # A trial is worth its cost if the estimated loss is below so many nats, or so many a row.
 _LOSS, _LOSS_A_ROW = 5.0, 0.005
-# Estimated gain, in nats, from which the pool is tried alone.
+# Rows of all on which the new split is tried together with all components, at the most.
+_TOGETHER = 10_000
+# Estimated gain, in nats, from which the pool is tried alone, on larger data.
 _WORTH = 0.5
 # Parts of a pool that may be the inner one of two, one around the other.
 _INNER = (0.25, 0.55)
@@ -86,7 +88,7 @@ class Regroup(Proposal):
 
     def uniform_rows(self, totals):
         """Rows of all on which a new split is tried together with the other components."""
-        return 10000 if self._due else 0
+        return affordable_rows(totals, _TOGETHER) if self._due else 0
 
     def sample_rows(self, n_statistics):
         """Rows to collect of each component."""
@@ -102,7 +104,9 @@ class Regroup(Proposal):
             return []
         self._rounds += 1
         sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        trials, everything = [], Everything(context.model, totals, context.uniform)
+        together = shows_everything(context.uniform, totals)
+        everything = Everything(context.model, totals, context.uniform) if together else None
+        trials = []
         for pool in self._pools(context.model, totals):
             uids = totals.uids[pool]
             key = tuple(sorted(uids.tolist()))
@@ -131,29 +135,32 @@ class Regroup(Proposal):
         return pools
 
     def _trials(self, context, everything, pool):
-        """Trials of a new split: of the pool alone, and of all components after a few steps with it."""
+        """A trial, or none, of a new split: with all components, or of the pool alone on large data."""
         totals, model = context.totals, context.model
-        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
-        coef = model.coefficients(totals)[pool]
+        others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
 
         def shares(z):
             return model.likelihood.local_step(coef, z, None, None, None, None)
 
+        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
         sample, scale = pooled(samples, totals.n[pool], shares)
-        others = np.delete(totals.s, pool, axis=0)
-        room = context.max_components - len(others)
-        new = resplit(model, sample, totals.s[pool], others, min(room, max(_SEEDS)), context.rng)
-        if new is None or len(new.coef) > room:
+        room = int(min(context.max_components - len(others), max(_SEEDS)))
+        new = resplit(model, sample, totals.s[pool], others, room, context.rng)
+        if new is None:
             return []
         small = RestrictedMixture(model, sample, others, adapt=False)
         now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
-        gain = scale * (new.gain - now)
+        gain, removed, coef = scale * (new.gain - now), totals.uids[pool], new.coef
         if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
             return []
-        coef = everything.settled(np.concatenate([others, scale * new.s]))
+        if everything is not None:
+            coef = everything.settled(np.concatenate([others, scale * new.s]))
+            removed = totals.uids
+        elif gain < _WORTH:
+            return []
         if coef is None:
             return []
-        return [SplitTrial(self.kind, totals.uids.tolist(), context.new_uids(len(coef)), coef)]
+        return [SplitTrial(self.kind, removed.tolist(), context.new_uids(len(coef)), coef)]
 
     def last_resort(self):
         """Nothing is left to try but this."""
@@ -190,7 +197,7 @@ def pooled(samples, n, shares):
         parts.append(Sample(z, mass / part, own if weight is None else own * weight))
     z = stacked([part.z for part in parts])
     mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-    sample = Sample(z, mass.astype(z.dtype), weight).standing_for(n.sum())
+    sample = Sample(z, mass, weight).standing_for(n.sum())
     return sample, n.sum() / sample.total
 
 

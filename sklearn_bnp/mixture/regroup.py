@@ -45,13 +45,16 @@ class Regroup(Proposal):
     Two components may share the rows of two clusters in the wrong way, each with a part of both; or a narrow
     cluster inside a wide one is cut in halves together with it. No birth and no merge leads out of this.
     When nothing else is left to try, the nearest components are therefore pooled. Each pool is split from
-    several seeds, and agglomeration finds how many components stay. They replace the pooled ones, if that
-    raises the objective of the whole data.
+    several seeds, side by side and one around the other, and agglomeration finds how many components stay.
+    A few steps of all components follow. The result replaces all components if that raises the objective of
+    the whole data. On large data the new components replace the pooled ones alone. The largest components
+    are split in this way, too.
 
     Parameters
     ----------
     max_pools : int, default=4
-        Pairs that are pooled each time; half as many of them are tried together with a third component.
+        Pairs that are pooled each time. Half as many of them are tried together with a third component, and
+        half as many of the largest components are tried alone.
     max_rows : int, default=2000
         Rows of a component's sample, at the most.
     max_rounds : int, default=5
@@ -84,7 +87,7 @@ class Regroup(Proposal):
 
     def wants(self, totals):
         """All components if a round is due: which are near is known only when the lap ends."""
-        return totals.uids.tolist() if self._due and len(totals.uids) > 1 else []
+        return totals.uids.tolist() if self._due else []
 
     def uniform_rows(self, totals):
         """Rows of all on which a new split is tried together with the other components."""
@@ -97,7 +100,7 @@ class Regroup(Proposal):
     def plan(self, context):
         """Split trials in which pooled components give way to those of a new split."""
         totals = context.totals
-        if not self._due or len(totals.uids) < 2 or context.partial:
+        if not self._due or context.partial:
             return []
         self._due = False
         if self._rounds >= self.max_rounds:
@@ -117,7 +120,8 @@ class Regroup(Proposal):
         return trials
 
     def _pools(self, model, totals):
-        """Positions of the nearest pairs, and of the nearest of these with a third."""
+        """Positions of the nearest pairs, of the nearest of these with a third, and of the largest alone."""
+        half = (self.max_pools + 1) // 2
         loss = reassignment_loss(model, totals)
         loss = np.minimum(loss, loss.T)
         i, j = np.triu_indices(len(loss), 1)
@@ -125,14 +129,15 @@ class Regroup(Proposal):
         pairs = [[int(i[o]), int(j[o])] for o in order if loss[i[o], j[o]] <= _NEAR]
         np.fill_diagonal(loss, np.inf)
         pools = list(pairs)
-        for pair in pairs[: (self.max_pools + 1) // 2]:
+        for pair in pairs[:half] if len(loss) > 2 else []:
             reach = loss[pair].min(axis=0)
             reach[pair] = np.inf
             third = int(np.argmin(reach))
             pool = sorted([*pair, third])
             if reach[third] <= _NEAR and pool not in pools:
                 pools.append(pool)
-        return pools
+        largest = np.argsort(-totals.n, kind="stable")[:half]
+        return pools + [[int(k)] for k in largest]
 
     def _trials(self, context, everything, pool):
         """A trial, or none, of a new split: with all components, or of the pool alone on large data."""

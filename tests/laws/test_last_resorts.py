@@ -34,8 +34,7 @@ def assert_rises(bounds):
     assert np.diff(bounds[1:]).min() >= -1e-9 * np.abs(bounds).max()
 
 
-@pytest.mark.parametrize("n_batches", [1, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_batches", "weighted"), [(1, False), (3, True)])
 def test_the_bound_never_falls(family, n_batches, weighted):
     if family.lags:
         pytest.skip("of sequences alone")

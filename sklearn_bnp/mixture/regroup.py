@@ -149,7 +149,14 @@ class Regroup(Proposal):
 
         samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
         sample, scale = pooled(samples, totals.n[pool], shares)
-        room = int(min(context.max_components - len(others), max(_SEEDS)))
+        most = context.max_components
+        if everything is None and np.isfinite(
+            most
+        ):  # other trials, carried out with this one, may need the room
+            most = len(totals.uids)
+        room = int(min(most - len(others), max(_SEEDS)))
+        if room < 2:
+            return []
         new = resplit(model, sample, totals.s[pool], others, room, context.rng)
         if new is None:
             return []

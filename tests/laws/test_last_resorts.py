@@ -97,7 +97,7 @@ def test_trials_are_of_finite_parameters_and_present_components(proposal, family
             assert np.isfinite(trial.coef).all() and len(trial.coef) == len(trial.created) > 1
 
 
-@pytest.mark.parametrize("max_components", [3, 4, 5])
+@pytest.mark.parametrize("max_components", [2, 3, 5])
 def test_no_more_components_than_allowed(max_components):
     data = nested(9)
     model = DPMixtureVB(max_components=max_components, random_state=0).fit(data.X[:800])

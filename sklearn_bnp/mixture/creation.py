@@ -39,8 +39,6 @@ _ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
 _COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
 # Steps on all rows of the sample after those on some of them.
 _STEPS_ON_ALL = 4
-# If its statistics hold at most this many numbers, a first birth has seeds of both geometries.
-_BOTH_GEOMETRIES = 20_000
 # If the sample's statistics hold at most this many numbers, it is tried twice as often.
 _TINY = 5_000
 
@@ -154,8 +152,6 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
         J = min(_MOST_SEEDS, max(n_seeds, n // _ROWS_A_SEED), n_most)
         many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
         if many[0].n_collapsed:
-            if size > _BOTH_GEOMETRIES:
-                return many[:1]
             return many + (ways * _FEW_RESTARTS * 2 if size <= _TINY else [])
     if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
         return [ways[attempt % len(ways)]]

@@ -17,7 +17,7 @@ from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 
-# Rows of a cluster, clusters and columns: a full covariance has 136 parameters for the 450 numbers of a cluster.
+# Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
 ROWS, CLUSTERS, COLUMNS = 30, 10, 15
 
 

@@ -9,7 +9,10 @@ Design note
     This finds structure more reliably than the right number of seeds would.
 (b) The result depends much on the seeds. Where the sample is small, seeding is tried in several ways and
     the best split is kept. Where it is large, one way is tried in each attempt.
-(c) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
+(c) Components that have few rows for their parameters hold their own rows too firmly for ordinary steps.
+    Rows are then left out of the component that they are in (`RestrictedMixture.collapse`). A first birth
+    starts from many seeds, so that each cluster is likely to have one of its own.
+(d) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
 """
 
 from __future__ import annotations
@@ -37,10 +40,10 @@ _SELF_FIT, _SELF_FIT_LATER = 0.25, 1.0
 _ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
 # Most collapsed steps from the seeds of a first birth, and of a later one.
 _COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
+# Collapsed steps are not made of more numbers (seeds x P): each takes the inverses of all components.
+_MOST_NUMBERS = 1_000_000
 # Steps on all rows of the sample after those on some of them.
 _STEPS_ON_ALL = 4
-# If its statistics hold at most this many numbers, a first birth has seeds of both geometries.
-_BOTH_GEOMETRIES = 20_000
 # If the sample's statistics hold at most this many numbers, it is tried twice as often.
 _TINY = 5_000
 
@@ -83,6 +86,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
         Statistics of the components that stay.
     n_seeds : int
         Number of seeds to start from. Two seeds are tried as well.
+        If there are no other components, and few rows for so many parameters, there are more seeds.
     attempt : int
         How often the target has been tried before. On a small sample the first attempt tries every way
         of seeding. Every other attempt tries one way, and the next attempt the next one.
@@ -91,6 +95,9 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     adapt : bool, default=False
         Whether the prior adapts to the new components, which is worth its cost if there are few
         components.
+
+    n_most : int, default=1000000
+        Most new components.
 
     Returns
     -------
@@ -142,7 +149,8 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
 
     def way(n_seeds, whiten, least, n_steps, n_rows=None):
         m = n if n_rows is None else min(n, n_rows)
-        collapses = likelihood.leaves_out and n_seeds * n_statistics >= least * m
+        numbers = n_seeds * n_statistics
+        collapses = likelihood.leaves_out and least * m <= numbers <= _MOST_NUMBERS
         return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
 
     ways = [
@@ -151,11 +159,10 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
         for whiten in geometries
     ]
     if n_others == 0:
-        J = min(_MOST_SEEDS, max(n_seeds, n // _ROWS_A_SEED), n_most)
+        J = min(_MOST_SEEDS, n // _ROWS_A_SEED, _MOST_NUMBERS // n_statistics)
+        J = min(max(n_seeds, J), n_most)
         many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
         if many[0].n_collapsed:
-            if size > _BOTH_GEOMETRIES:
-                return many[:1]
             return many + (ways * _FEW_RESTARTS * 2 if size <= _TINY else [])
     if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
         return [ways[attempt % len(ways)]]

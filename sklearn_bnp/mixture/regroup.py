@@ -16,7 +16,7 @@ from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import Creation, _seeded
-from .relocate import Everything
+from .relocate import Everything, affordable_rows, shows_everything
 from .restricted import RestrictedMixture
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -29,7 +29,9 @@ _COLLAPSED, _COLLAPSED_AFTER_CUT = 10, 5
 _SELF_FIT = 0.25
 # A trial is worth its cost if the estimated loss is below so many nats, or so many a row.
 _LOSS, _LOSS_A_ROW = 5.0, 0.005
-# Estimated gain, in nats, from which the pool is tried alone.
+# Rows of all on which the new split is tried together with all components, at the most.
+_TOGETHER = 10_000
+# Estimated gain, in nats, from which the pool is tried alone, on larger data.
 _WORTH = 0.5
 # Parts of a pool that may be the inner one of two, one around the other.
 _INNER = (0.25, 0.55)
@@ -43,13 +45,16 @@ class Regroup(Proposal):
     Two components may share the rows of two clusters in the wrong way, each with a part of both; or a narrow
     cluster inside a wide one is cut in halves together with it. No birth and no merge leads out of this.
     When nothing else is left to try, the nearest components are therefore pooled. Each pool is split from
-    several seeds, and agglomeration finds how many components stay. They replace the pooled ones, if that
-    raises the objective of the whole data.
+    several seeds, side by side and one around the other, and agglomeration finds how many components stay.
+    A few steps of all components follow. The result replaces all components if that raises the objective of
+    the whole data. On large data the new components replace the pooled ones alone. The largest components
+    are split in this way, too.
 
     Parameters
     ----------
     max_pools : int, default=4
-        Pairs that are pooled each time; half as many of them are tried together with a third component.
+        Pairs that are pooled each time. Half as many of them are tried together with a third component, and
+        half as many of the largest components are tried alone.
     max_rows : int, default=2000
         Rows of a component's sample, at the most.
     max_rounds : int, default=5
@@ -82,11 +87,11 @@ class Regroup(Proposal):
 
     def wants(self, totals):
         """All components if a round is due: which are near is known only when the lap ends."""
-        return totals.uids.tolist() if self._due and len(totals.uids) > 1 else []
+        return totals.uids.tolist() if self._due else []
 
     def uniform_rows(self, totals):
         """Rows of all on which a new split is tried together with the other components."""
-        return 10000 if self._due else 0
+        return affordable_rows(totals, _TOGETHER) if self._due else 0
 
     def sample_rows(self, n_statistics):
         """Rows to collect of each component."""
@@ -95,14 +100,16 @@ class Regroup(Proposal):
     def plan(self, context):
         """Split trials in which pooled components give way to those of a new split."""
         totals = context.totals
-        if not self._due or len(totals.uids) < 2 or context.partial:
+        if not self._due or context.partial:
             return []
         self._due = False
         if self._rounds >= self.max_rounds:
             return []
         self._rounds += 1
         sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        trials, everything = [], Everything(context.model, totals, context.uniform)
+        together = shows_everything(context.uniform, totals)
+        everything = Everything(context.model, totals, context.uniform) if together else None
+        trials = []
         for pool in self._pools(context.model, totals):
             uids = totals.uids[pool]
             key = tuple(sorted(uids.tolist()))
@@ -113,7 +120,8 @@ class Regroup(Proposal):
         return trials
 
     def _pools(self, model, totals):
-        """Positions of the nearest pairs, and of the nearest of these with a third."""
+        """Positions of the nearest pairs, of the nearest of these with a third, and of the largest alone."""
+        half = (self.max_pools + 1) // 2
         loss = reassignment_loss(model, totals)
         loss = np.minimum(loss, loss.T)
         i, j = np.triu_indices(len(loss), 1)
@@ -121,39 +129,50 @@ class Regroup(Proposal):
         pairs = [[int(i[o]), int(j[o])] for o in order if loss[i[o], j[o]] <= _NEAR]
         np.fill_diagonal(loss, np.inf)
         pools = list(pairs)
-        for pair in pairs[: (self.max_pools + 1) // 2]:
+        for pair in pairs[:half] if len(loss) > 2 else []:
             reach = loss[pair].min(axis=0)
             reach[pair] = np.inf
             third = int(np.argmin(reach))
             pool = sorted([*pair, third])
             if reach[third] <= _NEAR and pool not in pools:
                 pools.append(pool)
-        return pools
+        largest = np.argsort(-totals.n, kind="stable")[:half]
+        return pools + [[int(k)] for k in largest]
 
     def _trials(self, context, everything, pool):
-        """Trials of a new split: of the pool alone, and of all components after a few steps with it."""
+        """A trial, or none, of a new split: with all components, or of the pool alone on large data."""
         totals, model = context.totals, context.model
-        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
-        coef = model.coefficients(totals)[pool]
+        others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
 
         def shares(z):
             return model.likelihood.local_step(coef, z, None, None, None, None)
 
+        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
         sample, scale = pooled(samples, totals.n[pool], shares)
-        others = np.delete(totals.s, pool, axis=0)
-        room = context.max_components - len(others)
-        new = resplit(model, sample, totals.s[pool], others, min(room, max(_SEEDS)), context.rng)
-        if new is None or len(new.coef) > room:
+        most = context.max_components
+        if everything is None and np.isfinite(
+            most
+        ):  # other trials, carried out with this one, may need the room
+            most = len(totals.uids)
+        room = int(min(most - len(others), max(_SEEDS)))
+        if room < 2:
+            return []
+        new = resplit(model, sample, totals.s[pool], others, room, context.rng)
+        if new is None:
             return []
         small = RestrictedMixture(model, sample, others, adapt=False)
         now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
-        gain = scale * (new.gain - now)
+        gain, removed, coef = scale * (new.gain - now), totals.uids[pool], new.coef
         if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
             return []
-        coef = everything.settled(np.concatenate([others, scale * new.s]))
+        if everything is not None:
+            coef = everything.settled(np.concatenate([others, scale * new.s]))
+            removed = totals.uids
+        elif gain < _WORTH:
+            return []
         if coef is None:
             return []
-        return [SplitTrial(self.kind, totals.uids.tolist(), context.new_uids(len(coef)), coef)]
+        return [SplitTrial(self.kind, removed.tolist(), context.new_uids(len(coef)), coef)]
 
     def last_resort(self):
         """Nothing is left to try but this."""
@@ -190,7 +209,7 @@ def pooled(samples, n, shares):
         parts.append(Sample(z, mass / part, own if weight is None else own * weight))
     z = stacked([part.z for part in parts])
     mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-    sample = Sample(z, mass.astype(z.dtype), weight).standing_for(n.sum())
+    sample = Sample(z, mass, weight).standing_for(n.sum())
     return sample, n.sum() / sample.total
 
 

@@ -15,6 +15,9 @@ from .restricted import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
+# Numbers (rows x K x P) that a step of all components may take; and the least part of the data that the
+# rows have to be, for parameters from fewer rows would be no better than the present ones.
+_MOST_NUMBERS, _LEAST_PART = 50_000_000, 0.25
 # Estimated gain, in nats, from which a trial is worth its cost.
 _WORTH_A_TRIAL = 0.5
 # Relative change of a component's mass after which a relocation that failed is tried again.
@@ -34,7 +37,8 @@ class Relocate(Proposal):
     n_steps : int, default=10
         Collapsed steps, at the most.
     max_rows : int, default=10_000
-        Rows of the sample, at the most. All rows are taken if there are no more.
+        Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
+        components and their statistics are many, and nothing is tried on less than a quarter of the rows.
     max_rounds : int, default=5
         Relocations that a fit tries, at the most.
 
@@ -70,7 +74,7 @@ class Relocate(Proposal):
 
     def uniform_rows(self, totals):
         """All rows, or as many as are allowed, if a relocation is due."""
-        return self.max_rows if self._due else 0
+        return affordable_rows(totals, self.max_rows) if self._due else 0
 
     def plan(self, context):
         """A trial in which all components give way to those after the collapsed steps."""
@@ -116,11 +120,21 @@ def relocated(model, totals, uniform, n_steps):
     n_steps : int
         Collapsed steps, at the most.
     """
-    if len(uniform.resp) == 0:
+    if not shows_everything(uniform, totals):
         return None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
     return everything.settled(s) if len(s) > 1 else None
+
+
+def affordable_rows(totals, most):
+    """Rows of all on which steps of all components do not cost much."""
+    return int(min(most, _MOST_NUMBERS // totals.s.size))
+
+
+def shows_everything(uniform, totals):
+    """Whether rows drawn from all are enough to find parameters of all components."""
+    return len(uniform.resp) > 0 and uniform.total >= _LEAST_PART * totals.n.sum()
 
 
 class Everything:
@@ -136,7 +150,7 @@ class Everything:
 
     def __init__(self, model, totals, uniform):
         z, resp, weight = uniform
-        sample = Sample(z, np.ones(len(resp), dtype=resp.dtype), weight)
+        sample = Sample(z, np.ones(len(resp)), weight)
         sample = sample.standing_for(totals.n.sum())
         self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
         self.s, _, self.resp = self.small.step(totals.s)

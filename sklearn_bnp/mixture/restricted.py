@@ -11,7 +11,9 @@ from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 
 # Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
-_ROUNDS = 4
+# With many components, a round of collapsed steps joins at most half of them: the first tree is made of
+# components that are not yet what they will be.
+_ROUNDS, _MANY, _ROUNDS_OF_MANY = 4, 20, 2
 _STEPS, _STEPS_AFTER_CUT = 8, 4
 # Collapsed steps: after how many of them the prior adapts, and the share of rows that change hands
 # below which they end.
@@ -150,11 +152,12 @@ class RestrictedMixture:
         if len(s) < 2:
             return None, None
         s, entropy, resp = self.iterate(s, n_steps, tol)
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS + (_ROUNDS_OF_MANY if n_collapsed else 0)):
             tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
             if len(tree.cut) == len(s):
                 break
-            groups = [list(group) for group in tree.cut]
+            least = len(s) // 2 if n_collapsed and len(s) > _MANY else 1
+            groups = [list(group) for group in tree.groups(least)]
             s = np.array([s[group].sum(axis=0) for group in groups])
             if n_collapsed and len(s) > 1:
                 resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)

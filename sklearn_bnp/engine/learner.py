@@ -277,7 +277,9 @@ class Learner:
         before = self._before
         if before is None:
             return Counter(), Counter(), False
-        rose = self.lower_bound > before.least
+        # one component in place of one is the same, even if the model around it has moved
+        several = max(len(self.totals.uids), len(before.totals.uids)) > 1
+        rose = several and self.lower_bound > before.least
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
@@ -307,16 +309,21 @@ class Learner:
     def _prolong(self, source):
         """More passes for components on trial, as long as these promise to raise the objective."""
         self._take_out_initial()
-        value = self.model.updated(self.totals).elbo(self.totals)
+        value = self._at_its_best()
         for _ in range(_MORE_PASSES):
             if value > self._before.least:
                 break
             self._put_on_trial()
             self._n_passes += 1
             self._pass_over(source)
-            last, value = value, self.model.updated(self.totals).elbo(self.totals)
+            last, value = value, self._at_its_best()
             if value + _MORE_PASSES * (value - last) <= self._before.least:
                 break
+
+    def _at_its_best(self):
+        """The objective, in nats, after the global step of the model."""
+        totals, self.model = self.model.in_order(self.totals)
+        return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
         """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""
@@ -331,6 +338,9 @@ class Learner:
                 continue
             gain = lap.lower_bound - self.history[-2].lower_bound
             if gain >= tol * n or self.scheduler.has_plans:
+                continue
+            if self.model.released() is not self.model:
+                self.model = self.model.released()
                 continue
             if retried or not self.scheduler.proposals:
                 self.converged = True

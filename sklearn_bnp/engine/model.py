@@ -217,7 +217,13 @@ class Model(Protocol):
         """
 
     def in_order(self, totals):
-        """The totals with their components in the model's order, and the model for these."""
+        """The totals with their components in the model's order, and the model for these.
+
+        The model is the one after the global step, and after steps that are made once a lap.
+        """
+
+    def released(self):
+        """The model that learns what it left alone until the first convergence; itself if that is nothing."""
 
     def with_adapted_prior(self, totals, n_iter):
         """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
@@ -287,6 +293,10 @@ class BaseModel:
     def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
         """No trials; see `Model.own_components`."""
         return []
+
+    def released(self):
+        """The model itself: it waits for nothing."""
+        return self
 
     @staticmethod
     def _entropy(totals):

@@ -74,6 +74,7 @@ def _new(learner, batch):
             )
         if last or (i > 0 and not lap.accepted and not scheduler.trials):
             break
+    learner.model = learner.model.released()
     scheduler.new_data()  # what failed on these rows may succeed on all
     scheduler.drop_trials()  # there are none, but for the rows drawn for them
 

@@ -46,12 +46,16 @@ class Sticks(NamedTuple):
 
 
 class StickTerms(NamedTuple):
-    """The objective, or a part of it, with its derivatives in logit rho and log omega."""
+    """The objective, or a part of it, with its derivatives in logit rho and log omega.
+
+    The whole objective also has derivatives in the logarithms of the prior's concentrations, by name.
+    """
 
     value: float
     logit_rho: np.ndarray  # (K,)
     log_omega: np.ndarray  # (K,)
     draws: np.ndarray | float  # (K,) >= 0: as many draws from pi have the curvature of the data
+    log_concentrations: dict[str, float] | None = None
 
 
 def logit(rho):

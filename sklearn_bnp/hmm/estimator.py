@@ -19,6 +19,8 @@ from . import setup
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
+_AUTO = StrOptions({"auto"})
+
 
 @with_shared_text(
     components="states",
@@ -43,14 +45,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
         distributions, which are sticky too.
-    transition_concentration : float, default=None
+    transition_concentration : float or "auto", default="auto"
         For ``"hdp"``, the concentration alpha of the rows of the transition matrix about the global weights.
-        For ``"dirichlet"``, the sum of a row's parameters without the stickiness. It is 1 if None.
-    start_concentration : float, default=None
-        The same for the distribution of first states, alpha_0. It is 1 if None.
-    stickiness : float, default=50.0
+        ``"auto"`` starts from 1 and learns it by the ELBO once there are several states. For
+        ``"dirichlet"``, the sum of a row's parameters without the stickiness; ``"auto"`` is 1.
+    start_concentration : float or "auto", default="auto"
+        The same for the distribution of first states, alpha_0.
+    stickiness : float or "auto", default="auto"
         Pseudo-count kappa, 0 or more, of every state's transition to itself. Greater values favour states
-        that last.
+        that last. ``"auto"`` learns it from 5 on for ``"hdp"``, and is 50 for ``"dirichlet"``.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the global weights (1 if None). Greater values favour more
         states.
@@ -94,6 +97,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
         Expected probabilities of transitions from the row's state to the column's state, among the states
         that were found.
+    transition_concentration_, start_concentration_, stickiness_ : float
+        Concentrations and stickiness as they were given, or as they were learned.
     weights_ : ndarray of shape (`n_components_`,)
         Expected global weights pi^G. Under ``"hdp"`` they sum to less than 1: the rest is for states that
         were never seen.
@@ -148,9 +153,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
-        "transition_concentration": [POSITIVE, None],
-        "start_concentration": [POSITIVE, None],
-        "stickiness": [Options(Real, {0}), POSITIVE],
+        "transition_concentration": [POSITIVE, _AUTO],
+        "start_concentration": [POSITIVE, _AUTO],
+        "stickiness": [Options(Real, {0}), POSITIVE, _AUTO],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
     }
@@ -161,9 +166,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         *,
         observation="gaussian",
         allocation="hdp",
-        transition_concentration=None,
-        start_concentration=None,
-        stickiness=50.0,
+        transition_concentration="auto",
+        start_concentration="auto",
+        stickiness="auto",
         weight_concentration_prior=None,
         max_components=None,
         proposals=("birth", "merge", "delete"),
@@ -292,8 +297,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             reset=reset, min_rows=min_rows, sample_weight=sample_weight, y=y,
         )  # fmt: skip
 
-    def _allocation(self):
-        return setup.allocation_of(
+    def _chain_prior(self):
+        return setup.chain_prior(
             self.allocation, self.weight_concentration_prior, self.transition_concentration,
             self.start_concentration, self.stickiness,
         )  # fmt: skip
@@ -301,7 +306,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     def _start(self, X, sequences, rng, settings, *, streaming):
         batch = setup.starting_batch(settings, sequences, X, rng)
         model = setup.bind_model(
-            resolve_observation(self.observation, sequences.reading), self._allocation(),
+            resolve_observation(self.observation, sequences.reading), self._chain_prior(),
             sequences.batch, low_memory=self.low_memory, streaming=streaming,
         )  # fmt: skip
         n, n_rows = sequences.n_sequences, sequences.n_rows
@@ -313,7 +318,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     def _present_batch(self, learner, batch):
         batch = base.ready_for(learner, batch, setup.in_units)
         learner.model = setup.with_present_parameters(
-            learner.model, self._allocation(), self.low_memory
+            learner.model, self._chain_prior(), self.low_memory
         )
         return batch
 

@@ -52,6 +52,8 @@ def check_chains(estimator):
     expect_numbers("startprob_", estimator.startprob_, (K,), least=0.0)
     expect_numbers("transmat_", estimator.transmat_, (K, K), least=0.0)
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
+    for name in ("transition_concentration_", "start_concentration_", "stickiness_"):
+        expect_number(name, getattr(estimator, name), least=0.0)
 
 
 @statistics.check_extra.register

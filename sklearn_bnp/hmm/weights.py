@@ -30,6 +30,7 @@ about alpha log kappa nats a row.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
@@ -147,14 +148,15 @@ def log_rising_factorial(counts, a):
     return gammaln(counts + a) - gammaln(a)
 
 
+@dataclass(frozen=True)
 class HDPChains(StickBreakingWeights, ChainAllocation):
     """Sticky hierarchical Dirichlet process; Hughes (2016), Sec. 6.1 to 6.3.
 
     Parameters
     ----------
-    concentration : float, default=1.0
+    gamma : float, default=1.0
         gamma > 0 of ``u_k ~ Beta(1, gamma)``. The higher, the more states.
-    transition_concentration : float, default=1.0
+    concentration : float, default=1.0
         alpha > 0. The higher, the closer the rows of transitions are to the global weights.
     start_concentration : float, default=1.0
         alpha_0 > 0. The higher, the closer the weights of first states are to the global ones.
@@ -162,14 +164,10 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
         kappa >= 0: pseudo-count of the transition of each state to itself.
     """
 
-    def __init__(
-        self, concentration=1.0, transition_concentration=1.0, start_concentration=1.0,
-        stickiness=50.0,
-    ):  # fmt: skip
-        self.gamma = concentration
-        self.concentration = transition_concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
+    gamma: float = 1.0
+    concentration: float = 1.0
+    start_concentration: float = 1.0
+    stickiness: float = 50.0
 
     def _problem(self, counts):
         return _Problem(self, counts)
@@ -207,7 +205,9 @@ class _Problem:
         self.alpha = np.full(n_states + 1, float(allocation.concentration))
         self.alpha[0] = allocation.start_concentration
         whole = self.alpha + np.append(0.0, np.full(n_states, kappa))
-        self.constant = np.sum(gammaln(whole) - gammaln(counts.sum(axis=1) + whole))
+        totals = counts.sum(axis=1) + whole
+        self.constant = np.sum(gammaln(whole) - gammaln(totals))
+        self.by_size = digamma(whole) - digamma(totals)
         # entries of the start and of the other rows that have the bound with s = 1
         self.times = np.array([np.ones(n_states + 1), np.full(n_states + 1, n_states - 1.0)])
         self.times[1, -1] = n_states
@@ -233,7 +233,9 @@ class _Problem:
         share = expit(log_own - log_kappa)
         diagonal = gammaln(m + kappa + own) - gammaln(1.0 + kappa + own) - share * deficits
         entries[k + 1, k] = diagonal + np.logaddexp(log_kappa, log_own)
-        slopes[k + 1, k] = own * (digamma(m + kappa + own) - digamma(1.0 + kappa + own)) + share
+        psi, rise = digamma(1.0 + kappa + own), digamma(m + kappa + own)
+        rise -= psi
+        slopes[k + 1, k] = own * rise + share
         of_own, own_slopes = spread_costs(own, 1.0 + kappa)
         costs[1, :-1] += of_own
         cost_slopes[1, :-1] += own_slopes
@@ -243,15 +245,26 @@ class _Problem:
         by_logit, by_omega = spreads.pulled_back(-costs.sum(axis=0))
         draws = slopes.sum(axis=0)
         total = np.append(draws, 0.0) - cost_slopes.sum(axis=0) * spreads.v
+        by_row = slopes.sum(axis=1) + self.alpha * self.by_size
+        less = cost_slopes @ spreads.v
+        # kappa in the logarithm, in the normalisers, on the diagonal, and in its cost there
+        of_cost = own_slopes / own - psi + digamma(1.0 + kappa)
+        by_kappa = 1.0 - share + kappa * (self.by_size[1:] + rise - of_cost * spreads.v[:-1])
         return StickTerms(
             value=top.value + self.constant + entries.sum() - np.sum(costs @ spreads.v),
             logit_rho=top.logit_rho + chain_to_logits(total, expit(logit_rho)) + by_logit,
             log_omega=top.log_omega + by_omega,
             # the rows act like this many draws from pi
             draws=np.maximum(draws, 0.0),
+            log_concentrations={
+                "start_concentration": by_row[0] - less[0],
+                "concentration": by_row[1:].sum() - less[1],
+                "stickiness": by_kappa.sum(),
+            },
         )
 
 
+@dataclass(frozen=True)
 class DirichletChains(EqualWeights, ChainAllocation):
     """Symmetric Dirichlet priors of the rows, sticky or not: the finite Bayesian HMM.
 
@@ -259,17 +272,16 @@ class DirichletChains(EqualWeights, ChainAllocation):
 
     Parameters
     ----------
-    transition_concentration : float, default=1.0
+    concentration : float, default=1.0
         alpha > 0: sum of the parameters of a row, without the stickiness.
     start_concentration : float, default=1.0
         alpha_0 > 0: sum of the parameters of the first states.
     stickiness : float, default=50.0
     """
 
-    def __init__(self, transition_concentration=1.0, start_concentration=1.0, stickiness=50.0):
-        self.concentration = transition_concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
+    concentration: float = 1.0
+    start_concentration: float = 1.0
+    stickiness: float = 50.0
 
     def objective(self, sticks, counts):
         a, _ = self.prior(sticks)

@@ -48,9 +48,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     topic_word_prior : float or array-like of shape (n_features,), default=None
         Pseudo-count of each word type in the Dirichlet prior of topics. If None, it is that of a
         `MultinomialObservation`, by default 0.2. Other likelihoods have priors of their own.
-    doc_topic_prior : float, default=None
-        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus
-        (1 if None). For ``"dirichlet"``, the parameter of each topic (1 / K if None).
+    doc_topic_prior : float or "auto", default="auto"
+        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
+        ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
+        with several, once these have settled. For ``"dirichlet"``, the parameter of each topic;
+        ``"auto"`` is 1 / K.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the topics' shares of the corpus (1 if None). Greater
         values favour more topics.
@@ -115,8 +117,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     topic_probs_ : ndarray of shape (`n_components_`,)
         Expected shares of the topics in the corpus. Under ``"hdp"`` they sum to less than 1: the rest is
         for topics that were never seen.
-    doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors that were used. The second is for counts only.
+    doc_topic_prior_ : float
+        The concentration, or the parameter, that was given or learned.
+    topic_word_prior_ : float or ndarray
+        Words only: the prior that was used.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
     $lower_bounds_
@@ -159,7 +163,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", None],
-        "doc_topic_prior": [POSITIVE, None],
+        "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
         "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
@@ -175,7 +179,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         observation="multinomial",
         allocation="hdp",
         topic_word_prior=None,
-        doc_topic_prior=None,
+        doc_topic_prior="auto",
         weight_concentration_prior=None,
         max_components=None,
         proposals=("birth", "merge", "delete"),
@@ -321,14 +325,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _start(self, X, corpus, rng, settings, *, streaming):
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
         make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
-        allocation = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
+        allocation, learned = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
         model = setup.bind_model(
-            self._with_word_prior(corpus.reading), allocation, self._schedule(), corpus,
+            self._with_word_prior(corpus.reading), allocation, learned, self._schedule(), corpus,
             streaming=streaming,
         )  # fmt: skip
         first = setup.first_components(
             self.init_params, self.n_components, model.likelihood, corpus, X, rng
         )
+        # topics first, then how documents are about them: the other way round they would keep to poor ones
+        model = model._replace(waits=self.n_components > 1 or not isinstance(self.init_params, str))
         n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
 

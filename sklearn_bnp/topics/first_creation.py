@@ -3,11 +3,11 @@
 Design note
 -----------
 (a) Which start leads to good topics depends on the texts. In short ones a random document says next to
-    nothing of any topic, while anchor words are found from all documents together. How many anchors there should be,
-    and how much documents mix topics, is not known either. So there are several starts.
-(b) All starts are tried on few documents, in a few rounds; the best ones are finished there, and the best of these
-    are developed on many documents. The nested objective, scaled to the whole sample, decides among them. None
-    of this is a verdict: that is made on all data.
+    nothing of any topic, while anchor words are found from all documents together. How many anchors there
+    should be is not known either. So there are several starts.
+(b) All starts are tried on few documents, in a few rounds. The best ones are finished there, and the best of
+    these is developed on many documents. The nested objective, scaled to the whole sample, decides among
+    them. None of this is a verdict: that is made on all data.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _PRIOR_SCALE = 0.3
 # Tokens on which starts are tried, and on which the best are developed; but never fewer documents than these.
 # From fewer tokens, topics are made that fit nothing but these.
 _SCREEN_TOKENS, _TOKENS, _LEAST_DOCUMENTS = 100_000, 300_000, 1000
-# Rounds in which all starts are tried, and the numbers of starts that are finished, and that are developed.
-_ROUNDS, _N_FINISHED, _N_DEVELOPED = 3, 2, 1
+# Rounds in which all starts are tried, and number of starts that are finished.
+_ROUNDS, _N_FINISHED = 3, 2
+# Rounds in which the best is developed: what can be joined has been.
 _LAST_ROUNDS = 5
 # Dimension of the projection in which anchors are found: in fewer, half of the time would go into it.
 _PROJECTION = 300
@@ -48,7 +49,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     tried = _after(nested, few, starts, least, n_rounds=_ROUNDS)
     found = _after(nested, few, _best(tried, _N_FINISHED), least)
     if few is not some:
-        found = _after(nested, some, _best(found, _N_DEVELOPED), least, n_rounds=_LAST_ROUNDS)
+        found = _after(nested, some, _best(found, 1), least, n_rounds=_LAST_ROUNDS)
     return developed(nested, found[0]) if found else None
 
 
@@ -64,7 +65,7 @@ def _best(found, n):
 
 
 def _anchor_seeds(few, n_types, total, n_seeds, rng):
-    """Statistics, of ``total`` tokens, of topics about anchor words of ``few`` documents; for several numbers."""
+    """Statistics, of ``total`` tokens, of topics about anchor words of ``few`` documents, of 10 first."""
     docs, entries = few.docs.chosen(few.docs.lengths > 0)
     shape = len(docs), n_types
     counts = sparse.csr_matrix(

@@ -34,17 +34,18 @@ _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 
 
 def _hdp(doc_topic_prior, concentration):
-    return HDPDocuments(
-        _CONCENTRATION if concentration is None else float(concentration),
-        _DOC_TOPIC_PRIOR if doc_topic_prior is None else float(doc_topic_prior),
-    )
+    gamma, learned = _CONCENTRATION if concentration is None else float(concentration), ()
+    if doc_topic_prior == "auto":
+        doc_topic_prior, learned = _DOC_TOPIC_PRIOR, ("doc_concentration",)
+    return HDPDocuments(gamma, float(doc_topic_prior)), learned
 
 
 def _dirichlet(doc_topic_prior, concentration):
-    return DirichletDocuments(None if doc_topic_prior is None else float(doc_topic_prior))
+    return DirichletDocuments(None if doc_topic_prior == "auto" else float(doc_topic_prior)), ()
 
 
-# Name -> function of the parameters ``doc_topic_prior`` and ``weight_concentration_prior``.
+# Name -> function of the parameters ``doc_topic_prior`` and ``weight_concentration_prior``. It gives a
+# `DocumentAllocation` and the names of its attributes that are learned.
 DOCUMENT_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
 
 
@@ -101,11 +102,14 @@ def _in_short(prior):
     return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
 
 
-def bind_model(observation, allocation, schedule, corpus, *, streaming=False):
-    """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`."""
+def bind_model(observation, allocation, learned, schedule, corpus, *, streaming=False):
+    """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`.
+
+    ``learned`` are names of attributes of the allocation.
+    """
     check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
-    return TopicModel(likelihood, allocation, likelihood.prior, local=schedule)
+    return TopicModel(likelihood, allocation, likelihood.prior, learned=learned, local=schedule)
 
 
 # ---------------------------------------------------------------------- where fits start

@@ -44,6 +44,7 @@ def check_topics(estimator):
     K = estimator.n_components_
     expect_numbers("the documents' prior", estimator._doc_prior, (K,), least=0.0)
     expect_number("the mean length of documents", estimator._mean_length, least=0.0)
+    expect_number("doc_topic_prior_", estimator.doc_topic_prior_, least=0.0)
     expect_number("bound_", estimator.bound_, least=0.0, finite=False)
     expect_numbers("topic_probs_", estimator.topic_probs_, (K,), least=0.0, most=1.0)
 

@@ -21,6 +21,7 @@ pay.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
@@ -97,6 +98,7 @@ class DocumentAllocation(SharedWeights):
         """
 
 
+@dataclass(frozen=True)
 class HDPDocuments(StickBreakingWeights, DocumentAllocation):
     """Hierarchical Dirichlet process: ``pi_d ~ Dir(alpha pi)``, pi by stick-breaking.
 
@@ -110,9 +112,8 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         alpha > 0. The higher, the closer the documents' weights are to the global ones.
     """
 
-    def __init__(self, concentration=1.0, doc_concentration=1.0):
-        self.concentration = concentration
-        self.doc_concentration = doc_concentration
+    concentration: float = 1.0
+    doc_concentration: float = 1.0
 
     def _problem(self, columns):
         return _StickProblem(columns, self.concentration, self.doc_concentration)
@@ -151,6 +152,7 @@ class _StickProblem:
         self.using = documents_using(columns)
         self.ones, self.zeros = beta_counts(np.full(len(self.using) + 1, columns.n_docs), gamma)
         self.constant = columns.n_docs * gammaln(alpha) - np.dot(n, gammaln(lengths + alpha))
+        self.by_size = columns.n_docs * digamma(alpha) - np.dot(n, digamma(lengths + alpha))
 
     def __call__(self, logit_rho, log_omega):
         columns, alpha, using, D = self.columns, self.alpha, self.using, self.columns.n_docs
@@ -175,9 +177,11 @@ class _StickProblem:
             logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)) + by_logit,
             log_omega=top.log_omega + by_omega,
             draws=np.maximum(draws, 0.0),
+            log_concentrations={"doc_concentration": slopes.sum() + alpha * self.by_size},
         )
 
 
+@dataclass(frozen=True)
 class DirichletDocuments(EqualWeights, DocumentAllocation):
     """Symmetric Dirichlet prior of each document: latent Dirichlet allocation.
 
@@ -189,8 +193,7 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
         Parameter of each topic; ``None`` is 1 / K for the present number K of topics.
     """
 
-    def __init__(self, doc_concentration=None):
-        self.doc_concentration = doc_concentration
+    doc_concentration: float | None = None
 
     def _concentration(self, n_topics):
         return 1.0 / n_topics if self.doc_concentration is None else self.doc_concentration

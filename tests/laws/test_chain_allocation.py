@@ -1,6 +1,7 @@
 """Laws of the priors of transitions: sticky HDP and symmetric Dirichlet."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import digamma, gammaln
 from scipy.stats import beta
 
-from sklearn_bnp.hdp.sticks import Sticks
+from sklearn_bnp.hdp.sticks import Sticks, logit
 from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
 from tests.reference.hdp_chain import HDPChainRows
 
@@ -126,6 +127,23 @@ def test_slopes_are_those_of_the_objective(gamma, alpha, kappa):
         slopes = approx_fprime(at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6)
         found = np.concatenate([terms.logit_rho, terms.log_omega])
         np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+@pytest.mark.parametrize("n_states", [1, 4])
+def test_slopes_in_concentrations(gamma, alpha, kappa, n_states):
+    rng = np.random.default_rng(9)
+    counts, allocation = random_counts(rng, n_states), chains(gamma, alpha, kappa)
+    sticks = Sticks(rng.uniform(0.1, 0.9, n_states), 4.0 + rng.gamma(2.0, 10.0, n_states))
+    slopes = allocation._problem(counts)(logit(sticks.rho), np.log(sticks.omega)).log_concentrations
+    assert slopes.keys() == {"concentration", "start_concentration", "stickiness"}
+    for name, slope in slopes.items():
+        value = getattr(allocation, name)
+        lower, upper = (
+            replace(allocation, **{name: value * factor}).objective(sticks, counts)
+            for factor in (np.exp(-1e-4), np.exp(1e-4))
+        )
+        assert slope == pytest.approx((upper - lower) / 2e-4, rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)

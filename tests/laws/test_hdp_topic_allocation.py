@@ -281,6 +281,21 @@ def test_gradient(gamma, alpha, n_docs):
     np.testing.assert_allclose(found / scale, expected, rtol=1e-4, atol=1e-4 * max(alpha, 1.0))
 
 
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_topics", [1, 4])
+def test_slope_in_the_concentration(gamma, alpha, n_topics):
+    rng = np.random.default_rng(22)
+    columns = columns_of(random_counts(rng, 30, n_topics), rng.gamma(2.0, 1.0, 30))
+    model, sticks = HDPDocuments(gamma, alpha), random_sticks(rng, n_topics)
+    terms = model._problem(columns)(logit(sticks.rho), np.log(sticks.omega))
+    lower, upper = (
+        HDPDocuments(gamma, alpha * factor).objective(sticks, columns)
+        for factor in (np.exp(-1e-4), np.exp(1e-4))
+    )
+    slope = terms.log_concentrations["doc_concentration"]
+    assert slope == pytest.approx((upper - lower) / 2e-4, rel=1e-5, abs=1e-4)
+
+
 def test_remainders_are_smooth_where_the_series_begins():
     below, above = 20.0 * (1.0 - 1e-15), 20.0
     for low, high in zip(

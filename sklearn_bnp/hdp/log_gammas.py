@@ -8,7 +8,7 @@ closed form. Let x be a weight times its concentration, a = E[x], and ``v = E[x^
     E[lnG(s + x)] <= lnG(s + a) + g_s(a) v,    g_s(a) = a psi(s + a) - lnG(s + a) + lnG(s).
 
 This is the expectation of the quadratic that meets ``f(x) = lnG(s + x)`` at 0 and touches it at a. The
-quadratic lies above f for all x >= 0, as the third derivative of f is negative (doc/formulas_topics.rst has
+quadratic lies above f for all x >= 0, as the third derivative of f is negative (doc/formulas_hdp.rst has
 the proof). The other part of the log normaliser, ``-lnG(x) = log x - lnG(1 + x)``, needs E[log x], which is
 known. The first two moments of a weight are products over sticks, so that v has a closed form.
 """

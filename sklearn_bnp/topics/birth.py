@@ -9,9 +9,8 @@ from sklearn.utils._param_validation import Interval
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
-from .creation import create_topics
 from .documents import EVERYTHING
-from .first_creation import create_first_topics
+from .starts import create_first_topics, create_topics
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs

@@ -1,8 +1,8 @@
 """New topics for a target, from the tokens that documents assign to it (Hughes 2016, Sec. 5.5.3).
 
-A topic model is nested in the target. It starts from random documents, makes a few passes, and then merges
-pairs for as long as this raises the nested objective. Too many seeds and exact merges find structure more
-reliably than the right number of seeds.
+A topic model is nested in the target. From some topics (see `starts.py`), it makes a few passes, and then
+merges pairs for as long as this raises the nested objective. Too many seeds and exact merges find structure
+more reliably than the right number of seeds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SETTLING_PASSES, _SETTLED = 10, 1e-3
 # Cost of pruning, in passes: the smallest topics are tried until their documents add up to this.
 _PRUNING_PASSES = 1
 # Most documents in the rounds; the last pass is over all.
-_ROUND_DOCUMENTS = 1000
+ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's tokens.
-LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
+LEAST_TOKENS, LEAST_SHARE = 20.0, 0.01
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
@@ -182,32 +182,6 @@ class Nested:
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
-
-
-def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
-    """Successors of a topic by a topic model nested in it.
-
-    Parameters
-    ----------
-    model : TopicModel
-    sample : DocumentSample
-        The target's tokens of documents that use it.
-    doc_prior : float
-        The target's parameter ``alpha pi_k`` in the prior of the documents; successors share it.
-    n_seeds : int
-        How many topics to start from.
-    rng : numpy.random.RandomState
-    n_threads : int
-
-    Returns
-    -------
-    s : ndarray, shape (J, P), or None
-        Statistics of the successors; None if there are fewer than two.
-    """
-    nested = Nested(model, sample, doc_prior, n_threads)
-    least = max(LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
-    s = document_seeds(nested, n_seeds, rng)
-    return developed(nested, nested.rounds(subset(sample, _ROUND_DOCUMENTS, rng), s, least))
 
 
 def developed(nested, found):

@@ -251,9 +251,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         -------
         self : HDPTopicVB
             The fitted estimator.
+
+        Warns
+        -----
+        UserWarning
+            If births were tried and all were refused, so that there is one topic.
         """
         corpus = self._training_corpus(X, groups, sample_weight, reset=True)
-        return self._fit(X, corpus)
+        self._fit(X, corpus)
+        setup.warn_of_one_topic(self)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error

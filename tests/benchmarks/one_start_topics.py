@@ -4,6 +4,24 @@ Texts are thinned to so many tokens a document, or drawn with words of power-law
 default fit from one topic is compared with fits from 10, 20 and 100 anchor topics under the same objective,
 in bound (nats a token), K and held-out completion. Peers are told K where they need it: the K that the
 default found.
+
+Starts from many anchors may predict better at lower bounds: they keep more topics than the bound pays for.
+The price of a topic depends on ``topic_word_prior``. One seed, from one topic, nats a token:
+
+====================================  ====  ========  =========
+corpus, ``topic_word_prior``            K    bound    held out
+====================================  ====  ========  =========
+power law at 12, 0.2 a type             2   -5.8346   -5.7248
+the same, start from 20 anchors        12   -5.8567   -5.4537
+100 in proportion to frequencies       13   -5.8227   -5.4566
+300 in proportion to frequencies       14   -5.8139   -5.4387
+docstrings at 6, 0.2 a type             6   -7.1279   -6.7801
+100 in proportion to frequencies       11   -7.1718   -6.7941
+====================================  ====  ========  =========
+
+Where frequencies follow a power law, a prior about the frequencies of the corpus ends with 14 topics (15 were
+drawn) where a symmetric one ends with 2, at a higher bound and better predictions. On docstrings at 6
+tokens it is worse in both: mean and strength would have to be learned together.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def _developed(small, target, way, rng):
     if way.n_rows is not None:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
         start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
-    s, entropy = _seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
+    s, entropy = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
     if len(s) > 1:
         s, entropy = start.refine(s, way.n_collapsed)
     if s is None or len(s) < 2:
@@ -190,7 +190,7 @@ def _developed(small, target, way, rng):
     return (s, entropy) if len(s) > 1 else (None, None)
 
 
-def _seeded(model, sample, target, n_seeds, whiten, rng):
+def seeded(model, sample, target, n_seeds, whiten, rng):
     """Statistics (J, P) of the seeds that have at least one row."""
     z, mass, weight = sample
     rows, seeding = slice(None), seeding_mass(mass, weight)

@@ -15,7 +15,7 @@ from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
-from .creation import Creation, _seeded
+from .creation import Creation, seeded
 from .relocate import Everything, affordable_rows, shows_everything
 from .restricted import RestrictedMixture
 
@@ -245,7 +245,7 @@ def _all_seeds(model, sample, s, n_most, rng):
     """Statistics of seeds, and their number: side by side, and one around the other."""
     for attempt, n_seeds in enumerate(_SEEDS):
         n = min(n_seeds, n_most)
-        yield _seeded(model, sample, s.sum(axis=0), n, attempt % 2 == 1, rng), n
+        yield seeded(model, sample, s.sum(axis=0), n, attempt % 2 == 1, rng), n
     z, mass, weight = sample
     mass = mass if weight is None else mass * weight
     for density in model.likelihood.log_predictive(model.prior, s, z).T:

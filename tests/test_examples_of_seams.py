@@ -132,7 +132,7 @@ def test_other_models_take_it(times):
     X, labels = times
     observation = EXAMPLE.WaitingTimeObservation(SHAPE)
     groups = np.repeat(np.arange(20), 30)
-    topics = HDPTopicVB(observation=observation, max_iter=5, random_state=0).fit(X, groups=groups)
+    topics = HDPTopicVB(observation=observation, random_state=0).fit(X, groups=groups)
     assert np.isfinite(topics.lower_bound_)
     order = np.argsort(labels, kind="stable")
     states = HDPHMMVB(observation=observation, random_state=0).fit(X[order])

@@ -33,7 +33,7 @@ def model():
 def regression():
     observation = AutoregressiveObservation(order=2)
     return HDPHMMVB(
-        3, observation=observation, proposals=None, random_state=0, max_iter=5, tol=1
+        3, observation=observation, proposals=None, random_state=0, max_iter=20, tol=1
     ).fit(X)
 
 

@@ -6,6 +6,7 @@ Gaussian points. The rest is the mathematics of the Gaussian family, with a coun
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ MOST_CORRELATION = 0.999
 # Steps that change phi and the posteriors in turn are slow where one depends much on the other.
 _CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
 _MOVES = (-0.2, -0.06, -0.02, 0.02, 0.06, 0.2)
+# Numbers in the posteriors of these values that are in memory at a time.
+_BLOCK_NUMBERS = 4_000_000
 
 
 class CorrelatedPrior(NamedTuple):
@@ -139,26 +142,38 @@ class CorrelatedGaussian(Likelihood):
 
     def split(self, s):
         """The parts of statistics (K, P): squares, crossed, of the rows before; sums of both; counts (K,)."""
-        edges = np.cumsum([self.n_squares] * 3 + [self.rows.n_features] * 2)
-        *sums, n = np.split(s, edges, axis=1)
-        return (*sums, n[:, 0])
+        Q, D = self.n_squares, self.rows.n_features
+        squares = s[:, :Q], s[:, Q : 2 * Q], s[:, 2 * Q : 3 * Q]
+        return (*squares, s[:, 3 * Q : 3 * Q + D], s[:, 3 * Q + D : -1], s[:, -1])
 
     # ------------------------------------------------------------------ statistics to parameters
 
     def points(self, prior, s):
         """`Points` that are worth as much as rows with statistics (K, P)."""
+        return self._points_of(np.array([prior.phi]), s)
+
+    def _points_of(self, phi, s):
+        """`points` (F K) for each phi (F,), one after the other."""
         square, crossed, before, x, p, n = self.split(s)
-        phi = prior.phi
-        of_noise = square - phi * crossed + phi**2 * before + np.multiply.outer(n, self.ridge)
+        of_noise = square + np.multiply.outer(n, self.ridge)
+        phi = phi[:, np.newaxis, np.newaxis]
+        of_noise = (of_noise - phi * crossed + phi**2 * before) / (1.0 - phi**2)
+        linear = (x - phi * p) / (1.0 + phi)
+        share = ((1.0 - phi) / (1.0 + phi))[:, :, 0]
         return Points(
-            of_noise / (1.0 - phi**2), (x - phi * p) / (1.0 + phi), (1 - phi) / (1 + phi) * n, n
+            of_noise.reshape(-1, of_noise.shape[2]),
+            linear.reshape(-1, linear.shape[2]),
+            (share * n).ravel(),
+            np.tile(n, len(phi)),
         )
 
     def log_scale(self, prior):
         """The part of a row's log density that the state does not change, but for constants of Gaussians."""
-        return np.log1p(-prior.epsilon) - 0.5 * self.rows.n_features * np.log1p(
-            -(prior.phi**2)
-        )  # the density of x_t is that of y, times a power of 1 - phi^2
+        return np.log1p(-prior.epsilon) + self._log_volume(prior.phi)
+
+    def _log_volume(self, phi):
+        """Log of |dy / dx_t|."""
+        return -0.5 * self.rows.n_features * np.log1p(-(phi**2))
 
     def evidence_of(self, prior, points):
         """Evidence (K,) of `Points`."""
@@ -198,8 +213,12 @@ class CorrelatedGaussian(Likelihood):
 
     def point_coefficients(self, prior, points):
         """`PointCoefficients` of the expected log likelihood, given sums over the points."""
+        return self._coefficients_of(self.posterior(prior, points))
+
+    def _coefficients_of(self, posterior):
+        """`point_coefficients` given the `posterior`."""
         shape, D, Q = self.rows.shape, self.rows.n_features, self.n_squares
-        precision, mean, log_det, kappa, nu = self.posterior(prior, points)
+        precision, mean, log_det, kappa, nu = posterior
         out = np.zeros((len(mean), Q + D + 1))
         shape.fill_coefficients(out, precision, mean, np.zeros(D))
         log_precision = 0.5 * (shape.digamma_sum(nu) - shape.expand(log_det))
@@ -227,27 +246,41 @@ class CorrelatedGaussian(Likelihood):
     def update_prior(self, prior, s, n_iter):
         if not self.adapts_prior or len(s) == 0:
             return prior
+        prior = self.with_far_phi(prior, s)
         for _ in range(n_iter):
-            prior = self.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
             prior = self.next_prior(prior, s, self.points(prior, s))
         return prior
 
-    def with_far_phi(self, prior, value):
-        """The prior, or the one of another phi for which ``value(prior)`` is greatest."""
+    def with_far_phi(self, prior, s, others=None):
+        """The prior, or the one of another phi for which the sum of evidences is greatest.
+
+        Rows that go on have the statistics ``s`` (K, P); ``others`` are `Points` that phi does not change.
+        """
         if "autocorrelation" not in self.learned:
             return prior
         near = np.tanh(np.arctanh(prior.phi) + np.array(_MOVES)).clip(0.0, MOST_CORRELATION)
-        others = [prior._replace(phi=phi) for phi in (*_CORRELATIONS, *near.tolist())]
-        return max([prior, *others], key=value)
+        phi = np.array([prior.phi, *_CORRELATIONS, *near])
+        K, D = len(s), self.rows.n_features
+        norms, most = np.empty((len(phi), K)), max(1, _BLOCK_NUMBERS // (K * D**2))
+        for lo in range(0, len(phi), most):
+            some = phi[lo : lo + most]
+            points = self._points_of(some, s)
+            if others is not None:
+                points += Points(*(np.concatenate([v] * len(some)) for v in others))
+            norms[lo : lo + most] = self._log_norm(prior, points).reshape(-1, K)
+        # all else in the evidence is the same for every phi
+        value = norms.sum(axis=1) + s[:, -1].sum() * self._log_volume(phi)
+        best = np.argmax(np.where(np.isnan(value), -np.inf, value))  # NaN: rounding, near phi = 1
+        return prior if best == 0 else prior._replace(phi=float(phi[best]))
 
     def next_prior(self, prior, s, points):
         """The prior after one step, given statistics (K, P) of rows that go on, and the `Points` of all."""
-        changes = {}
+        changes, posterior = {}, self.posterior(prior, points)
         if self.rows.adapts_prior:
-            diagonal = self.rows.shape.diagonal(self.posterior(prior, points)[0])
+            diagonal = self.rows.shape.diagonal(posterior[0])
             changes["b"] = self.rows.next_prior(prior, diagonal).b
         if "autocorrelation" in self.learned:
-            changes["phi"] = self._best_phi(prior, s, self.point_coefficients(prior, points))
+            changes["phi"] = self._best_phi(prior, s, self._coefficients_of(posterior))
         return prior._replace(**changes)
 
     def _best_phi(self, prior, s, c):
@@ -269,11 +302,11 @@ class CorrelatedGaussian(Likelihood):
 
         def value(phi):
             rest = 1.0 - phi**2
-            return -n_numbers * np.log(rest) - (s_0 - 2.0 * phi * s_1 + phi**2 * s_2) / rest
+            return -n_numbers * log(rest) - (s_0 - 2.0 * phi * s_1 + phi**2 * s_2) / rest
 
         roots = np.roots([-n_numbers, s_1, n_numbers - s_0 - s_2, s_1])
         candidates = np.clip(roots.real, 0.0, MOST_CORRELATION).tolist()
-        return float(max([prior.phi, *candidates], key=value))
+        return max([prior.phi, *candidates], key=value)
 
     def prior_distance(self, old, new):
         moved = np.arctanh(new.phi) - np.arctanh(old.phi)

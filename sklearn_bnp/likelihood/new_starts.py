@@ -120,9 +120,13 @@ class RestartingGaussian(TableRows, Likelihood):
     def _points(self, prior, s):
         """`Points` of all rows with statistics (K, P), whether they go on or not."""
         going, anew = self._split(s)
+        return self.continuing.points(prior, going) + self._points_anew(anew)
+
+    def _points_anew(self, anew):
+        """`Points` of new starts, given their statistics."""
         Q, n = self.continuing.n_squares, anew[:, -1]
         square = anew[:, :Q] + np.multiply.outer(n, self.continuing.ridge)
-        return self.continuing.points(prior, going) + Points(square, anew[:, Q:-1], n, n)
+        return Points(square, anew[:, Q:-1], n, n)
 
     def evidence(self, prior, s):
         rows = np.atleast_2d(s)
@@ -143,9 +147,11 @@ class RestartingGaussian(TableRows, Likelihood):
             return prior
         going, anew = self._split(s)
         n, n_anew = going[:, -1].sum() + anew[:, -1].sum(), anew[:, -1].sum()
+        others = self._points_anew(anew)
+        prior = self.continuing.with_far_phi(prior, going, others)
         for _ in range(n_iter):
-            prior = self.continuing.with_far_phi(prior, lambda p: self.evidence(p, s).sum())
-            prior = self.continuing.next_prior(prior, going, self._points(prior, s))
+            points = self.continuing.points(prior, going) + others
+            prior = self.continuing.next_prior(prior, going, points)
             if "restart_probability" in self.continuing.learned and n > 0:
                 share = np.clip(n_anew / n, _LEAST_RESTART, MOST_RESTART)
                 prior = prior._replace(epsilon=float(share))

@@ -161,11 +161,13 @@ def _(sampling: RunSampling, lap, uids):
         expect(threshold.keys() == probe.budget.keys(), "keys are of other states")
         for key in threshold.values():
             expect_number("the key of runs", key, least=0.0, finite=False)
+    own = uids[lap.params.states].tolist()  # the states that rows are in during this lap
     for draw in sampling._batches.values():
         expect(draw.runs.keys() <= probe.budget.keys(), "runs are of states that nobody wants")
         for runs in (runs for some in draw.runs.values() for runs in some):
             _check_runs(*runs, lap)
         _check_steps(draw.steps, lap)
+        expect(draw.steps.uids.tolist() in ([], own), "steps are between other states")
 
 
 def _check_runs(z, lengths, weight, key, lap):

@@ -72,7 +72,7 @@ def check_learner(state, kind, n_columns):
         check_memo(memo, names)
         check_model(model, kind.model, below, n_columns)
         expect_number("the objective before the lap", lower_bound)
-    lap = LapState(state.model, len(state.totals.uids), names)
+    lap = LapState(state.model, len(state.totals.uids), names, state.coef)
     _check_schedule(state.schedule, lap, state.totals.uids)
 
 

@@ -36,11 +36,14 @@ class LapState(NamedTuple):
     n_components : int
         Number K of components in the model during the lap.
     names : Names
+    params : object
+        Parameters of the local steps of the lap.
     """
 
     model: object
     n_components: int
     names: Names
+    params: object
 
 
 @singledispatch

@@ -246,8 +246,8 @@ class CorrelatedGaussian(Likelihood):
     def update_prior(self, prior, s, n_iter):
         if not self.adapts_prior or len(s) == 0:
             return prior
-        prior = self.with_far_phi(prior, s)
         for _ in range(n_iter):
+            prior = self.with_far_phi(prior, s)
             prior = self.next_prior(prior, s, self.points(prior, s))
         return prior
 

@@ -148,8 +148,8 @@ class RestartingGaussian(TableRows, Likelihood):
         going, anew = self._split(s)
         n, n_anew = going[:, -1].sum() + anew[:, -1].sum(), anew[:, -1].sum()
         others = self._points_anew(anew)
-        prior = self.continuing.with_far_phi(prior, going, others)
         for _ in range(n_iter):
+            prior = self.continuing.with_far_phi(prior, going, others)
             points = self.continuing.points(prior, going) + others
             prior = self.continuing.next_prior(prior, going, points)
             if "restart_probability" in self.continuing.learned and n > 0:

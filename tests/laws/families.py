@@ -299,12 +299,12 @@ FAMILIES += [
 
 # The others differ from one of these by parameters or by rows alone: long laws run on them if slow
 # tests do.
-_LEADING = {
+LEADING = {
     "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "correlated", "columns",
     "shared-variance", "spherical-missing",
 }  # fmt: skip
 LEADING_FAMILIES = [
-    pytest.param(f, marks=() if f.name in _LEADING else (pytest.mark.slow,), id=f.name)
+    pytest.param(f, marks=() if f.name in LEADING else (pytest.mark.slow,), id=f.name)
     for f in FAMILIES
 ]
 

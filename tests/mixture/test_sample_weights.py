@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_validate
 
-from sklearn_bnp import GaussianObservation, HDPHMMVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, GaussianObservation, HDPTopicVB
 from tests.estimators import (
     assert_same_state,
     chains,

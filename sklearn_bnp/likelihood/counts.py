@@ -21,6 +21,7 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._counts import digamma_rows, log_gamma_sums
 from .._kernels._sparse_rows import are_counts
+from ..inputs.rows import part
 from .base import Likelihood
 from .limits import LEAST, MOST, MOST_MASS, are_within, as_numbers
 from .missing import CompleteColumns, IncompleteColumns, with_counts
@@ -212,9 +213,13 @@ def log_rise(pseudo, x):
     return out
 
 
-def as_dense(z):
-    """Rows as an array, in double precision."""
-    return np.asarray(z.toarray() if issparse(z) else z, dtype=float)
+def alike_columns(*numbers):
+    """First of the columns that agree in all numbers, each (D,), and for each column which group it is in."""
+    code = np.zeros(len(numbers[0]), dtype=np.intp)
+    for v in numbers:
+        levels, level = np.unique(v, return_inverse=True)
+        code = np.unique(code * len(levels) + level, return_inverse=True)[1]
+    return np.unique(code, return_index=True)[1], code
 
 
 def nonzeros(counts):
@@ -230,6 +235,9 @@ def nonzeros(counts):
 
 def nonzeros_of_rows(counts, rows):
     """`nonzeros` of ``counts[rows]``, whose rows (m,) may occur repeatedly."""
+    if len(rows):  # those between the first and the last
+        first = rows.min()
+        counts, rows = part(counts, slice(first, rows.max() + 1)), rows - first
     row, column, values = nonzeros(counts)
     n = np.bincount(row, minlength=counts.shape[0])
     length, start = n[rows], (np.cumsum(n) - n)[rows]

@@ -35,6 +35,21 @@ def _is_positive_definite(b):
     return bool(np.all(values > 16 * len(b) * np.finfo(float).eps))
 
 
+def _slices(n_rows):
+    """Slices of rows to work on, one after another."""
+    for lo in range(0, n_rows, _BLOCK_ROWS):
+        yield slice(lo, min(lo + _BLOCK_ROWS, n_rows))
+
+
+def _features(z, quadratic, linear, n_statistics):
+    """Slices of rows with their statistics, which are overwritten by those of the next slice."""
+    features = np.empty((min(len(z), _BLOCK_ROWS), n_statistics))
+    for rows in _slices(len(z)):
+        own = features[: len(z[rows])]
+        statistics(z[rows], quadratic, linear, own)
+        yield rows, own
+
+
 class FullShape:
     """Full covariance matrices, with Wishart precisions.
 
@@ -139,11 +154,15 @@ class FullShape:
         quadratic_coefficients(precision, mean, ridge, out)
 
     def whiten(self, z, precision, *, whole=True):
-        """Rows (n, D) in units of one component's spread; column by column unless ``whole``."""
+        """Rows (n, D) in units of one component's spread; column by column unless ``whole``.
+
+        ``z`` may be overwritten.
+        """
         if whole:
             return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
         deviation = np.sqrt(np.diagonal(np.linalg.inv(precision)))
-        return np.ascontiguousarray(z / deviation.astype(z.dtype))
+        z /= deviation.astype(z.dtype)
+        return np.ascontiguousarray(z)
 
     def log_student(self, z, b, mean, shrink, nu):
         """Log predictive densities (n, K); ``shrink`` (K,) is kappa / (kappa + 1)."""
@@ -152,9 +171,9 @@ class FullShape:
             (len(inverse), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1)
         )
         quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
-        features = np.empty((len(z), coef.shape[1]))
-        statistics(z, Quadratic.FULL, mean is not None, features)
-        delta = np.maximum(-2.0 * (features @ coef.T), 0.0) * shrink
+        delta = np.empty((len(z), len(coef)))
+        for rows, own in _features(z, self.quadratic, mean is not None, coef.shape[1]):
+            delta[rows] = np.maximum(-2.0 * (own @ coef.T), 0.0) * shrink
         dof = nu - self.D + 1.0
         constant = (
             gammaln(0.5 * (nu + 1.0))
@@ -162,7 +181,10 @@ class FullShape:
             - 0.5 * self.D * np.log(np.pi)
             - 0.5 * (log_det - self.D * np.log(shrink))
         )
-        return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
+        np.log1p(delta, out=delta)
+        delta *= -0.5 * (nu + 1.0)
+        delta += constant
+        return delta
 
     def log_student_without(self, z, b, mean, prior, n, shares):
         """`log_student` of rows, each without its share (n, K) of the components.
@@ -172,23 +194,22 @@ class FullShape:
         inverse, log_det = self.invert(b)
         coef = np.zeros((len(b), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1))
         quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
-        return self._student_of(z, coef, prior, n, shares) - 0.5 * log_det
+        out = self._student_of(z, coef, prior, n, shares)
+        out -= 0.5 * log_det
+        return out
 
     def _student_of(self, z, coef, prior, n, shares):
         """Densities, without determinants, of rows whose distances have the coefficients -2 ``coef``."""
         linear, P = prior.m is not None, coef.shape[1]
         coef, out = np.ascontiguousarray(-2.0 * coef.T), np.empty((len(z), len(n)))
-        features = np.empty((min(len(z), _BLOCK_ROWS), P))
-        for lo in range(0, len(z), _BLOCK_ROWS):
-            rows = slice(lo, lo + _BLOCK_ROWS)
-            own = features[: len(z[rows])]
-            statistics(z[rows], self.quadratic, linear, own)
+        for rows, own in _features(z, self.quadratic, linear, P):
             square = np.maximum(own @ coef, 0.0)
             student_without(
                 square, shares[rows], n, self.D, self.rows_a_point, prior.nu - self.least_nu, prior.kappa,
                 linear, LEAST_SHARE, out[rows],
             )  # fmt: skip
-        return out - 0.5 * self.D * np.log(np.pi)
+        out -= 0.5 * self.D * np.log(np.pi)
+        return out
 
     def attributes(self, precision, scaling):
         """Covariances, precisions and their Cholesky factors in the data's units."""
@@ -273,19 +294,18 @@ class DiagShape:
             out[:, -1] -= 0.5 * np.einsum("kd,kd->k", precision, mean**2)
 
     def whiten(self, z, precision, *, whole=True):
-        return np.ascontiguousarray(z * np.sqrt(precision).astype(z.dtype))
+        z *= np.sqrt(precision).astype(z.dtype)
+        return np.ascontiguousarray(z)
 
     def log_student(self, z, b, mean, shrink, nu):
         """Products of Student densities, one for each column."""
         out = np.empty((len(z), len(b)))
         constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi / shrink)
-        for k in range(len(b)):
-            delta = (z if mean is None else z - mean[k]) ** 2 * (shrink[k] / b[k])
-            out[:, k] = (
-                self.D * constant[k]
-                - 0.5 * np.log(b[k]).sum()
-                - 0.5 * (nu[k] + 1.0) * np.log1p(delta).sum(axis=1)
-            )
+        constant = self.D * constant - 0.5 * np.log(b).sum(axis=1)
+        for rows in _slices(len(z)):
+            for k in range(len(b)):
+                delta = (z[rows] if mean is None else z[rows] - mean[k]) ** 2 * (shrink[k] / b[k])
+                out[rows, k] = constant[k] - 0.5 * (nu[k] + 1.0) * np.log1p(delta).sum(axis=1)
         return out
 
     def log_student_without(self, z, b, mean, prior, n, shares):
@@ -294,7 +314,8 @@ class DiagShape:
         student_columns_without(
             z, center, 1.0 / b, shares, n, prior.nu, prior.kappa, mean is not None, LEAST_SHARE, out
         )
-        return out - 0.5 * (self.log_det(b) + self.D * np.log(np.pi))
+        out -= 0.5 * (self.log_det(b) + self.D * np.log(np.pi))
+        return out
 
     def attributes(self, precision, scaling):
         full = np.full((len(precision), len(scaling.shift)), 1.0 / scaling.floor)

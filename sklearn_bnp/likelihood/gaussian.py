@@ -352,7 +352,7 @@ class GaussianLikelihood(ScaledLikelihood):
 
     def points_under(self, z, precision, mean, whiten):
         """`seeding_points` given ``E[Lambda]`` and the posterior mean (D,), or None for the origin."""
-        centred = z if mean is None else z - mean.astype(z.dtype)
+        centred = z.copy() if mean is None else z - mean.astype(z.dtype)
         y = self.shape.whiten(centred, precision, whole=whiten)
         return y if self.linear else _directions(y)
 
@@ -362,7 +362,9 @@ class GaussianLikelihood(ScaledLikelihood):
         shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
         z = z.astype(np.float64, copy=False)
-        return self.shape.log_student(z, b, mean, shrink, nu) + self.scaling.log_density_constant
+        out = self.shape.log_student(z, b, mean, shrink, nu)
+        out += self.scaling.log_density_constant
+        return out
 
     def log_predictive_without(self, prior, s, z, shares):
         """See `Likelihood`; the covariance without the row has a closed form (rank-one changes)."""
@@ -370,7 +372,8 @@ class GaussianLikelihood(ScaledLikelihood):
         z, shares = (np.ascontiguousarray(v, dtype=np.float64) for v in (z, shares))
         n = np.ascontiguousarray(s[:, -1])
         out = self.shape.log_student_without(z, b, mean, prior, n, shares)
-        return out + self.scaling.log_density_constant
+        out += self.scaling.log_density_constant
+        return out
 
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)

@@ -20,8 +20,8 @@ import numpy as np
 
 # Smaller shares are not taken out: they hardly change a component.
 LEAST_SHARE = 1e-2
-# Numbers in memory at a time for pairs of rows and components.
-_BLOCK_NUMBERS = 2_000_000
+# Numbers of a table for pairs of rows and components, of which a few are in memory; and the least pairs.
+_BLOCK_NUMBERS, _LEAST_PAIRS = 100_000, 16
 
 
 def pairs_with_shares(shares, width):
@@ -30,10 +30,16 @@ def pairs_with_shares(shares, width):
     ``width`` is how many numbers each pair takes.
     """
     rows, components = np.nonzero(shares > LEAST_SHARE)
-    most = max(1, _BLOCK_NUMBERS // max(width, 1))
-    for lo in range(0, len(rows), most):
-        i, k = rows[lo : lo + most], components[lo : lo + most]
+    for block in blocks(len(rows), width):
+        i, k = rows[block], components[block]
         yield i, k, np.asarray(shares[i, k], dtype=float)
+
+
+def blocks(n, width):
+    """Yield slices of n pairs, each of which takes ``width`` numbers."""
+    most = max(_LEAST_PAIRS, _BLOCK_NUMBERS // max(width, 1))
+    for lo in range(0, n, most):
+        yield slice(lo, lo + most)
 
 
 def change_of_evidence(likelihood, prior, s, z, r):

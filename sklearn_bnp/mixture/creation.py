@@ -199,5 +199,6 @@ def seeded(model, sample, target, n_seeds, whiten, rng):
         rows = rng.choice(z.shape[0], _SEED_ROWS, replace=False)
     points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
     resp = lloyd(points, seeding[rows], n_seeds, rng)
+    del points  # they are as large as the rows
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
     return s[s[:, -1] >= sample.one_row]

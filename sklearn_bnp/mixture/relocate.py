@@ -15,9 +15,11 @@ from .restricted import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
-# Numbers (rows x K x P) that a step of all components may take; and the least part of the data that the
-# rows have to be, for parameters from fewer rows would be no better than the present ones.
-_MOST_NUMBERS, _LEAST_PART = 50_000_000, 0.25
+# Numbers (rows x K x P) that a step of all components may take, and of responsibilities (rows x K).
+_MOST_NUMBERS, _MOST_SHARES = 50_000_000, 500_000
+# The least part of the data that the rows have to be: parameters from fewer rows would be no better than
+# the present ones.
+_LEAST_PART = 0.25
 # Estimated gain, in nats, from which a trial is worth its cost.
 _WORTH_A_TRIAL = 0.5
 # Relative change of a component's mass after which a relocation that failed is tried again.
@@ -129,7 +131,7 @@ def relocated(model, totals, uniform, n_steps):
 
 def affordable_rows(totals, most):
     """Rows of all on which steps of all components do not cost much."""
-    return int(min(most, _MOST_NUMBERS // totals.s.size))
+    return int(min(most, _MOST_NUMBERS // totals.s.size, _MOST_SHARES // len(totals.s)))
 
 
 def shows_everything(uniform, totals):

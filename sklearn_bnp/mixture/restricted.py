@@ -110,10 +110,13 @@ class RestrictedMixture:
                 self.adapt(s, 3)
             shares = resp * own[:, np.newaxis]
             table = likelihood.log_predictive_without(self.prior, s, z, shares)
-            table += np.log(np.maximum(s[:, -1] - shares, _LEAST_LEFT))
-            last, resp = resp, np.empty(resp.shape)
+            np.subtract(s[:, -1], shares, out=shares)  # tables may be large: each is used again
+            table += np.log(np.maximum(shares, _LEAST_LEFT, out=shares), out=shares)
+            last, resp, shares = resp, shares, None
             share_out(table, None, None, resp, None, None, resp.shape[1], 1)
-            moved = 0.5 * (own @ np.abs(resp - last).sum(axis=1))
+            np.abs(np.subtract(resp, last, out=table), out=table)
+            moved = 0.5 * (own @ table.sum(axis=1))
+            last = table = None
             s, resp = self._summary(s, resp, own)
             if len(s) < 2 or moved < _COLLAPSED_TOL * own.sum():
                 break
@@ -127,9 +130,12 @@ class RestrictedMixture:
         likelihood, z = self.model.likelihood, self.sample.z
         coef = likelihood.coefficients(self.prior, s) if likelihood.imputes else None
         out = np.empty_like(s)
-        shares = np.ascontiguousarray(resp * own[:, np.newaxis])
+        shares = resp * own[:, np.newaxis]
         likelihood.summarise(z, shares, out, coef=coef, sparse=True)
         keep = out[:, -1] >= self.sample.one_row
+        if keep.all():
+            return out, resp
+        del shares
         return out[keep], np.ascontiguousarray(resp[:, keep])
 
     def union_entropy(self, resp):

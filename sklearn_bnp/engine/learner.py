@@ -112,8 +112,7 @@ class Learner:
 
         A lap under way ends here: what it tried is in terms of the present one.
         """
-        self._break_off()
-        self.scheduler.drop_trials()
+        self.end_trials()
         self.model = self.model.with_likelihood(likelihood)
         self.memo = self.memo.mapped(lambda bag: bag._replace(s=change(bag.s)))
         self.totals = self.totals._replace(s=change(self.totals.s))
@@ -391,6 +390,11 @@ class Learner:
             self._break_off()
             self.memo = Memo()
             self.scheduler.drop_trials()
+
+    def end_trials(self):
+        """End a lap under way and what is planned: both are in terms of the present model."""
+        self._break_off()
+        self.scheduler.drop_trials()
 
     def _break_off(self):
         """End a lap under way, if there is one."""

@@ -29,7 +29,8 @@ class Merge(Proposal):
     Parameters
     ----------
     max_members : int or None, default=None
-        Largest number of components that one merge may join. None stands for any number.
+        Largest number of components that one merge may join. None stands for any number. When a fit would
+        end, the union of all components is tried as well if it is better under a prior that suits it.
     pairs_per_component : int, default=3
         Number of pairs that are tried per lap, divided by the number of components.
     n_neighbors : int, default=8

@@ -98,7 +98,10 @@ def _pooled(learner, batch):
     """Put a new batch into the pool; if this has grown enough, learn from all of it."""
     batches, model = [*learner.pool, batch], learner.model
     n_rows = sum(one.n_entries for one in batches)
-    room = min(model.pool_rows, _POOL_VALUES // model.likelihood.n_features)
+    values = sum(
+        one.n_entries * (one.values_per_row or model.likelihood.n_features) for one in batches
+    )
+    room = min(model.pool_rows, int(_POOL_VALUES * n_rows / max(values, 1)))
     mass = sum(one.total_weight for one in batches)
     seen = batch.total_weight + (learner.totals.n.sum() if len(learner.memo) else 0.0)
     least = min(learner.mass_learned, mass * room / max(n_rows, 1))

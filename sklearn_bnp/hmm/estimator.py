@@ -53,7 +53,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         The same for the distribution of first states, alpha_0.
     stickiness : float or "auto", default="auto"
         Pseudo-count kappa, 0 or more, of every state's transition to itself. Greater values favour states
-        that last. ``"auto"`` learns it from 5 on for ``"hdp"``, and is 50 for ``"dirichlet"``.
+        that last. ``"auto"`` learns it from 5 on for ``"hdp"``, and is 50 for ``"dirichlet"``. Stochastic
+        learning learns none of these three: there ``"auto"`` is 1, 1 and 50.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the global weights (1 if None). Greater values favour more
         states.
@@ -302,7 +303,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     def _chain_prior(self):
         return setup.chain_prior(
             self.allocation, self.weight_concentration_prior, self.transition_concentration,
-            self.start_concentration, self.stickiness,
+            self.start_concentration, self.stickiness, learns=self.learning_method != "stochastic",
         )  # fmt: skip
 
     def _start(self, X, sequences, rng, settings, *, streaming):
@@ -319,9 +320,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def _present_batch(self, learner, batch):
         batch = base.ready_for(learner, batch, setup.in_units)
-        learner.model = setup.with_present_parameters(
-            learner.model, self._chain_prior(), self.low_memory
-        )
+        model = setup.with_present_parameters(learner.model, self._chain_prior(), self.low_memory)
+        if model.allocation is not learner.model.allocation:
+            learner.end_trials()  # they were planned, and would be judged, under another prior
+            model = setup.with_present_parameters(
+                learner.model, self._chain_prior(), self.low_memory
+            )
+        learner.model = model
         return batch
 
     def _population(self, batch):

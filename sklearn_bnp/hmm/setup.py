@@ -31,7 +31,8 @@ PROPOSALS = {
 }
 SEQUENCES = base.ModelKind("hmm", PROPOSALS)
 _CONCENTRATION = 1.0  # gamma
-# Values of the rows' parameters that are "auto": where learning starts, and those of finite priors.
+# Values of the rows' parameters that are "auto": where learning starts, and those of finite priors and of
+# stochastic learning, whose steps know no objective to learn by.
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
 
@@ -63,13 +64,17 @@ class ChainPrior(NamedTuple):
     learned: tuple = ()
 
 
-def chain_prior(name, concentration, transition_concentration, start_concentration, stickiness):
-    """The `ChainPrior` of this name for the parameters of an estimator."""
+def chain_prior(
+    name, concentration, transition_concentration, start_concentration, stickiness, *, learns=True
+):
+    """The `ChainPrior` of this name for an estimator's parameters. None is learned unless it ``learns``."""
     rows = {
         "concentration": transition_concentration,
         "start_concentration": start_concentration,
         "stickiness": stickiness,
     }
+    if not learns:
+        rows = _with_numbers(rows, _FINITE)
     return ChainPrior(*CHAIN_ALLOCATIONS[name](concentration, rows))
 
 
@@ -107,9 +112,9 @@ def with_present_parameters(model, chain, low_memory):
     What was learned so far stays.
     """
     model, now = model._replace(low_memory=low_memory), chain.allocation
-    if type(now) is type(model.allocation) and chain.learned == model.learned:
-        so_far = {name: getattr(model.allocation, name) for name in chain.learned}
-        if replace(now, **so_far) == model.allocation:
+    if type(now) is type(model.allocation):
+        now = replace(now, **{name: getattr(model.allocation, name) for name in chain.learned})
+        if now == model.allocation and chain.learned == model.learned:
             return model
     return model._replace(allocation=now, learned=chain.learned, sticks=None, uids=())
 

@@ -342,6 +342,23 @@ class Likelihood(DenseRows, ABC):
             Densities in the data's units, with the parameters of components integrated out.
         """
 
+    def leaving_out_work(self, z):
+        """How many special functions `log_predictive_without` needs for each component.
+
+        Births do without it where there are too many, as they cost more than products of matrices.
+
+        Parameters
+        ----------
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
+
+        Returns
+        -------
+        work : int
+            Their number; 0 if products of matrices are most of the work.
+        """
+        return 0
+
     def log_predictive_without(self, prior, s, z, shares):
         """Log posterior predictive densities of rows, each without what it adds to the components.
 

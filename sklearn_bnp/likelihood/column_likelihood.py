@@ -204,6 +204,9 @@ class ColumnLikelihood(TableRows, Likelihood):
     def leaves_out(self):
         return all(b.likelihood.leaves_out for b in self.blocks)
 
+    def leaving_out_work(self, z):
+        return sum(b.likelihood.leaving_out_work(b.rows(z)) for b in self.blocks)
+
     def log_predictive_without(self, prior, s, z, shares):
         return sum(
             b.likelihood.log_predictive_without(p, own, b.rows(z), shares)

@@ -21,6 +21,7 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._counts import digamma_rows, log_gamma_sums
 from .._kernels._sparse_rows import are_counts
+from ..inputs.batches import even_slices
 from ..inputs.rows import part
 from .base import Likelihood
 from .limits import LEAST, MOST, MOST_MASS, are_within, as_numbers
@@ -30,6 +31,8 @@ from .rows import SparseRows
 # A table of points with all columns may have so many numbers. For more, there are so many columns instead,
 # in which squared distances have a relative error of sqrt(2 / 512) = 6 %.
 _DENSE_NUMBERS, _PROJECTED = 2**22, 512
+# Pairs of a column and a count, in a table of what each gains the components.
+_MOST_PAIRS = 20_000
 # Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
@@ -191,17 +194,32 @@ def sums_over_entries(counts, gains):
     """Sums (n, K) over the entries of rows (n, V) that are not zero, of what each gains a component.
 
     ``gains(column, values)`` returns a table (m, K) for m pairs of a column and a count. Each pair is asked
-    for once: where there are many entries, most pairs occur repeatedly.
+    for once: where there are many entries, most pairs occur repeatedly. Where they do not, rows are gone
+    through in blocks, so that no table is large.
     """
     row, column, values = nonzeros(counts)
-    levels, level = np.unique(values, return_inverse=True)
-    code = column.astype(np.intp) * len(levels) + level
-    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    first, number = _distinct(column, values)
+    if len(first) > _MOST_PAIRS and counts.shape[0] > 1:
+        blocks = even_slices(counts.shape[0], max(1, _MOST_PAIRS * counts.shape[0] // len(row)))
+        return np.concatenate([sums_over_entries(counts[rows], gains) for rows in blocks])
     ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
     shape = (counts.shape[0], len(first))
     return csr_array((np.ones(len(row)), number, ends), shape=shape) @ gains(
         column[first], values[first]
     )
+
+
+def _distinct(column, values):
+    """First of each distinct pair of a column and a count, and for each entry which pair it is."""
+    levels, level = np.unique(values, return_inverse=True)
+    code = column.astype(np.intp) * len(levels) + level
+    return np.unique(code, return_index=True, return_inverse=True)[1:]
+
+
+def n_distinct_entries(counts):
+    """Number of distinct pairs of a column and a count other than zero, in rows (n, V)."""
+    _, column, values = nonzeros(counts)
+    return len(_distinct(column, values)[0])
 
 
 def log_rise(pseudo, x):

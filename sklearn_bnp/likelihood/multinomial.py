@@ -27,6 +27,7 @@ from .counts import (
     checked_counts,
     log_rise,
     log_rising_factorials,
+    n_distinct_entries,
     nonzeros_of_rows,
     points_of_counts,
     statistics_as_rows,
@@ -156,6 +157,9 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         table = np.empty((self.n_features, len(s)))
         exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
+
+    def leaving_out_work(self, z):
+        return n_distinct_entries(z)
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]

@@ -27,6 +27,7 @@ from .counts import (
     digammas,
     log_rise,
     log_rising_factorials,
+    n_distinct_entries,
     nonzeros_of_rows,
     pair_of_priors,
     points_of_counts,
@@ -158,6 +159,9 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def prior_distance(self, old, new):
         return np.mean(np.abs(np.log(new.b / old.b)))
+
+    def leaving_out_work(self, z):
+        return n_distinct_entries(self.columns.filled(z))
 
     def log_predictive(self, prior, s, z):
         """Negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""

@@ -26,8 +26,8 @@ from ..topics.documents import DocumentSettings
 from ..topics.local import document_step
 from .soundness import check_bounded
 
-# Responsibilities, and numbers in tables of scores, that are held at a time.
-_BLOCK_NUMBERS, _SCORE_NUMBERS = 4_000_000, 2_000_000
+# Responsibilities that are held at a time.
+_BLOCK_NUMBERS = 4_000_000
 # Rows of a clump whose mean is that of its prior as well, but for rounding.
 _MANY_ROWS = 1e10
 # Share of a document's rows that `score` predicts from the others.

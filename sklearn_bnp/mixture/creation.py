@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .restricted import RestrictedMixture
+from .restricted import RestrictedMixture, affords_collapse
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
@@ -150,7 +150,9 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
     def way(n_seeds, whiten, least, n_steps, n_rows=None):
         m = n if n_rows is None else min(n, n_rows)
         numbers = n_seeds * n_statistics
-        collapses = likelihood.leaves_out and least * m <= numbers <= _MOST_NUMBERS
+        collapses = least * m <= numbers <= _MOST_NUMBERS and affords_collapse(
+            likelihood, sample.z, n_seeds, m / n
+        )
         return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
 
     ways = [

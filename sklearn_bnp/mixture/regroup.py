@@ -17,7 +17,7 @@ from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import Creation, seeded
 from .relocate import Everything, affordable_rows, shows_everything
-from .restricted import RestrictedMixture
+from .restricted import RestrictedMixture, affords_collapse
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
 _NEAR = 6.0
@@ -264,7 +264,8 @@ def _settled(small, s, n_seeds):
     """Statistics and entropies after steps and one agglomeration, which leaves two; or None twice."""
     likelihood, sample = small.model.likelihood, small.sample
     tol = 1e-4 * sample.total
-    collapse = likelihood.leaves_out and n_seeds * s.shape[1] >= _SELF_FIT * sample.z.shape[0]
+    self_fits = n_seeds * s.shape[1] >= _SELF_FIT * sample.z.shape[0]
+    collapse = self_fits and affords_collapse(likelihood, sample.z, n_seeds)
     if len(s) > 1 and collapse:
         s, _, resp = small.step(s)
         s, _ = small.collapse(s, resp, _COLLAPSED)

@@ -11,7 +11,7 @@ from ..engine.failures import Attempts
 from ..engine.proposal import Proposal
 from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
-from .restricted import RestrictedMixture
+from .restricted import RestrictedMixture, affords_collapse
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
@@ -82,9 +82,9 @@ class Relocate(Proposal):
         """A trial in which all components give way to those after the collapsed steps."""
         totals, model = context.totals, context.model
         sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        if not self._due or len(sizes) < 2 or context.partial or not model.likelihood.leaves_out:
+        due, self._due = self._due, False
+        if not due or len(sizes) < 2 or context.partial or not model.likelihood.leaves_out:
             return []
-        self._due = False
         if self._rounds >= self.max_rounds or self._attempts.failed(self.kind, sizes):
             return []
         self._rounds += 1
@@ -123,6 +123,8 @@ def relocated(model, totals, uniform, n_steps):
         Collapsed steps, at the most.
     """
     if not shows_everything(uniform, totals):
+        return None
+    if not affords_collapse(model.likelihood, uniform.z, len(totals.s)):
         return None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)

@@ -23,6 +23,16 @@ _COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
+# Special functions that a collapsed step may take: about 0.01 s.
+_MOST_WORK = 200_000
+
+
+def affords_collapse(likelihood, z, n_components, share=1.0):
+    """Whether collapsed steps of a ``share`` of the rows ``z`` are possible, and not too slow."""
+    if not likelihood.leaves_out:
+        return False
+    return likelihood.leaving_out_work(z) * share * n_components <= _MOST_WORK
+
 
 class RestrictedMixture:
     """A mixture of some components on a sample of their rows; other components stay as they are.

@@ -51,8 +51,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     doc_topic_prior : float or "auto", default="auto"
         For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
         ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
-        with several, once these have settled. For ``"dirichlet"``, the parameter of each topic;
-        ``"auto"`` is 1 / K.
+        with several, once these have settled; with stochastic learning it is 1. For ``"dirichlet"``, the
+        parameter of each topic; ``"auto"`` is 1 / K.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the topics' shares of the corpus (1 if None). Greater
         values favour more topics.
@@ -333,6 +333,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
         make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
         allocation, learned = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
+        if settings.stochastic:  # its steps know no objective to learn by
+            learned = ()
         model = setup.bind_model(
             self._with_word_prior(corpus.reading), allocation, learned, self._schedule(), corpus,
             streaming=streaming,

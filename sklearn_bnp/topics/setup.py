@@ -244,18 +244,18 @@ def _doc_topic_prior(allocation, doc_prior):
 
 
 def warn_of_one_topic(estimator):
-    """Warn if births were tried and none of them was accepted: one topic says nothing of documents."""
+    """Warn if births were tried and none of them lasted: one topic says nothing of documents."""
     n_tried = sum(lap.tried.get("birth", 0) for lap in estimator.history_)
     if estimator.n_components_ > 1 or n_tried == 0:
         return
     if takes_words(estimator.observation):
-        how = "init_params='anchor' and n_components=20, or leave out rare words"
+        how = "start with init_params='anchor' and n_components=20, or leave out rare words"
     else:
-        how = "init_params='k-means++' and n_components=10"
+        how = "or start with init_params='k-means++' and n_components=10"
     warnings.warn(
-        f"HDPTopicVB ends with one topic: {n_tried} births were tried, and the ELBO refused all of "
-        f"them. The data may be too few to tell topics apart. If there should be some, fit more or longer "
-        f"documents, start with {how}.",
+        f"HDPTopicVB ends with one topic: {n_tried} births were tried, and by the ELBO none of "
+        "them is worth its cost. The data may be too few to tell topics apart. If there should be some, fit "
+        f"more or longer documents, {how}.",
         UserWarning,
         stacklevel=5,  # the line that calls fit, which has two decorators
     )

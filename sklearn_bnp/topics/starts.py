@@ -81,7 +81,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     least = LEAST_TOKENS * sample.one_token
     some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS, sample)), rng)
     few = subset(some, _documents_of(_SCREEN_TOKENS, sample), rng)
-    numbers = [n for n in _N_ANCHORS if n <= n_seeds]
+    numbers = [n for n in _N_ANCHORS if n <= n_seeds] or [n_seeds]
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, few, sample.total, numbers, rng)
     tried = _after(nested, few, starts, least, n_rounds=_ROUNDS)

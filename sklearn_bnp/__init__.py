@@ -15,11 +15,13 @@ from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
 from .hmm.merge import StateMerge
+from .hmm.restart import StateRestart
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
     CategoricalObservation,
     ColumnObservation,
+    CorrelatedGaussianObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     Likelihood,
@@ -31,6 +33,8 @@ from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
+from .mixture.regroup import Regroup
+from .mixture.relocate import Relocate
 from .mixture.weights import (
     DirichletAllocation,
     DPAllocation,
@@ -50,6 +54,7 @@ __all__ = [
     "CategoricalObservation",
     "ColumnObservation",
     "Context",
+    "CorrelatedGaussianObservation",
     "DPAllocation",
     "DPMixtureVB",
     "Delete",
@@ -66,11 +71,14 @@ __all__ = [
     "PitmanYorAllocation",
     "PoissonObservation",
     "Proposal",
+    "Regroup",
+    "Relocate",
     "Sample",
     "SplitTrial",
     "StateBirth",
     "StateDelete",
     "StateMerge",
+    "StateRestart",
     "TopicBirth",
     "TopicDelete",
     "Trial",

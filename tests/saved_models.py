@@ -184,6 +184,11 @@ MODELS = {
     "regressions": mid_lap(
         _states(observation=AutoregressiveObservation(1)), HALVES, of_sequences(SEQUENCES), 5
     ),
+    "correlated rows": SavedModel(
+        fitted(_states(observation="correlated_gaussian"), SEQUENCES),
+        lambda model: model.partial_fit(SEQUENCES[:3]),
+        of_sequences(SEQUENCES),
+    ),
     "bounded": SavedModel(
         fitted(_bounded, ROWS, groups=GROUPS), _next_epochs, of_rows_in_documents(ROWS, GROUPS)
     ),

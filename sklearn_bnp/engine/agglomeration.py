@@ -49,6 +49,29 @@ class Agglomeration(NamedTuple):
     cut: list
     gain: float
 
+    def groups(self, n_groups):
+        """The cut, or groups that are as many as this where the cut has fewer.
+
+        Parameters
+        ----------
+        n_groups : int
+            Number of groups.
+
+        Returns
+        -------
+        groups : list of tuple
+            Groups of indices, as in ``cut``.
+        """
+        if len(self.cut) >= n_groups:
+            return self.cut
+        members = sorted(k for group in self.cut for k in group)
+        groups = {k: (k,) for k in members}
+        for node in self.nodes[: len(members) - n_groups]:
+            for k in node.members[1:]:
+                groups.pop(k, None)
+            groups[node.members[0]] = node.members
+        return list(groups.values())
+
 
 def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours=None):
     """Join components greedily, each time the pair that loses least per row of the smaller one.

@@ -1,6 +1,8 @@
-"""A memory of failed attempts, for proposals."""
+"""Memories of failed attempts, for proposals."""
 
 from __future__ import annotations
+
+import numpy as np
 
 
 class Failures:
@@ -19,10 +21,13 @@ class Failures:
     def __init__(self, change, patience=1):
         self.change, self.patience = change, patience
         self._memory = {}  # key -> number of failures, and the mass at the last one
+        self._forgiven = (
+            set()
+        )  # keys whose failures were forgiven, and have not been forgotten since
 
     def __deepcopy__(self, memo):
         other = Failures(self.change, self.patience)
-        other._memory = dict(self._memory)
+        other._memory, other._forgiven = dict(self._memory), set(self._forgiven)
         return other
 
     def count(self, key, mass):
@@ -40,8 +45,12 @@ class Failures:
         n_failures : int
             0 if the mass has changed too much since the last failure.
         """
-        n, then = self._memory.get(key, (0, mass))
-        return n if abs(mass - then) <= self.change * then else 0
+        return self._memory[key][0] if self._holds(key, mass) else 0
+
+    def _holds(self, key, mass):
+        """Whether there is a memory of the key that has not to be forgotten."""
+        then = self._memory.get(key, (0, -1.0))[1]
+        return abs(mass - then) <= self.change * then
 
     def blocked(self, key, mass):
         """Whether an attempt has failed too often to be made again.
@@ -72,6 +81,8 @@ class Failures:
         times : int, default=1
             The number of failures that it counts as.
         """
+        if not self._holds(key, mass):
+            self._forgiven.discard(key)
         self._memory[key] = (self.count(key, mass) + times, mass)
 
     def judged(self, key, accepted, mass):
@@ -90,13 +101,74 @@ class Failures:
             self.note(key, mass)
 
     def forgive(self, keys):
-        """Allow one more attempt each.
+        """Allow one more attempt each, but only once for the same failures.
 
         Parameters
         ----------
         keys : set
             Names of the attempts.
         """
-        for key in keys & self._memory.keys():
+        for key in (keys & self._memory.keys()) - self._forgiven:
             n, then = self._memory[key]
+            self._forgiven.add(key)
             self._memory[key] = (min(n, self.patience - 1), then)
+
+
+class Attempts:
+    """Remembers which components an attempt involved, until one of these has gone or changed.
+
+    The same attempt may well succeed once the components that were to take its rows are others, or hold
+    other rows. An attempt that was carried out needs no entry: its target is gone.
+
+    Parameters
+    ----------
+    change : float
+        Relative change of the mass of a component beyond which attempts with it are forgotten.
+    """
+
+    def __init__(self, change):
+        self.change = change
+        self._memory = {}  # key -> masses, at the attempt, of the components involved, by uid
+
+    def __deepcopy__(self, memo):
+        other = Attempts(self.change)
+        other._memory = dict(self._memory)
+        return other
+
+    def begin(self, key, uids, masses):
+        """Remember an attempt, which is taken for a failure as long as its components are as they are.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        uids : ndarray of int, shape (m,)
+            Components involved.
+        masses : ndarray, shape (m,)
+            Their present masses.
+        """
+        self._memory[key] = dict(zip(uids.tolist(), masses.tolist(), strict=True))
+
+    def failed(self, key, masses):
+        """Whether an attempt was made, and all of its components are still there and as large.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        masses : dict
+            Uid -> present mass of every component.
+
+        Returns
+        -------
+        failed : bool
+            False if the attempt was never made.
+        """
+        then = self._memory.get(key)
+        return then is not None and all(
+            abs(masses.get(uid, np.inf) - n) <= self.change * n for uid, n in then.items()
+        )
+
+    def clear(self):
+        """Forget all attempts."""
+        self._memory.clear()

@@ -13,18 +13,32 @@ from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
 from .task import LocalTask, Purpose, combined, generator, run
+from .trials import MORE_PASSES
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.
 _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
-# Passes beyond the first that components on trial may have. They end early if so many passes as good as
-# the last could not lift the objective to its value before the lap.
-_MORE_PASSES = 10
+# Batches with this share of all mass are taken for all of them.
+_ALL = 1.0 - 1e-9
 # Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
+# A fit of so many observations or more ends when a lap gains less than ``tol`` for each of them. With fewer,
+# laps are cheap, and a few nats decide about components: it goes on until a lap gains less in all.
+_MANY = 100_000
+# Nats that are not worth a lap.
+_LEAST_GAIN = 0.05
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
+
+
+def least_gain(tol, n):
+    """Gain of a lap, in nats, under which a fit of ``n`` observations has converged.
+
+    It is ``tol`` times n, and less where n is small: ``tol`` times n squared over 100,000, but no less than
+    0.05 nats, unless ``tol`` itself asks for that.
+    """
+    return min(tol * n, max(tol * n * n / _MANY, _LEAST_GAIN))
 
 
 class Learner:
@@ -55,6 +69,7 @@ class Learner:
         )  # fmt: skip
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
+        self.pool, self.mass_learned = state.pool, state.mass_learned
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -66,6 +81,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
+            pool=self.pool, mass_learned=self.mass_learned,
         )  # fmt: skip
 
     @property
@@ -96,8 +112,7 @@ class Learner:
 
         A lap under way ends here: what it tried is in terms of the present one.
         """
-        self._break_off()
-        self.scheduler.drop_trials()
+        self.end_trials()
         self.model = self.model.with_likelihood(likelihood)
         self.memo = self.memo.mapped(lambda bag: bag._replace(s=change(bag.s)))
         self.totals = self.totals._replace(s=change(self.totals.s))
@@ -105,8 +120,11 @@ class Learner:
 
     # ------------------------------------------------------------------ one lap
 
-    def begin_lap(self, expected_mass=None):
-        """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet."""
+    def begin_lap(self, expected_mass=None, share=1.0):
+        """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet.
+
+        If the pass is over some of them, ``share`` is their part of the mass.
+        """
         if len(self.memo) == 0:  # a start gave the parameters, but nothing is counted yet
             self.totals = StatBag.zeros(self.totals.uids, self.totals.s.shape[1])
         totals = self.totals
@@ -114,7 +132,7 @@ class Learner:
             s = totals.s.copy()
             s[:, -1] = expected_mass / len(s)
             totals = totals._replace(s=s)
-        self.scheduler.begin_lap(totals)
+        self.scheduler.begin_lap(totals, share)
         if not self._seen:  # otherwise a lap begins anew, and what it took counts
             self._seconds = 0.0
         self._seen = set()
@@ -124,7 +142,7 @@ class Learner:
             least = self.lower_bound + resolution(self.model, self.totals)
             self._before = Snapshot(self.totals, self.memo.copy(), self.model, least)
             for rows in self.initial:
-                self.totals = self.totals.concatenated(rows)
+                self.totals = self.totals.more(rows)
             self._put_on_trial()
 
     def _put_on_trial(self):
@@ -277,7 +295,9 @@ class Learner:
         before = self._before
         if before is None:
             return Counter(), Counter(), False
-        rose = self.lower_bound > before.least
+        # one component in place of one is the same, even if the model around it has moved
+        several = max(len(self.totals.uids), len(before.totals.uids)) > 1
+        rose = several and self.lower_bound > before.least
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
@@ -292,7 +312,10 @@ class Learner:
             source.rows_in_memory, source.values_per_row or self.model.likelihood.n_features
         )
         self.scheduler.heed_weights(source)
-        self.begin_lap(source.total_weight if first else None)
+        mass, present = source.total_weight, 0.0 if first else self.totals.n.sum()
+        # a stream may go over a part of what is in memory
+        share = mass / present if mass < _ALL * present else 1.0
+        self.begin_lap(mass if first else None, share)
         # parameters stay until every batch has been seen once (Sec. 3.5.4)
         self._pass_over(source, update=not first)
         if self._before is not None:
@@ -307,19 +330,26 @@ class Learner:
     def _prolong(self, source):
         """More passes for components on trial, as long as these promise to raise the objective."""
         self._take_out_initial()
-        value = self.model.updated(self.totals).elbo(self.totals)
-        for _ in range(_MORE_PASSES):
-            if value > self._before.least:
+        values, least = [self._at_its_best()], self._before.least
+        while values[-1] <= least and len(values) <= MORE_PASSES:
+            if not self.scheduler.goes_on(values, least):
                 break
+            self.scheduler.postpone()
             self._put_on_trial()
             self._n_passes += 1
             self._pass_over(source)
-            last, value = value, self.model.updated(self.totals).elbo(self.totals)
-            if value + _MORE_PASSES * (value - last) <= self._before.least:
-                break
+            values.append(self._at_its_best())
+
+    def _at_its_best(self):
+        """The objective, in nats, after the global step of the model."""
+        totals, self.model = self.model.in_order(self.totals)
+        return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
-        """Laps until the objective rises by less than ``tol`` an observation and nothing is under way."""
+        """Laps until the objective rises by less than `least_gain` and nothing is under way.
+
+        Proposals have their last chance sooner, when it rises by less than ``tol`` an observation.
+        """
         n = source.total_weight
         self.converged = retried = False
         for i in range(max(1, max_iter)):
@@ -332,11 +362,27 @@ class Learner:
             gain = lap.lower_bound - self.history[-2].lower_bound
             if gain >= tol * n or self.scheduler.has_plans:
                 continue
-            if retried or not self.scheduler.proposals:
+            if self.model.released() is not self.model:
+                self.model = self.model.released()
+                continue
+            if self.scheduler.proposals and not retried:
+                self.scheduler.last_resort()
+                retried = True
+            elif gain < least_gain(tol, n):
                 self.converged = True
                 break
-            self.scheduler.last_resort()
-            retried = True
+
+    def put_in_place(self, batches, gone):
+        """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows."""
+        self._break_off()
+        self.memo = self.memo.without(gone)
+        for batch in batches:
+            number = self._number(batch.batch_id)
+            result = self.worked_on(batch, number, (), None, self.n_laps)
+            self.memo.put(batch.batch_id, result.statistics)
+        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        self.model = self.model.updated(self.totals)
+        self.coef = self.model.coefficients(self.totals)
 
     def leave_memory(self):
         """Go on without a memory of batches: from now on, the totals are averages over steps."""
@@ -345,17 +391,31 @@ class Learner:
             self.memo = Memo()
             self.scheduler.drop_trials()
 
+    def end_trials(self):
+        """End a lap under way and what is planned: both are in terms of the present model."""
+        self._break_off()
+        self.scheduler.drop_trials()
+
     def _break_off(self):
         """End a lap under way, if there is one."""
         if self.lap_under_way or self._before is not None:
             self.abandon_lap()
 
-    def forget_batches(self):
-        """Keep the totals alone: no batch seen so far will be visited again."""
+    def forget_batches(self, keep=()):
+        """Keep the sum of all batches but those named ``keep``: the others will not be visited again."""
         self._break_off()
+        old, uids = self.memo, self.totals.uids
+        if keep:
+            past = old.rest(keep, uids)
+        else:
+            past = self.totals
+            self.pool = ()
+        past = past._replace(extra=past.extra.as_past())
         self.totals = self.totals._replace(extra=self.totals.extra.as_past())
         self.memo = Memo()
-        self.memo.put(PAST, self.totals)
+        self.memo.put(PAST, past)
+        for name in keep:
+            self.memo.put(name, old.get(name, uids))
         self.scheduler.drop_trials()
 
     # ------------------------------------------------------------------ helpers

@@ -37,6 +37,16 @@ class Memo:
         memo._numbers = dict(self._numbers)
         return memo
 
+    def without(self, batch_ids):
+        """A memo without some of the batches, all edits made."""
+        gone = set(batch_ids)
+        memo = Memo()
+        memo._numbers = {name: n for name, n in self._numbers.items() if name not in gone}
+        for batch_id in self._bags:
+            if batch_id not in gone:
+                memo.put(batch_id, self._current(batch_id))
+        return memo
+
     def number(self, batch_id):
         """The place of a batch of a stream, by when it first came; None if it has none yet."""
         return self._numbers.get(batch_id)

@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval
 
 from .affinity import nearest, reassignment_loss, union_evidence
 from .agglomeration import agglomerate
+from .edits import union_row
 from .failures import Failures
 from .proposal import Proposal
 from .trials import UnionTrial
@@ -16,6 +17,8 @@ from .unions import entropies_of_unions
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01
+# Steps by which the prior adapts to the union of everything.
+_ADAPT_STEPS = 10
 # Relative change of a component's mass after which groups are looked for again.
 _MOVED = 0.03
 
@@ -26,7 +29,8 @@ class Merge(Proposal):
     Parameters
     ----------
     max_members : int or None, default=None
-        Largest number of components that one merge may join. None stands for any number.
+        Largest number of components that one merge may join. None stands for any number. When a fit would
+        end, the union of all components is tried as well if it is better under a prior that suits it.
     pairs_per_component : int, default=3
         Number of pairs that are tried per lap, divided by the number of components.
     n_neighbors : int, default=8
@@ -61,6 +65,7 @@ class Merge(Proposal):
         self._validate_params()
         self._failures = Failures(change=0.01)
         self._barren = {}  # counts of components when an agglomeration last led to no new trial
+        self._last_chance = False
 
     def plan(self, context):
         """Union trials for the best pairs, and for the nodes of an agglomeration."""
@@ -77,8 +82,11 @@ class Merge(Proposal):
             groups += several
             if not several:
                 self._barren = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        if self._last_chance and _is_better_as_one(context.model, totals):
+            groups.append(tuple(range(K)))
+        self._last_chance = False
         trials = []
-        for members in groups:
+        for members in dict.fromkeys(tuple(sorted(group)) for group in groups):
             removed = tuple(sorted(totals.uids[list(members)].tolist()))
             if not self._failures.blocked(removed, totals.n[list(members)].sum()):
                 trials.append(UnionTrial(self.kind, removed, context.new_uids(1)))
@@ -129,6 +137,10 @@ class Merge(Proposal):
             if gain > _LEAST_GAIN * totals.n[list(group)].sum()
         ]
 
+    def last_resort(self):
+        """Nothing is left to try: one component may be better than all of them."""
+        self._last_chance = True
+
     def new_data(self):
         """Forget failures: merges that failed may succeed on more rows."""
         self.reset()
@@ -136,3 +148,16 @@ class Merge(Proposal):
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
         self._failures.judged(trial.removed, accepted, mass)
+
+
+def _is_better_as_one(model, totals):
+    """Whether one component would be better than all, under the prior that suits it.
+
+    Many small components may hold the prior where they need it, so that each step on the way to one
+    component is a loss. The statistics of one component are known, and its entropy is 0.
+    """
+    uids = tuple(totals.uids.tolist())
+    one = totals.replaced(uids, union_row(totals, uids, uids[:1], 0.0))
+    one, alone = model.in_order(one)
+    alone = alone.with_adapted_prior(one, _ADAPT_STEPS)
+    return alone.elbo(one) > model.elbo(totals)

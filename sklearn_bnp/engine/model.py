@@ -18,7 +18,7 @@ Design note
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -38,6 +38,9 @@ class Model(Protocol):
     stream_rounds : int
         Largest number of rounds of proposals on a new batch of a stream. Each round may split the
         components that the round before has found.
+    pool_rows : int
+        New batches of a stream are kept for laps over them together until they have so many rows; 0 if none
+        is kept.
     sampling : type
         Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
@@ -46,6 +49,7 @@ class Model(Protocol):
     allocation: object
     prior: object
     stream_rounds: int
+    pool_rows: int
     sampling: type
 
     # ------------------------------------------------------------------ local step
@@ -217,7 +221,13 @@ class Model(Protocol):
         """
 
     def in_order(self, totals):
-        """The totals with their components in the model's order, and the model for these."""
+        """The totals with their components in the model's order, and the model for these.
+
+        The model is the one after the global step, and after steps that are made once a lap.
+        """
+
+    def released(self):
+        """The model that learns what it left alone until the first convergence; itself if that is nothing."""
 
     def with_adapted_prior(self, totals, n_iter):
         """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
@@ -261,6 +271,8 @@ class BaseModel:
     allocation: object
     prior: object
 
+    pool_rows: ClassVar[int] = 0
+
     def _replace(self, **changes):
         """The model with other values of some fields, as of a NamedTuple."""
         return replace(self, **changes)
@@ -287,6 +299,10 @@ class BaseModel:
     def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
         """No trials; see `Model.own_components`."""
         return []
+
+    def released(self):
+        """The model itself: it waits for nothing."""
+        return self
 
     @staticmethod
     def _entropy(totals):

@@ -40,6 +40,8 @@ class Context(NamedTuple):
         Number of threads for kernels.
     partial : bool, default=False
         Whether there are batches in memory that the last lap did not visit.
+    idle : bool, default=False
+        Whether the lap has accepted nothing, and no proposal before this one has planned anything.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Context(NamedTuple):
     settling: bool = False
     n_threads: int = 1
     partial: bool = False
+    idle: bool = False
 
 
 class Proposal(BaseEstimator, ABC):
@@ -187,6 +190,21 @@ class Proposal(BaseEstimator, ABC):
             Number of rows.
         """
         return 2000
+
+    def uniform_rows(self, totals):
+        """Least number of rows to draw from all rows during the next lap; mixtures only.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        n_rows : int
+            Number of rows. Where fewer are wanted, 2000 are drawn; limits of memory may allow fewer.
+        """
+        return 0
 
     def judged(self, trial, accepted, mass, gain):
         """Hear the verdict on a trial.

@@ -54,6 +54,21 @@ class Sample(NamedTuple):
         """
         return least_weight(self.weight)
 
+    def rows(self, some):
+        """Some rows of the sample.
+
+        Parameters
+        ----------
+        some : ndarray of int
+            Numbers of the rows.
+
+        Returns
+        -------
+        sample : Sample
+            These rows, with their responsibilities and weights as they are.
+        """
+        return Sample(*(None if field is None else field[some] for field in self))
+
     def standing_for(self, n):
         """The sample with greater weights, if the weights are small.
 

@@ -17,8 +17,8 @@ from .trials import Policy
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
-# With this many components or fewer, a trial that fails is judged again under the prior that
-# suits it: with few components the prior depends on each of them.
+# With this many components or fewer, before or after it, a trial that fails is judged again under the
+# prior that suits it: with few components the prior depends on each of them.
 _ADAPT_BELOW = 12
 _ADAPT_STEPS = 10
 # What rounding may do to the objective, relative to the numbers that it is the sum of: a thousand times
@@ -121,14 +121,18 @@ class Scheduler:
 
     # ------------------------------------------------------------------ a lap
 
-    def begin_lap(self, totals):
-        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample."""
+    def begin_lap(self, totals, share=1.0):
+        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample.
+
+        The lap is over batches with this ``share`` of the mass of ``totals``.
+        """
         self._findings = [{} for _ in self.trials]
         self._sampling = None
         if self.proposals:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
             wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
-            self._sampling = self._sampling_type(wanted, totals, self.mean_weight)
+            there = totals if share == 1.0 else totals._replace(s=share * totals.s)
+            self._sampling = self._sampling_type(wanted, there, self.mean_weight)
 
     @property
     def probes(self):
@@ -167,6 +171,16 @@ class Scheduler:
     def retired(self):
         """Components that no row may go to while others are on trial -> those that take their place."""
         return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
+
+    def goes_on(self, values, least):
+        """Whether components on trial may lift the objective above ``least`` after more passes."""
+        return any(trial.goes_on(values, least) for trial in self._on_trial)
+
+    def postpone(self):
+        """Drop trials that have nothing to do with components on trial: observing every pass takes time."""
+        kept = [i for i, t in enumerate(self.trials) if t.policy in (Policy.WITH_LAP, Policy.UNDO)]
+        self.trials = [self.trials[i] for i in kept]
+        self._findings = [self._findings[i] for i in kept]
 
     def judge_lap(self, rose, before):
         """Verdict on a lap with components on trial, after that on its other trials.
@@ -252,9 +266,9 @@ class Scheduler:
             accepted.append(best)
             used.update(trials[best].removed)
             pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
-        if len(standing.totals.uids) <= _ADAPT_BELOW and standing.model.likelihood.adapts_prior:
+        if standing.model.likelihood.adapts_prior:
             for i in pending:
-                free = used.isdisjoint(trials[i].removed)
+                free = used.isdisjoint(trials[i].removed) and standing.has_few_with(trials[i])
                 if free and standing.accept_adapted(trials[i], least):
                     accepted.append(i)
                     used.update(trials[i].removed)
@@ -319,7 +333,10 @@ class Scheduler:
             uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
-        trials = [trial for proposal in self.proposals for trial in _planned(proposal, context)]
+        trials = []
+        for proposal in self.proposals:
+            busy = trials or any(p.pending for p in self.proposals) or context.settling
+            trials += _planned(proposal, context._replace(idle=not (busy or accepted)))
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
         trials = [
@@ -457,6 +474,11 @@ class _Standing:
     def accept(self, trial):
         self.totals = self.totals.replaced(trial.removed, trial.successors)
         self.totals, self.model = self.model.in_order(self.totals)
+
+    def has_few_with(self, trial):
+        """Whether there are few components, or would be after the trial: the prior depends on each."""
+        change = len(trial.trial.created) - len(trial.removed)
+        return len(self.totals.uids) + min(0, change) <= _ADAPT_BELOW
 
     def accept_adapted(self, trial, least):
         """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""

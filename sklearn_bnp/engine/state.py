@@ -122,6 +122,10 @@ class LearnerState:
         State to go back to if components on trial do not help.
     initial : tuple of StatBag
         Initial statistics of components on trial, which count rows twice.
+    pool : tuple of Batch
+        Batches of a stream that are kept, so that laps go over them together; see ``streaming.py``.
+    mass_learned : float
+        Mass of all data when there were such laps.
     """
 
     model: Any
@@ -141,6 +145,8 @@ class LearnerState:
     seconds: float = 0.0
     before: Snapshot | None = None
     initial: tuple = ()
+    pool: tuple = ()
+    mass_learned: float = 0.0
 
     @property
     def lower_bound(self):

@@ -149,6 +149,29 @@ class StatBag(NamedTuple):
         s[self.positions(rows.uids)] -= rows.s
         return self._replace(s=s, extra=self.extra.without(rows.extra))
 
+    def more(self, rows):
+        """Sum with statistics of components, some of which may not be listed yet.
+
+        Parameters
+        ----------
+        rows : StatBag
+            Statistics to be added, with entropies of zero.
+
+        Returns
+        -------
+        bag : StatBag
+            The components of this bag, followed by those that it has not listed.
+        """
+        listed = np.isin(rows.uids, self.uids)
+        s = self.s.copy()
+        s[self.positions(rows.uids[listed])] += rows.s[listed]
+        return StatBag(
+            np.concatenate([self.uids, rows.uids[~listed]]),
+            np.concatenate([s, rows.s[~listed]]),
+            np.concatenate([self.entropy, rows.entropy[~listed]]),
+            self.extra.joined(rows.extra),
+        )
+
     def exchanged(self, old, new):
         """The totals after a visit to a batch.
 

@@ -86,4 +86,5 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
         )  # fmt: skip
         learner.history.append(lap)
         on_lap(lap)
+    learner.model = learner.model.released()
     on_lap(learner.run_lap(source, propose=False))

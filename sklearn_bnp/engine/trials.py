@@ -23,6 +23,9 @@ from .extra import NO_EXTRA
 from .probe import SplitProbe, UnionProbe
 from .statistics import StatBag, added_up
 
+# Passes beyond the first that components on trial may have.
+MORE_PASSES = 10
+
 
 class Policy(Enum):
     """How a trial is judged.
@@ -116,6 +119,23 @@ class Trial:
             Uids. The default is the first of the removed; of a union, all of them.
         """
         return self.removed if self.unites else self.removed[:1]
+
+    def goes_on(self, values, least):
+        """Whether a lap with components on trial is worth another pass over the data.
+
+        Parameters
+        ----------
+        values : list of float
+            Objective after each pass of the lap so far; the last one is too low.
+        least : float
+            Objective that has to be exceeded.
+
+        Returns
+        -------
+        goes_on : bool
+            By default, whether ten passes that each gain as much as the last one would suffice.
+        """
+        return len(values) < 2 or values[-1] + MORE_PASSES * (values[-1] - values[-2]) > least
 
     def share(self, model, z):
         """How successors share rows of the removed components.

@@ -61,7 +61,8 @@ max_iter : int, default=$default
     The greatest number of laps: passes through all $units. One lap is always made.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal
-    is under way.
+    is under way. If the number n of these is below 100,000, laps are cheap and the fit goes on, until a lap
+    raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05 nats.
 memoize : bool, default=$default
     Whether `partial_fit` keeps the statistics of each batch, so that a batch that is seen again replaces
     them. Set it to False for a stream that never ends: memory then does not grow.

@@ -30,17 +30,22 @@ class Fitted(NamedTuple):
     coef: np.ndarray
 
 
-def suited(model, s, coef, x):
-    """`Fitted` model for rows ``x``: its variant for missing entries if they have some.
+def suited_statistics(complete, s, x):
+    """The likelihood for rows ``x``, its variant for missing entries if they have some, and statistics.
 
     Documents of words have no rows, and ``x`` is None.
     """
-    complete, prior = model.likelihood, model.prior
     likelihood = complete if x is None else likelihood_for(complete, x)
+    return likelihood, s if likelihood is complete else likelihood.from_complete(s)
+
+
+def suited(model, s, coef, x):
+    """`Fitted` model for rows ``x``: its variant for missing entries if they have some."""
+    complete, prior = model.likelihood, model.prior
+    likelihood, suited_s = suited_statistics(complete, s, x)
     if likelihood is complete:
         return Fitted(complete, s, coef)
     log_weights = coef[:, -1] - complete.coefficients(prior, s)[:, -1]
-    s = likelihood.from_complete(s)
-    coef = likelihood.coefficients(prior, s)
+    coef = likelihood.coefficients(prior, suited_s)
     coef[:, -1] += log_weights
-    return Fitted(likelihood, s, coef)
+    return Fitted(likelihood, suited_s, coef)

@@ -36,11 +36,18 @@ class HierarchicalModel(ABC):
     retired : dict or None
         During a lap with components on trial: components that no row may go to any more -> components
         that take their place.
+    learned : tuple of str
+        Attributes of the allocation, concentrations, that are learned at the end of each lap.
+    waits : bool
+        Whether they are learned only after the first convergence: groups that begin with poor components
+        seem to need other concentrations than they will, and then keep to these.
     """
 
     sticks: Sticks | None = None
     uids: tuple = ()
     retired: dict | None = None
+    learned: tuple = ()
+    waits: bool = False
 
     # A candidate is first judged with guessed sticks. If better ones may raise its objective by this many
     # nats to a gain, they are searched for with so many L-BFGS iterations.
@@ -107,13 +114,30 @@ class HierarchicalModel(ABC):
         sticks, _ = self.allocation.optimise(self.counts(totals), start, _STEPS)
         return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=None)
 
+    def released(self):
+        """The model that no longer waits to learn its concentrations; itself if it does not."""
+        return self._replace(waits=False) if self.waits else self
+
+    def _with_learned(self, totals):
+        """The model after global steps of the sticks, of the concentrations, and again of the sticks.
+
+        One component has all weight, and says nothing of how groups differ.
+        """
+        here = self.updated(totals)
+        if self.waits or not self.learned or here.sticks is None or len(totals.uids) < 2:
+            return here
+        allocation = self.allocation.with_learned(self.learned, here.sticks, self.counts(totals))
+        if allocation is self.allocation:
+            return here
+        return here._replace(allocation=allocation).updated(totals)
+
     def in_order(self, totals):
         """Totals with the components in the order that suits the sticks, and the model for them.
 
         That is the order of decreasing weight, if it is not worse than the present one. The weight of a
-        component is about how many groups use it, and not its mass.
+        component is about how many groups use it, and not its mass. The model has learned concentrations.
         """
-        here = self.updated(totals)
+        here = self._with_learned(totals)
         if len(totals.uids) < 2:
             return totals, here
         order = np.lexsort((-totals.n, -here.allocation.weights(here.sticks)))
@@ -128,10 +152,13 @@ class HierarchicalModel(ABC):
 
     def adopting(self, totals, retired):
         """The model for a lap with components on trial: sticks from masses, none for retired ones."""
+        uids = tuple(totals.uids.tolist())
+        if uids == self.uids and not retired:
+            return self.updated(totals)
         mass = totals.n.copy()
         mass[totals.positions(list(retired))] = 0.0
         sticks = self._sticks_of_masses(totals, mass)
-        return self._replace(sticks=sticks, uids=tuple(totals.uids.tolist()), retired=retired)
+        return self._replace(sticks=sticks, uids=uids, retired=retired)
 
     # ------------------------------------------------------------------ candidates
 

@@ -46,12 +46,16 @@ class Sticks(NamedTuple):
 
 
 class StickTerms(NamedTuple):
-    """The objective, or a part of it, with its derivatives in logit rho and log omega."""
+    """The objective, or a part of it, with its derivatives in logit rho and log omega.
+
+    The whole objective also has derivatives in the logarithms of the prior's concentrations, by name.
+    """
 
     value: float
     logit_rho: np.ndarray  # (K,)
     log_omega: np.ndarray  # (K,)
     draws: np.ndarray | float  # (K,) >= 0: as many draws from pi have the curvature of the data
+    log_concentrations: dict[str, float] | None = None
 
 
 def logit(rho):
@@ -126,13 +130,18 @@ def beta_remainders(x):
     return phi, h, g
 
 
-def beta_counts(n_groups, n_components, gamma):
+def beta_counts(uses, gamma):
     """Coefficients of ``E[log u_k]`` and ``E[log(1 - u_k)]``, each of shape (K,); (5.25).
 
-    They are ``n_groups + 1`` and ``n_groups (K + 1 - k) + gamma`` for k = 1, ..., K.
+    Parameters
+    ----------
+    uses : ndarray, shape (K + 1,)
+        How often ``E[log pi_k]`` occurs in the objective for each component, and for the rest. It is the
+        number of documents for all of these.
+    gamma : float
+        Concentration of the prior, of which the coefficients are 1 and gamma.
     """
-    down = np.arange(n_components, 0, -1.0)
-    return np.full(n_components, n_groups + 1.0), n_groups * down + gamma
+    return 1.0 + uses[:-1], gamma + np.cumsum(uses[::-1])[::-1][1:]
 
 
 def balanced_omega(logit_rho, ones, zeros):

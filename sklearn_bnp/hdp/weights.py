@@ -8,10 +8,21 @@ equal and known.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 
 from .sticks import Sticks, logit, maximise_over_sticks
+
+# A concentration is learned within these limits. In one step its logarithm moves by no more than this. There
+# are two steps a lap: assignments have to follow before it is known how far it should go.
+_LEAST, _MOST, _LONGEST_STEP = 1e-3, 1e5, 0.75
+# Least slope of the objective, in nats for a factor e, that moves a concentration: the data do not tell those
+# with smaller slopes, such as the start's of a single sequence.
+_LEAST_SLOPE = 0.1
+# L-BFGS iterations in a step.
+_ITERATIONS = 20
 
 
 class SharedWeights(ABC):
@@ -76,24 +87,58 @@ class StickBreakingWeights(SharedWeights):
     """Global weights ``pi_k = u_k prod_{l<k} (1 - u_l)`` with ``u_k ~ Beta(1, gamma)``."""
 
     @abstractmethod
-    def _problems(self, counts):
-        """The bounds of which the greatest is the objective, for fixed counts.
+    def _problem(self, counts):
+        """The objective for fixed counts, a function from logit rho (K,) and log omega (K,) to `StickTerms`.
 
-        Each is a function from logit rho (K,) and log omega (K,) to `StickTerms`, with the attributes
-        ``ones`` and ``zeros`` that `stick_terms` wants.
+        Its attributes ``ones`` and ``zeros`` are the coefficients that `stick_terms` wants, or about these.
         """
 
     def objective(self, sticks, counts):
-        where = logit(sticks.rho), np.log(sticks.omega)
-        return max(float(problem(*where).value) for problem in self._problems(counts))
+        terms = self._problem(counts)(logit(sticks.rho), np.log(sticks.omega))
+        return float(terms.value)
 
     def optimise(self, counts, start=None, max_iter=100):
         start = self.start_of(counts) if start is None else start
-        found = [
-            maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
-            for problem in self._problems(counts)
-        ]
-        return max(found, key=lambda sticks_and_value: sticks_and_value[1])
+        problem = self._problem(counts)
+        return maximise_over_sticks(problem, start, problem.ones, problem.zeros, max_iter)
+
+    def with_learned(self, names, sticks, counts):
+        """The prior with better concentrations, at sticks as they are; the objective never falls.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The attributes that may change.
+        sticks : Sticks
+        counts : CountColumns or ndarray, shape (K + 1, K)
+
+        Returns
+        -------
+        StickBreakingWeights
+            Itself if nothing is gained.
+        """
+        where = logit(sticks.rho), np.log(sticks.omega)
+        here = self._problem(counts)(*where)
+        names = [name for name in names if abs(here.log_concentrations[name]) > _LEAST_SLOPE]
+        if not names:
+            return self
+        best = [here.value, self]
+
+        def negated(logs):
+            there = replace(self, **dict(zip(names, np.exp(logs).tolist(), strict=True)))
+            terms = there._problem(counts)(*where)
+            if terms.value > best[0]:
+                best[:] = terms.value, there
+            return -terms.value, -np.array([terms.log_concentrations[name] for name in names])
+
+        start = np.log([getattr(self, name) for name in names])
+        low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(_LEAST)))
+        high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(_MOST)))
+        options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
+        minimize(
+            negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options
+        )
+        return best[1]
 
     def weights(self, sticks):
         left = np.concatenate([[1.0], np.cumprod(1.0 - sticks.rho)[:-1]])

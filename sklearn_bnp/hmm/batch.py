@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
-from ..inputs.rows import arrays_of, at_hand, mean_weight, values_per_row
+from ..inputs.rows import arrays_of, at_hand, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
 
@@ -76,6 +77,28 @@ class SequenceBatch(NamedTuple):
     @property
     def values_per_row(self):
         return values_per_row(self.x)
+
+    def joined(self, others):
+        """All sequences of this batch and of ``others``, without responsibilities."""
+        batches = [self, *others]
+        shift = np.cumsum([0] + [batch.x.shape[0] for batch in batches])
+        indptr = [batch.indptr[1:] + n for batch, n in zip(batches, shift[:-1], strict=True)]
+        weight = None
+        if any(batch.weight is not None for batch in batches):
+            ones = [np.ones(len(batch.indptr) - 1) for batch in batches]
+            weight = np.concatenate(
+                [
+                    one if b.weight is None else b.weight
+                    for b, one in zip(batches, ones, strict=True)
+                ]
+            )
+        x = stacked([at_hand(batch.x) for batch in batches])
+        return SequenceBatch(None, x, np.concatenate([[0], *indptr]), self.lags, None, weight)
+
+    def kept(self):
+        """The batch with rows of its own, which do not change with the user's; without responsibilities."""
+        x = self.x.copy() if issparse(self.x) else np.array(self.x)
+        return self._replace(x=x, resp=None)
 
     def content_hash(self):
         """Identity of the batch by its content."""

@@ -145,6 +145,7 @@ class _Field:
             chain = model.iterate(chain, _FIRST_STEPS, 0.0)
         if len(chain.s) > 1:
             chain = model.cut(chain)
+            model.adapt(chain.s, _ADAPT_STEPS)  # few states need another prior than many seeds
             self.entrants.append(_Entrant(L, model, chain, model.gain(chain, self.prior)))
             self.entrants.sort(key=lambda entrant: -entrant.gain)
 

@@ -19,12 +19,14 @@ from . import setup
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
+_AUTO = StrOptions({"auto"})
+
 
 @with_shared_text(
     components="states",
     units="sequences",
     entry="row",
-    proposals="`StateBirth`, `StateMerge` and `StateDelete`",
+    proposals="`StateBirth`, `StateMerge`, `StateDelete` and `StateRestart`",
 )
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
@@ -37,20 +39,22 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     Parameters
     ----------
     $n_components
-    observation : {"gaussian", "fixed_variance_gaussian", "autoregressive", "bernoulli", \
-            "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
+    observation : {"gaussian", "fixed_variance_gaussian", "correlated_gaussian", "autoregressive", \
+            "bernoulli", "categorical", "multinomial", "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows in each state. For columns of several kinds it is a `ColumnObservation`.
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
         distributions, which are sticky too.
-    transition_concentration : float, default=None
+    transition_concentration : float or "auto", default="auto"
         For ``"hdp"``, the concentration alpha of the rows of the transition matrix about the global weights.
-        For ``"dirichlet"``, the sum of a row's parameters without the stickiness. It is 1 if None.
-    start_concentration : float, default=None
-        The same for the distribution of first states, alpha_0. It is 1 if None.
-    stickiness : float, default=50.0
+        ``"auto"`` starts from 1 and learns it by the ELBO once there are several states. For
+        ``"dirichlet"``, the sum of a row's parameters without the stickiness; ``"auto"`` is 1.
+    start_concentration : float or "auto", default="auto"
+        The same for the distribution of first states, alpha_0.
+    stickiness : float or "auto", default="auto"
         Pseudo-count kappa, 0 or more, of every state's transition to itself. Greater values favour states
-        that last.
+        that last. ``"auto"`` learns it from 5 on for ``"hdp"``, and is 50 for ``"dirichlet"``. Stochastic
+        learning learns none of these three: there ``"auto"`` is 1, 1 and 50.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the global weights (1 if None). Greater values favour more
         states.
@@ -94,16 +98,20 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
         Expected probabilities of transitions from the row's state to the column's state, among the states
         that were found.
+    transition_concentration_, start_concentration_, stickiness_ : float
+        Concentrations and stickiness as they were given, or as they were learned.
     weights_ : ndarray of shape (`n_components_`,)
         Expected global weights pi^G. Under ``"hdp"`` they sum to less than 1: the rest is for states that
         were never seen.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_, precisions_, precisions_cholesky_ : ndarray
-        Gaussian rows only, as in `DPMixtureVB`.
+        Gaussian rows only, correlated ones included, as in `DPMixtureVB`.
     coef_, intercept_ : ndarray
         Autoregressive rows only: expected regressions, of shapes (`n_components_`, n_features,
         order * n_features) and (`n_components_`, n_features).
+    autocorrelation_, restart_probability_ : ndarray of shape (`n_components_`,)
+        Correlated Gaussian rows only: the dynamics, which are the same in all states.
     probabilities_, blocks_, categories_ : ndarray, dict, dict
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
@@ -148,9 +156,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
-        "transition_concentration": [POSITIVE, None],
-        "start_concentration": [POSITIVE, None],
-        "stickiness": [Options(Real, {0}), POSITIVE],
+        "transition_concentration": [POSITIVE, _AUTO],
+        "start_concentration": [POSITIVE, _AUTO],
+        "stickiness": [Options(Real, {0}), POSITIVE, _AUTO],
         "init_params": [StrOptions({"random", "k-means++"}), callable, "array-like"],
         "low_memory": ["boolean"],
     }
@@ -161,12 +169,12 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         *,
         observation="gaussian",
         allocation="hdp",
-        transition_concentration=None,
-        start_concentration=None,
-        stickiness=50.0,
+        transition_concentration="auto",
+        start_concentration="auto",
+        stickiness="auto",
         weight_concentration_prior=None,
         max_components=None,
-        proposals=("birth", "merge", "delete"),
+        proposals=("birth", "merge", "delete", "restart"),
         learning_method="memoized",
         batch_size=None,
         n_batches=None,
@@ -252,9 +260,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         the way, so that the number of states grows and shrinks. The first batch sets the units of the
         data, and should be like the others. After `fit`, batches add to the sequences of that fit.
 
-        A new batch may split a state only if its own rows pay for the new state. Small batches therefore
-        find few states in the first epoch, and with ``memoize=False`` a stream of them never finds more.
-        Give batches of some hundred rows per state, or visit them again.
+        A single sequence rarely pays for a new state. New batches are therefore kept, with their rows, until
+        they have 20,000 rows or 2,000,000 numbers. Each time their mass has grown by a quarter, laps go over
+        all of them as in `fit`. When a batch comes back the rows are forgotten: epochs then do the same.
 
         Parameters
         ----------
@@ -292,16 +300,16 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             reset=reset, min_rows=min_rows, sample_weight=sample_weight, y=y,
         )  # fmt: skip
 
-    def _allocation(self):
-        return setup.allocation_of(
+    def _chain_prior(self):
+        return setup.chain_prior(
             self.allocation, self.weight_concentration_prior, self.transition_concentration,
-            self.start_concentration, self.stickiness,
+            self.start_concentration, self.stickiness, learns=self.learning_method != "stochastic",
         )  # fmt: skip
 
     def _start(self, X, sequences, rng, settings, *, streaming):
         batch = setup.starting_batch(settings, sequences, X, rng)
         model = setup.bind_model(
-            resolve_observation(self.observation, sequences.reading), self._allocation(),
+            resolve_observation(self.observation, sequences.reading), self._chain_prior(),
             sequences.batch, low_memory=self.low_memory, streaming=streaming,
         )  # fmt: skip
         n, n_rows = sequences.n_sequences, sequences.n_rows
@@ -312,9 +320,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def _present_batch(self, learner, batch):
         batch = base.ready_for(learner, batch, setup.in_units)
-        learner.model = setup.with_present_parameters(
-            learner.model, self._allocation(), self.low_memory
-        )
+        model = setup.with_present_parameters(learner.model, self._chain_prior(), self.low_memory)
+        if model.allocation is not learner.model.allocation:
+            learner.end_trials()  # they were planned, and would be judged, under another prior
+            model = setup.with_present_parameters(
+                learner.model, self._chain_prior(), self.low_memory
+            )
+        learner.model = model
         return batch
 
     def _population(self, batch):

@@ -92,10 +92,13 @@ def _as_they_are(totals, pair, sample):
 
 
 def _window_lengths(totals, pair, sample):
-    """Lengths of windows nearest to the mean length of visits to the two states, the longest first."""
+    """Lengths of windows nearest to the mean length of visits to the two states, the shortest first.
+
+    Rows that the wrong state has among its own may be few in a row, and no long window is of these alone.
+    """
     counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
     row = 1.0 if sample.weight is None else min(1.0, totals.n[pair].sum() / sample.n_rows)
     visits = np.maximum(totals.n[pair] - np.diagonal(counts), row)
     mean = totals.n[pair].sum() / visits.sum()
     lengths = sorted(window_lengths(sample), key=lambda L: abs(np.log(L / mean)))
-    return sorted(lengths[:_N_LENGTHS], reverse=True)
+    return sorted(lengths[:_N_LENGTHS])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,39 +18,68 @@ from .delete import StateDelete
 from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
+from .restart import StateRestart
 from .seeding import seeded_states
 from .sequences import modelled, n_dimensions
 from .weights import DirichletChains, HDPChains
 
-PROPOSALS = {"birth": StateBirth, "delete": StateDelete, "merge": StateMerge}
+PROPOSALS = {
+    "birth": StateBirth,
+    "delete": StateDelete,
+    "merge": StateMerge,
+    "restart": StateRestart,
+}
 SEQUENCES = base.ModelKind("hmm", PROPOSALS)
-_CONCENTRATION = 1.0  # alpha, alpha_0 and gamma
+_CONCENTRATION = 1.0  # gamma
+# Values of the rows' parameters that are "auto": where learning starts, and those of finite priors and of
+# stochastic learning, whose steps know no objective to learn by.
+_LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
+_FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
 
 
-def _or_default(value):
-    return _CONCENTRATION if value is None else float(value)
+def _with_numbers(rows, automatic):
+    """The rows' parameters, with the numbers of ``automatic`` for those that are "auto"."""
+    return {name: automatic[name] if v == "auto" else float(v) for name, v in rows.items()}
 
 
 def _hdp(concentration, rows):
-    return HDPChains(_or_default(concentration), *rows)
+    gamma = _CONCENTRATION if concentration is None else float(concentration)
+    learned = tuple(name for name, value in rows.items() if value == "auto")
+    return HDPChains(gamma, **_with_numbers(rows, _LEARNED_FROM)), learned
 
 
 def _dirichlet(concentration, rows):
-    return DirichletChains(*rows)
+    return DirichletChains(**_with_numbers(rows, _FINITE)), ()
 
 
-# Name -> function of ``weight_concentration_prior`` and of alpha, alpha_0 and kappa.
+# Name -> function of ``weight_concentration_prior`` and of the rows' parameters. It gives a `ChainAllocation`
+# and the names of its attributes that are learned.
 CHAIN_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
 
 
-def allocation_of(name, concentration, transition_concentration, start_concentration, stickiness):
-    """The `ChainAllocation` of this name; parameters that are None have their defaults."""
-    alpha, alpha_0 = _or_default(transition_concentration), _or_default(start_concentration)
-    return CHAIN_ALLOCATIONS[name](concentration, (alpha, alpha_0, float(stickiness)))
+class ChainPrior(NamedTuple):
+    """A `ChainAllocation`, and the names of its attributes that are learned."""
+
+    allocation: object
+    learned: tuple = ()
 
 
-def bind_model(observation, allocation, batch, *, low_memory, streaming=False):
-    """`SequenceModel` in the units of a batch of sequences."""
+def chain_prior(
+    name, concentration, transition_concentration, start_concentration, stickiness, *, learns=True
+):
+    """The `ChainPrior` of this name for an estimator's parameters. None is learned unless it ``learns``."""
+    rows = {
+        "concentration": transition_concentration,
+        "start_concentration": start_concentration,
+        "stickiness": stickiness,
+    }
+    if not learns:
+        rows = _with_numbers(rows, _FINITE)
+    return ChainPrior(*CHAIN_ALLOCATIONS[name](concentration, rows))
+
+
+def bind_model(observation, chain, batch, *, low_memory, streaming=False):
+    """`SequenceModel` of a `ChainPrior` in the units of a batch of sequences."""
     observation = checked(observation.for_sequences())
     rows, _ = modelled(batch)
     if observation.lags:
@@ -58,7 +89,9 @@ def bind_model(observation, allocation, batch, *, low_memory, streaming=False):
         observation, ArraySource(rows, weight), streaming=streaming,
         increments=partial(Increments.of, rows, batch.indptr, batch.weight),
     )  # fmt: skip
-    return SequenceModel(likelihood, allocation, likelihood.prior, low_memory=low_memory)
+    return SequenceModel(
+        likelihood, chain.allocation, likelihood.prior, learned=chain.learned, low_memory=low_memory
+    )
 
 
 def _without_gaps(rows, observation):
@@ -73,12 +106,17 @@ def _without_gaps(rows, observation):
     return rows
 
 
-def with_present_parameters(model, allocation, low_memory):
-    """The model with the prior of transitions, and the care for memory, that are set now."""
-    model, before = model._replace(low_memory=low_memory), model.allocation
-    if type(allocation) is type(before) and vars(allocation) == vars(before):
-        return model
-    return model._replace(allocation=allocation, sticks=None, uids=())
+def with_present_parameters(model, chain, low_memory):
+    """The model with the prior of transitions, and the care for memory, that are set now.
+
+    What was learned so far stays.
+    """
+    model, now = model._replace(low_memory=low_memory), chain.allocation
+    if type(now) is type(model.allocation):
+        now = replace(now, **{name: getattr(model.allocation, name) for name in chain.learned})
+        if now == model.allocation and chain.learned == model.learned:
+            return model
+    return model._replace(allocation=now, learned=chain.learned, sticks=None, uids=())
 
 
 def in_units(likelihood, batch):
@@ -145,6 +183,9 @@ def published(learner, keeps_order):
         "startprob_": mean_rows[0],
         "transmat_": mean_rows[1:],
         "weights_": model.weights(totals)[order],
+        "transition_concentration_": model.allocation.concentration,
+        "start_concentration_": model.allocation.start_concentration,
+        "stickiness_": model.allocation.stickiness,
         **model.likelihood.attributes(model.prior, s),
     }
     return publishing.Published(totals, own)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+from scipy.sparse import issparse
+
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps, statistics
-from ..estimator.soundness.engine import Kind, check_own_model
+from ..estimator.soundness.engine import Kind, check_own_model, check_pooled
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
+    expect_count,
+    expect_edges,
     expect_number,
     expect_numbers,
     expect_positions,
@@ -29,10 +34,12 @@ from ..estimator.soundness.statistics import (
     check_rows,
     check_values,
 )
+from .batch import SequenceBatch
 from .delete import StateDeleteTrial
 from .local import ChainParams
 from .merge import CoarseningTrial
 from .model import SequenceModel
+from .restart import RestartTrial
 from .sampling import RunSampling
 from .steps import Steps
 from .transitions import Transitions, TransitionUnions
@@ -52,6 +59,29 @@ def check_chains(estimator):
     expect_numbers("startprob_", estimator.startprob_, (K,), least=0.0)
     expect_numbers("transmat_", estimator.transmat_, (K, K), least=0.0)
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
+    for name in ("transition_concentration_", "start_concentration_", "stickiness_"):
+        expect_number(name, getattr(estimator, name), least=0.0)
+
+
+@check_pooled.register
+def _(batch: SequenceBatch, likelihood, n_columns):
+    x = batch.x
+    if issparse(x):
+        expect(x.ndim == 2 and x.shape[1] == n_columns, f"rows of a pool have shape {x.shape}")
+        expect_edges("the list of sparse rows", x.indptr, len(x.indices))
+        expect_positions("columns of sparse rows", x.indices, (None,), n_columns)
+        expect_numbers("sparse rows", x.data, x.indices.shape, kinds="fiu", size=None)
+    else:
+        expect_type("rows of a pool", x, np.ndarray)
+        known = x
+        if x.dtype.kind == "f" and likelihood.has_missing:
+            known = np.nan_to_num(x, nan=0.0, posinf=np.inf)
+        expect_numbers("rows of a pool", known, (None, n_columns), kinds="fiub", size=None)
+    expect_edges("where sequences of a pool begin", batch.indptr, x.shape[0])
+    expect_count("the lags of a pool", batch.lags)
+    expect(batch.resp is None, "a pool holds responsibilities")
+    if batch.weight is not None:
+        expect_numbers("weights of a pool", batch.weight, (len(batch.indptr) - 1,), least=0.0)
 
 
 @statistics.check_extra.register
@@ -110,6 +140,12 @@ def _(trial: StateDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
+@check_trial.register
+def _(trial: RestartTrial, findings, lap):
+    statistics.check_bag("what a restart adds", trial.initial, lap.names)
+    expect_uids("states of a restart", trial.targets, lap.names.below)
+
+
 @check_sampling.register
 def _(sampling: RunSampling, lap, uids):
     probe = sampling.probe
@@ -125,11 +161,13 @@ def _(sampling: RunSampling, lap, uids):
         expect(threshold.keys() == probe.budget.keys(), "keys are of other states")
         for key in threshold.values():
             expect_number("the key of runs", key, least=0.0, finite=False)
+    own = uids[lap.params.states].tolist()  # the states that rows are in during this lap
     for draw in sampling._batches.values():
         expect(draw.runs.keys() <= probe.budget.keys(), "runs are of states that nobody wants")
         for runs in (runs for some in draw.runs.values() for runs in some):
             _check_runs(*runs, lap)
         _check_steps(draw.steps, lap)
+        expect(draw.steps.uids.tolist() in ([], own), "steps are between other states")
 
 
 def _check_runs(z, lengths, weight, key, lap):

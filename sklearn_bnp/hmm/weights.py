@@ -4,31 +4,38 @@ Design note
 -----------
 Row j of the transitions has q(pi_j) = Dir(theta_j); j = 0 stands for the start. Given the counts M_jl
 the best theta is known, (6.40). With it the objective is a function of the counts and of the global sticks
-alone, as for documents (topics/weights.py). With parameters ``a_jl = alpha_j pi_l`` of the rows' priors,
-pi = E[pi^G] at the sticks,
+alone, as for documents (topics/weights.py). With ``a_jl = alpha_j pi_l``, pi = E[beta] at the sticks, K
+states and their rest >, it is
 
-    F = stick_terms(n_ones + 1, n_zeros + gamma) + constant
-        + sum_jl h(M_jl, a_jl) + sum_j lnG(1 + a_j>) - sum_j lnG(M_j. + alpha_j + kappa_j),
-    h(M, a) = lnG(M + a) + log a = lnG(1 + M + a) - log(1 + M / a),
+    F = stick_terms(1 + n_l, gamma + sum_{m > l} n_m)
+        + sum_j [lnG(alpha_j + kappa_j) - lnG(M_j. + alpha_j + kappa_j)]
+        + sum_{j != l} [lnG(M_jl + a_jl) - lnG(a_jl)]
+        + sum_k [lnG(M_kk + kappa + a_k) - lnG(1 + kappa + a_k) + log(kappa + a_k e^{d_k}) - share_k d_k]
+        - sum_jl g(a_jl) v_l,
 
-in which the logarithms of the surrogate bound of ``E[c_Dir(alpha pi^G(u))]``, (6.28), have
-cancelled against those of unused transitions. Under stickiness the diagonal has ``lnG(M_kk +
-alpha pi_k + kappa)`` in place of h. What is left of the bound (6.30) there is ``E[log(alpha pi_k +
-kappa)]``, for which there are two bounds. The chord (6.31) is linear in pi_k; it replaces the
-logarithms of the diagonal, so that ``n_ones = K`` and ``n_zeros = K (K + 1 - k) + 1``: (6.33) is off
-by one here (doc/formulas_chains.rst). Or kappa is left out, ``log(alpha pi_k)``: the better one for a
-kappa that is small beside alpha pi_k, and the only one for kappa = 0, where ``n_ones = K + 1`` and
-``n_zeros = (K + 1) (K + 1 - k)``. The objective is the greater of the two, so that it is
-continuous at kappa = 0.
+with kappa_0 = 0. The last sum bounds the cost of the uncertainty of the weights, as in hdp/log_gammas.py,
+with s = 1 + kappa on the diagonal and s = 1 elsewhere and for the rest. ``E[log beta_l]`` occurs for the
+start and for each row off the diagonal, that of the rest in all rows. On the diagonal, ``lnG(kappa + x) =
+lnG(1 + kappa + x) - log(kappa + x)`` leaves ``E[log(kappa + x)] >= log(kappa + exp E[log x])``, as the
+logarithm is convex in log x. With d_k = E[log beta_k] - log pi_k, its derivative in d_k is
+
+    share_k = a_k e^{d_k} / (kappa + a_k e^{d_k}),
+
+so that ``n_l = K + share_l`` and ``n_> = K + 1``. The term ``- share_k d_k`` takes back what `stick_terms`
+adds. The derivative of the whole in share_k is 0: slopes are those at fixed shares. For kappa = 0 the shares
+are 1, and the bound of the logarithm is exact. The bounds (6.28) and (6.30) of the thesis are looser, by
+about alpha log kappa nats a row.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
+from ..hdp.log_gammas import WeightSpreads, log_deficits, spread_costs
 from ..hdp.sticks import (
     Sticks,
     StickTerms,
@@ -141,14 +148,15 @@ def log_rising_factorial(counts, a):
     return gammaln(counts + a) - gammaln(a)
 
 
+@dataclass(frozen=True)
 class HDPChains(StickBreakingWeights, ChainAllocation):
     """Sticky hierarchical Dirichlet process; Hughes (2016), Sec. 6.1 to 6.3.
 
     Parameters
     ----------
-    concentration : float, default=1.0
+    gamma : float, default=1.0
         gamma > 0 of ``u_k ~ Beta(1, gamma)``. The higher, the more states.
-    transition_concentration : float, default=1.0
+    concentration : float, default=1.0
         alpha > 0. The higher, the closer the rows of transitions are to the global weights.
     start_concentration : float, default=1.0
         alpha_0 > 0. The higher, the closer the weights of first states are to the global ones.
@@ -156,22 +164,13 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
         kappa >= 0: pseudo-count of the transition of each state to itself.
     """
 
-    def __init__(
-        self, concentration=1.0, transition_concentration=1.0, start_concentration=1.0,
-        stickiness=50.0,
-    ):  # fmt: skip
-        self.gamma = concentration
-        self.concentration = transition_concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
+    gamma: float = 1.0
+    concentration: float = 1.0
+    start_concentration: float = 1.0
+    stickiness: float = 50.0
 
-    def _problems(self, counts):
-        """`_Problem` under each bound of the diagonal that may be the better one."""
-        if self.stickiness == 0:
-            return [_Problem(self, counts, chord=False)]
-        if self.stickiness >= self.concentration:
-            return [_Problem(self, counts, chord=True)]
-        return [_Problem(self, counts, chord=chord) for chord in (False, True)]
+    def _problem(self, counts):
+        return _Problem(self, counts)
 
     def start_of(self, counts):
         return self.start(counts.sum(axis=0))
@@ -188,73 +187,84 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
     def of_weights(self, weights):
         rest = max(1.0 - weights.sum(), 1e-3 / (1.0 + len(weights)))
         logit_rho = logits_of_weights(np.append(np.maximum(weights, _TINY), rest))
-        ones, zeros = _beta_counts(len(weights), self.gamma, self.stickiness > 0)
+        ones, zeros = beta_counts(self.guessed_uses(len(weights)), self.gamma)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
-
-def _beta_counts(n_states, gamma, chord):
-    """Coefficients of E[log u_k] and E[log(1 - u_k)], the prior's included; see the design note."""
-    if not chord:
-        return beta_counts(n_states + 1.0, n_states, gamma)
-    ones, zeros = beta_counts(n_states, n_states, 1.0)
-    return ones, zeros + gamma
+    def guessed_uses(self, n_states):
+        """About how often each ``E[log pi_l]`` (K + 1,) occurs in the objective, the last is the rest's."""
+        share = self.concentration / (self.concentration + n_states * self.stickiness)
+        return np.append(np.full(n_states, n_states + share), n_states + 1.0)
 
 
 class _Problem:
-    """The objective of the HDP as a function of the sticks, for fixed counts, under one bound."""
+    """The objective of the HDP as a function of the sticks, for fixed counts."""
 
-    def __init__(self, allocation, counts, *, chord):
-        n_states = counts.shape[1]
-        alpha, kappa = allocation.concentration, allocation.stickiness
-        self.counts, self.gamma, self.chord = counts, allocation.gamma, chord
-        self.alpha = np.full(n_states + 1, float(alpha))
+    def __init__(self, allocation, counts):
+        n_states, kappa = counts.shape[1], allocation.stickiness
+        self.counts, self.gamma, self.kappa = counts, allocation.gamma, kappa
+        self.alpha = np.full(n_states + 1, float(allocation.concentration))
         self.alpha[0] = allocation.start_concentration
-        self.kappa = kappa
-        self.ones, self.zeros = _beta_counts(n_states, allocation.gamma, chord)
-        extra = np.full(n_states + 1, float(kappa))
-        extra[0] = 0.0
-        self.constant = -np.sum(gammaln(counts.sum(axis=1) + self.alpha + extra))
-        self.constant -= np.log(allocation.start_concentration)
-        if chord:
-            self.slope = np.log1p(alpha / kappa)
-            self.constant -= n_states * self.slope
-        else:
-            # log(alpha / (alpha + kappa)) of (6.30) with kappa left out, and a log alpha: (5.23) has one
-            # less of these than a row has entries
-            self.slope = 0.0
-            self.constant -= n_states * np.log(alpha + kappa)
+        whole = self.alpha + np.append(0.0, np.full(n_states, kappa))
+        totals = counts.sum(axis=1) + whole
+        self.constant = np.sum(gammaln(whole) - gammaln(totals))
+        self.by_size = digamma(whole) - digamma(totals)
+        # entries of the start and of the other rows that have the bound with s = 1
+        self.times = np.array([np.ones(n_states + 1), np.full(n_states + 1, n_states - 1.0)])
+        self.times[1, -1] = n_states
+        self.ones, self.zeros = beta_counts(allocation.guessed_uses(n_states), self.gamma)
 
     def __call__(self, logit_rho, log_omega):
-        n_states = len(logit_rho)
-        log_pi = log_weights(logit_rho)
-        pi = np.exp(log_pi)
-        a = np.maximum(np.multiply.outer(self.alpha, pi[:-1]), _TINY)
-        rest = self.alpha * pi[-1]
-        top = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
+        counts, kappa, n_states = self.counts, self.kappa, len(logit_rho)
+        k, row = np.arange(n_states), np.minimum(np.arange(n_states + 1), 1)
+        pi = np.exp(log_weights(logit_rho))
+        spreads, deficits = WeightSpreads(logit_rho, log_omega), log_deficits(logit_rho, log_omega)
+        two = np.maximum(np.multiply.outer(self.alpha[:2], pi), _TINY)  # start, other rows
+        costs, cost_slopes = (self.times * each for each in spread_costs(two))
 
-        entries = gammaln(1.0 + self.counts + a) - np.log1p(self.counts / a)
-        slopes = a * digamma(1.0 + self.counts + a) + self.counts / (self.counts + a)
-        k = np.arange(n_states)
-        if self.kappa > 0:
-            own = a[k + 1, k]
-            whole = self.counts[k + 1, k] + own + self.kappa
-            entries[k + 1, k] = gammaln(whole)
-            slopes[k + 1, k] = own * digamma(whole)
-            if not self.chord:  # log(alpha pi_k), from the bound
-                entries[k + 1, k] += np.log(own)
-                slopes[k + 1, k] += 1.0
-        value = top.value + self.constant + entries.sum() + np.sum(gammaln(1.0 + rest))
-        value += self.slope * pi[:-1].sum()
-        total = np.append(slopes.sum(axis=0) + self.slope * pi[:-1], rest @ digamma(1.0 + rest))
+        # log rising factorials, from lnG(1 + a)
+        a = two[row, :-1]
+        entries = gammaln(1.0 + counts + a) - np.log1p(counts / a) - gammaln(1.0 + two)[row, :-1]
+        slopes = a * (digamma(1.0 + counts + a) - digamma(1.0 + two)[row, :-1])
+        slopes += counts / (counts + a)
+
+        own, m = two[1, :-1], counts[k + 1, k]
+        log_own = np.log(own) + deficits
+        log_kappa = np.log(kappa) if kappa > 0 else -np.inf
+        share = expit(log_own - log_kappa)
+        diagonal = gammaln(m + kappa + own) - gammaln(1.0 + kappa + own) - share * deficits
+        entries[k + 1, k] = diagonal + np.logaddexp(log_kappa, log_own)
+        psi, rise = digamma(1.0 + kappa + own), digamma(m + kappa + own)
+        rise -= psi
+        slopes[k + 1, k] = own * rise + share
+        of_own, own_slopes = spread_costs(own, 1.0 + kappa)
+        costs[1, :-1] += of_own
+        cost_slopes[1, :-1] += own_slopes
+
+        ones, zeros = beta_counts(np.append(n_states + share, n_states + 1.0), self.gamma)
+        top = stick_terms(logit_rho, log_omega, ones, zeros, self.gamma)
+        by_logit, by_omega = spreads.pulled_back(-costs.sum(axis=0))
+        draws = slopes.sum(axis=0)
+        total = np.append(draws, 0.0) - cost_slopes.sum(axis=0) * spreads.v
+        by_row = slopes.sum(axis=1) + self.alpha * self.by_size
+        less = cost_slopes @ spreads.v
+        # kappa in the logarithm, in the normalisers, on the diagonal, and in its cost there
+        of_cost = own_slopes / own - psi + digamma(1.0 + kappa)
+        by_kappa = 1.0 - share + kappa * (self.by_size[1:] + rise - of_cost * spreads.v[:-1])
         return StickTerms(
-            value=value,
-            logit_rho=top.logit_rho + chain_to_logits(total, expit(logit_rho)),
-            log_omega=top.log_omega,
+            value=top.value + self.constant + entries.sum() - np.sum(costs @ spreads.v),
+            logit_rho=top.logit_rho + chain_to_logits(total, expit(logit_rho)) + by_logit,
+            log_omega=top.log_omega + by_omega,
             # the rows act like this many draws from pi
-            draws=np.maximum(slopes.sum(axis=0) - np.sum(a * digamma(1.0 + a), axis=0), 0.0),
+            draws=np.maximum(draws, 0.0),
+            log_concentrations={
+                "start_concentration": by_row[0] - less[0],
+                "concentration": by_row[1:].sum() - less[1],
+                "stickiness": by_kappa.sum(),
+            },
         )
 
 
+@dataclass(frozen=True)
 class DirichletChains(EqualWeights, ChainAllocation):
     """Symmetric Dirichlet priors of the rows, sticky or not: the finite Bayesian HMM.
 
@@ -262,17 +272,16 @@ class DirichletChains(EqualWeights, ChainAllocation):
 
     Parameters
     ----------
-    transition_concentration : float, default=1.0
+    concentration : float, default=1.0
         alpha > 0: sum of the parameters of a row, without the stickiness.
     start_concentration : float, default=1.0
         alpha_0 > 0: sum of the parameters of the first states.
     stickiness : float, default=50.0
     """
 
-    def __init__(self, transition_concentration=1.0, start_concentration=1.0, stickiness=50.0):
-        self.concentration = transition_concentration
-        self.start_concentration = start_concentration
-        self.stickiness = stickiness
+    concentration: float = 1.0
+    start_concentration: float = 1.0
+    stickiness: float = 50.0
 
     def objective(self, sticks, counts):
         a, _ = self.prior(sticks)

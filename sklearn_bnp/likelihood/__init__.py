@@ -11,6 +11,7 @@ from .base import Likelihood, ObservationModel
 from .bernoulli import BernoulliObservation
 from .categorical import CategoricalObservation
 from .columns import ColumnObservation
+from .correlated import CorrelatedGaussianObservation
 from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
@@ -21,6 +22,7 @@ OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,
     "bernoulli": BernoulliObservation,
     "categorical": CategoricalObservation,
+    "correlated_gaussian": CorrelatedGaussianObservation,
     "fixed_variance_gaussian": FixedVarianceGaussianObservation,
     "gaussian": GaussianObservation,
     "multinomial": MultinomialObservation,
@@ -33,6 +35,7 @@ __all__ = [
     "BernoulliObservation",
     "CategoricalObservation",
     "ColumnObservation",
+    "CorrelatedGaussianObservation",
     "DenseRows",
     "FixedVarianceGaussianObservation",
     "GaussianObservation",

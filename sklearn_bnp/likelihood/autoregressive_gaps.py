@@ -39,11 +39,16 @@ class GappedRegression(TableRows, IncompleteLikelihood):
 
     Parameters
     ----------
-    complete : AutoregressiveLikelihood
-        The family for complete rows.
+    complete : Likelihood
+        The family for complete lagged rows.
     """
 
     n_added = 1
+
+    @property
+    def imputes(self):
+        """Whether statistics of a row depend on the component that explains it."""
+        return self.complete.imputes
 
     def from_complete(self, s):
         """Statistics of complete rows as those of rows with gaps; see `Likelihood`."""
@@ -67,12 +72,12 @@ class GappedRegression(TableRows, IncompleteLikelihood):
     # ------------------------------------------------------------------ rows
 
     def log_table(self, coef, z):
-        own, whole = coef[:, :-1].astype(z.dtype), np.flatnonzero(are_whole(z))
+        own, whole = coef[:, :-1], np.flatnonzero(are_whole(z))
         out = np.empty((len(z), len(coef)), dtype=z.dtype)
         out[:] = coef[:, -1]
         for lo in range(0, len(whole), _BLOCK_ROWS):
             rows = whole[lo : lo + _BLOCK_ROWS]
-            out[rows] += self.complete.features(z[rows]) @ own.T
+            out[rows] += self.complete.log_table(own, z[rows])
         return out
 
     def features(self, z):
@@ -83,7 +88,8 @@ class GappedRegression(TableRows, IncompleteLikelihood):
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         whole, own = are_whole(z), np.empty((len(s), s.shape[1] - 1))
-        self.complete.summarise(z[whole], shares[whole], own, sparse=sparse)
+        coef = None if coef is None else coef[:, :-1]
+        self.complete.summarise(z[whole], shares[whole], own, coef=coef, sparse=sparse)
         s[:, :-1], s[:, -1] = own, shares.sum(axis=0, dtype=float)
 
     def imputed(self, prior, s, z):

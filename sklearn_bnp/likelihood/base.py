@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._responsibilities import n_statistics
+from .leaving_out import change_of_evidence, pairs_with_shares
 from .rows import DenseRows
 
 
@@ -181,6 +182,10 @@ class Likelihood(DenseRows, ABC):
     words : bool
         Whether entries of documents are word types with counts, and not rows of data. The family
         then has ``word_table(prior, s)``, the table (V, K) of ``exp E[log p(word | k)]``.
+    leaves_out : bool
+        Whether births may use `log_predictive_without`, when they look for new components. A family
+        that imputes missing entries has to define this method itself. A family for which it is too slow
+        sets this to False.
     fast_unions : bool
         Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
         components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
@@ -210,6 +215,7 @@ class Likelihood(DenseRows, ABC):
     lags = 0
     has_missing = imputes = allows_missing = False
     words = fast_unions = False
+    leaves_out = True
 
     def __deepcopy__(self, memo):
         return self  # never changed in place
@@ -335,6 +341,76 @@ class Likelihood(DenseRows, ABC):
         log_density : ndarray, shape (n, K)
             Densities in the data's units, with the parameters of components integrated out.
         """
+
+    def leaving_out_work(self, z):
+        """How many special functions `log_predictive_without` needs for each component.
+
+        Births do without it where there are too many, as they cost more than products of matrices.
+
+        Parameters
+        ----------
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
+
+        Returns
+        -------
+        work : int
+            Their number; 0 if products of matrices are most of the work.
+        """
+        return 0
+
+    def log_predictive_without(self, prior, s, z, shares):
+        """Log posterior predictive densities of rows, each without what it adds to the components.
+
+        A row is compared with the component as it would be if the row had no share in it. See
+        `leaving_out.py`.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components, which hold the rows in the given shares.
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
+        shares : ndarray, shape (n, K)
+            How much of each row each component has, weights included. Shares below 0.01 are not taken
+            out.
+
+        Returns
+        -------
+        log_density : ndarray, shape (n, K)
+            As `log_predictive`, which it is for shares of 0.
+        """
+        out = self.log_predictive(prior, s, z)
+        for i, k, r in pairs_with_shares(shares, self.n_statistics):
+            out[i, k] += self.change_without(prior, s, k, z, i, r)
+        return out
+
+    def change_without(self, prior, s, k, z, i, r):
+        """How `log_predictive` of some pairs changes when the rows' own shares are taken out.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (K, P)
+            Statistics of components.
+        k : ndarray of int, shape (m,)
+            The component of each pair.
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
+        i : ndarray of int, shape (m,)
+            The row of each pair; sorted.
+        r : ndarray, shape (m,)
+            How much of the row the component has.
+
+        Returns
+        -------
+        change : ndarray, shape (m,)
+            In nats. The default finds it from `evidence`; families may have closed forms.
+        """
+        return change_of_evidence(self, prior, s[k], z[i], r)
 
     @abstractmethod
     def attributes(self, prior, s):

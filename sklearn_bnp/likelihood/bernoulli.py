@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
+    alike_columns,
     checked_bits,
     digammas,
+    log_ratio,
     log_rising_factorials,
+    nonzeros_of_rows,
     pair_of_priors,
     points_of_counts,
     statistics_as_rows,
 )
+from .leaving_out import blocks
 from .missing import columns_of
 
 # Variance of a column in which all rows of a component are equal, where the prior adds next to none.
@@ -116,6 +121,47 @@ class BernoulliLikelihood(ColumnsOfCounts):
         a, b = self._counts(prior, s)
         on, off = np.log(a / (a + b)), np.log(b / (a + b))
         return self.columns.filled(z) @ (on - off).T + self.columns.total(off, z)
+
+    def change_without(self, prior, s, k, z, i, r):
+        """Of each observed entry, a count and the total of counts are smaller by r."""
+        if issparse(z):
+            return self._change_of_sparse(prior, s, k, z, i, r)
+        s, z, r = s[k], z[i].astype(float), r[:, np.newaxis]
+        ones, both = self.columns.values(s), self.columns.counts(s)
+        on = z == 1
+        alike = np.where(on, ones, both - ones)
+        pseudo = np.where(on, prior.a, prior.b)
+        change = log_ratio(alike, pseudo, r) - log_ratio(both, prior.a + prior.b, r)
+        return np.where(np.isnan(z), 0.0, change).sum(axis=1)
+
+    def _change_of_sparse(self, prior, s, k, z, i, r):
+        """`change_without` of a row of zeros, and what is different where there are ones.
+
+        Columns in which a component has no ones are summed up together if they have the same prior.
+        """
+        n, both = s[:, -1], prior.a + prior.b
+        pair, column, _ = nonzeros_of_rows(z, i)
+        less, ones = r[pair], s[k[pair], column]
+        terms = log_ratio(ones, prior.a[column], less)
+        terms -= log_ratio(n[k[pair]] - ones, prior.b[column], less)
+        change = np.bincount(pair, terms, minlength=len(r))
+        first, group = alike_columns(prior.a, prior.b)
+        for j in np.unique(k):
+            shown = np.flatnonzero(s[j, :-1])
+            number = np.bincount(group, minlength=len(first))
+            number -= np.bincount(group[shown], minlength=len(first))
+            left = np.flatnonzero(number)
+            columns = np.concatenate([shown, first[left]])
+            ones = np.concatenate([s[j, shown], np.zeros(len(left))])
+            times = np.concatenate([np.ones(len(shown)), number[left]])
+            own = np.flatnonzero(k == j)
+            for block in blocks(len(own), len(columns)):
+                m = own[block]
+                less = r[m, np.newaxis]
+                zeros = log_ratio(n[j] - ones, prior.b[columns], less)
+                zeros -= log_ratio(n[j], both[columns], less)
+                change[m] += zeros @ times
+        return change
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Columns in units of their standard deviations in the component."""

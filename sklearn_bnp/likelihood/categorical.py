@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from .base import Likelihood, ObservationModel
-from .counts import log_rising_factorials, statistics_as_rows
+from .counts import log_ratio, log_rising_factorials, nonzeros_of_rows, statistics_as_rows
 from .limits import LEAST, MOST, are_within
 
 # Largest code that is found in the data. A column with larger ones hardly holds categories.
@@ -223,6 +223,15 @@ class CategoricalLikelihood(Likelihood):
 
     def log_predictive(self, prior, s, z):
         return z @ np.log(self._means(prior, s)).T
+
+    def change_without(self, prior, s, k, z, i, r):
+        """The category of each observed entry, and all categories of its column, are fewer by r."""
+        pair, place, _ = nonzeros_of_rows(z, i)
+        less, component = r[pair], k[pair]
+        of_column = self._sums(s[:, :-1])[component, place]
+        terms = log_ratio(s[component, place], prior.lam[place], less)
+        terms -= log_ratio(of_column, self._sums(prior.lam)[place], less)
+        return np.bincount(pair, terms, minlength=len(r))
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Pearson's residuals, which are 0 for missing entries; or the one-hot rows themselves.

@@ -200,6 +200,19 @@ class ColumnLikelihood(TableRows, Likelihood):
             b.likelihood.log_predictive(p, own, b.rows(z)) for b, p, own in self._each(prior, s)
         )
 
+    @property
+    def leaves_out(self):
+        return all(b.likelihood.leaves_out for b in self.blocks)
+
+    def leaving_out_work(self, z):
+        return sum(b.likelihood.leaving_out_work(b.rows(z)) for b in self.blocks)
+
+    def log_predictive_without(self, prior, s, z, shares):
+        return sum(
+            b.likelihood.log_predictive_without(p, own, b.rows(z), shares)
+            for b, p, own in self._each(prior, s)
+        )
+
     def log_base(self, x):
         return sum(b.likelihood.log_base(x[:, b.columns]) for b in self.blocks)
 

@@ -21,6 +21,8 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._counts import digamma_rows, log_gamma_sums
 from .._kernels._sparse_rows import are_counts
+from ..inputs.batches import even_slices
+from ..inputs.rows import part
 from .base import Likelihood
 from .limits import LEAST, MOST, MOST_MASS, are_within, as_numbers
 from .missing import CompleteColumns, IncompleteColumns, with_counts
@@ -29,6 +31,8 @@ from .rows import SparseRows
 # A table of points with all columns may have so many numbers. For more, there are so many columns instead,
 # in which squared distances have a relative error of sqrt(2 / 512) = 6 %.
 _DENSE_NUMBERS, _PROJECTED = 2**22, 512
+# Pairs of a column and a count, in a table of what each gains the components.
+_MOST_PAIRS = 20_000
 # Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
@@ -176,9 +180,64 @@ def digammas(counts, pseudo):
     return out + digamma(pseudo.sum() + counts.sum(axis=1, keepdims=True))
 
 
+def log_ratio(counts, pseudo, less):
+    """``log((pseudo + counts - less) / (pseudo + counts))``, where ``less`` is a part of the counts."""
+    return np.log1p(np.maximum(counts - less, 0.0) / pseudo) - np.log1p(counts / pseudo)
+
+
 def statistics_as_rows(s):
     """Statistics (..., P) as C-contiguous rows (n, P) for the kernels, copied only where necessary."""
     return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
+
+
+def sums_over_entries(counts, gains):
+    """Sums (n, K) over the entries of rows (n, V) that are not zero, of what each gains a component.
+
+    ``gains(column, values)`` returns a table (m, K) for m pairs of a column and a count. Each pair is asked
+    for once: where there are many entries, most pairs occur repeatedly. Where they do not, rows are gone
+    through in blocks, so that no table is large.
+    """
+    row, column, values = nonzeros(counts)
+    first, number = _distinct(column, values)
+    if len(first) > _MOST_PAIRS and counts.shape[0] > 1:
+        blocks = even_slices(counts.shape[0], max(1, _MOST_PAIRS * counts.shape[0] // len(row)))
+        return np.concatenate([sums_over_entries(counts[rows], gains) for rows in blocks])
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
+    shape = (counts.shape[0], len(first))
+    return csr_array((np.ones(len(row)), number, ends), shape=shape) @ gains(
+        column[first], values[first]
+    )
+
+
+def _distinct(column, values):
+    """First of each distinct pair of a column and a count, and for each entry which pair it is."""
+    levels, level = np.unique(values, return_inverse=True)
+    code = column.astype(np.intp) * len(levels) + level
+    return np.unique(code, return_index=True, return_inverse=True)[1:]
+
+
+def n_distinct_entries(counts):
+    """Number of distinct pairs of a column and a count other than zero, in rows (n, V)."""
+    _, column, values = nonzeros(counts)
+    return len(_distinct(column, values)[0])
+
+
+def log_rise(pseudo, x):
+    """Log rising factorials ``lnGamma(pseudo + x) - lnGamma(pseudo)`` of counts x of 1 and more."""
+    out = np.log(pseudo)
+    more = np.broadcast_to(x != 1, out.shape)
+    base, x = pseudo[more], np.broadcast_to(x, out.shape)[more]
+    out[more] = gammaln(base + x) - gammaln(base)
+    return out
+
+
+def alike_columns(*numbers):
+    """First of the columns that agree in all numbers, each (D,), and for each column which group it is in."""
+    code = np.zeros(len(numbers[0]), dtype=np.intp)
+    for v in numbers:
+        levels, level = np.unique(v, return_inverse=True)
+        code = np.unique(code * len(levels) + level, return_inverse=True)[1]
+    return np.unique(code, return_index=True)[1], code
 
 
 def nonzeros(counts):
@@ -190,6 +249,19 @@ def nonzeros(counts):
     at = np.flatnonzero(flat != 0)  # faster than np.nonzero in two dimensions
     row, column = np.divmod(at, counts.shape[-1])
     return row, column, flat[at].astype(np.float64, copy=False)
+
+
+def nonzeros_of_rows(counts, rows):
+    """`nonzeros` of ``counts[rows]``, whose rows (m,) may occur repeatedly."""
+    if len(rows):  # those between the first and the last
+        first = rows.min()
+        counts, rows = part(counts, slice(first, rows.max() + 1)), rows - first
+    row, column, values = nonzeros(counts)
+    n = np.bincount(row, minlength=counts.shape[0])
+    length, start = n[rows], (np.cumsum(n) - n)[rows]
+    number = np.repeat(np.arange(len(rows)), length)
+    at = np.arange(len(number)) + np.repeat(start - (np.cumsum(length) - length), length)
+    return number, column[at], values[at]
 
 
 def sum_log_factorials(counts):

@@ -17,9 +17,13 @@ from .._kernels._gaussian import (
     spd_logdet,
 )
 from .._kernels._responsibilities import Quadratic, statistics
+from .._kernels._student import student_columns_without, student_without
+from .leaving_out import LEAST_SHARE
 from .limits import variances_within
 
 _LOG_2 = np.log(2.0)
+# Rows whose statistics are in memory at a time: a tile that stays in the cache.
+_BLOCK_ROWS = 256
 
 
 def _is_positive_definite(b):
@@ -29,6 +33,21 @@ def _is_positive_definite(b):
         return False
     values = np.linalg.eigvalsh(b / np.sqrt(np.multiply.outer(diagonal, diagonal)))
     return bool(np.all(values > 16 * len(b) * np.finfo(float).eps))
+
+
+def _slices(n_rows):
+    """Slices of rows to work on, one after another."""
+    for lo in range(0, n_rows, _BLOCK_ROWS):
+        yield slice(lo, min(lo + _BLOCK_ROWS, n_rows))
+
+
+def _features(z, quadratic, linear, n_statistics):
+    """Slices of rows with their statistics, which are overwritten by those of the next slice."""
+    features = np.empty((min(len(z), _BLOCK_ROWS), n_statistics))
+    for rows in _slices(len(z)):
+        own = features[: len(z[rows])]
+        statistics(z[rows], quadratic, linear, own)
+        yield rows, own
 
 
 class FullShape:
@@ -135,11 +154,15 @@ class FullShape:
         quadratic_coefficients(precision, mean, ridge, out)
 
     def whiten(self, z, precision, *, whole=True):
-        """Rows (n, D) in units of one component's spread; column by column unless ``whole``."""
+        """Rows (n, D) in units of one component's spread; column by column unless ``whole``.
+
+        ``z`` may be overwritten.
+        """
         if whole:
             return np.ascontiguousarray(z @ np.linalg.cholesky(precision).astype(z.dtype))
         deviation = np.sqrt(np.diagonal(np.linalg.inv(precision)))
-        return np.ascontiguousarray(z / deviation.astype(z.dtype))
+        z /= deviation.astype(z.dtype)
+        return np.ascontiguousarray(z)
 
     def log_student(self, z, b, mean, shrink, nu):
         """Log predictive densities (n, K); ``shrink`` (K,) is kappa / (kappa + 1)."""
@@ -148,9 +171,9 @@ class FullShape:
             (len(inverse), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1)
         )
         quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
-        features = np.empty((len(z), coef.shape[1]))
-        statistics(z, Quadratic.FULL, mean is not None, features)
-        delta = np.maximum(-2.0 * (features @ coef.T), 0.0) * shrink
+        delta = np.empty((len(z), len(coef)))
+        for rows, own in _features(z, self.quadratic, mean is not None, coef.shape[1]):
+            delta[rows] = np.maximum(-2.0 * (own @ coef.T), 0.0) * shrink
         dof = nu - self.D + 1.0
         constant = (
             gammaln(0.5 * (nu + 1.0))
@@ -158,7 +181,35 @@ class FullShape:
             - 0.5 * self.D * np.log(np.pi)
             - 0.5 * (log_det - self.D * np.log(shrink))
         )
-        return constant - 0.5 * (nu + 1.0) * np.log1p(delta)
+        np.log1p(delta, out=delta)
+        delta *= -0.5 * (nu + 1.0)
+        delta += constant
+        return delta
+
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        """`log_student` of rows, each without its share (n, K) of the components.
+
+        The components have ``n`` (K,) rows.
+        """
+        inverse, log_det = self.invert(b)
+        coef = np.zeros((len(b), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1))
+        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        out = self._student_of(z, coef, prior, n, shares)
+        out -= 0.5 * log_det
+        return out
+
+    def _student_of(self, z, coef, prior, n, shares):
+        """Densities, without determinants, of rows whose distances have the coefficients -2 ``coef``."""
+        linear, P = prior.m is not None, coef.shape[1]
+        coef, out = np.ascontiguousarray(-2.0 * coef.T), np.empty((len(z), len(n)))
+        for rows, own in _features(z, self.quadratic, linear, P):
+            square = np.maximum(own @ coef, 0.0)
+            student_without(
+                square, shares[rows], n, self.D, self.rows_a_point, prior.nu - self.least_nu, prior.kappa,
+                linear, LEAST_SHARE, out[rows],
+            )  # fmt: skip
+        out -= 0.5 * self.D * np.log(np.pi)
+        return out
 
     def attributes(self, precision, scaling):
         """Covariances, precisions and their Cholesky factors in the data's units."""
@@ -243,19 +294,27 @@ class DiagShape:
             out[:, -1] -= 0.5 * np.einsum("kd,kd->k", precision, mean**2)
 
     def whiten(self, z, precision, *, whole=True):
-        return np.ascontiguousarray(z * np.sqrt(precision).astype(z.dtype))
+        z *= np.sqrt(precision).astype(z.dtype)
+        return np.ascontiguousarray(z)
 
     def log_student(self, z, b, mean, shrink, nu):
         """Products of Student densities, one for each column."""
         out = np.empty((len(z), len(b)))
         constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi / shrink)
-        for k in range(len(b)):
-            delta = (z if mean is None else z - mean[k]) ** 2 * (shrink[k] / b[k])
-            out[:, k] = (
-                self.D * constant[k]
-                - 0.5 * np.log(b[k]).sum()
-                - 0.5 * (nu[k] + 1.0) * np.log1p(delta).sum(axis=1)
-            )
+        constant = self.D * constant - 0.5 * np.log(b).sum(axis=1)
+        for rows in _slices(len(z)):
+            for k in range(len(b)):
+                delta = (z[rows] if mean is None else z[rows] - mean[k]) ** 2 * (shrink[k] / b[k])
+                out[rows, k] = constant[k] - 0.5 * (nu[k] + 1.0) * np.log1p(delta).sum(axis=1)
+        return out
+
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        out = np.empty((len(z), len(b)))
+        center = np.zeros(b.shape) if mean is None else mean
+        student_columns_without(
+            z, center, 1.0 / b, shares, n, prior.nu, prior.kappa, mean is not None, LEAST_SHARE, out
+        )
+        out -= 0.5 * (self.log_det(b) + self.D * np.log(np.pi))
         return out
 
     def attributes(self, precision, scaling):
@@ -336,6 +395,12 @@ class SphericalShape(DiagShape):
             - 0.5 * self.D * np.log(np.pi * b / shrink)
         )
         return constant - 0.5 * (nu + self.D) * np.log1p(np.maximum(square, 0.0) * (shrink / b))
+
+    def log_student_without(self, z, b, mean, prior, n, shares):
+        coef = np.zeros((len(b), 2 + (0 if mean is None else self.D)))
+        self.fill_coefficients(coef, 1.0 / b, mean, np.zeros(self.D))
+        out = FullShape._student_of(self, z, coef, prior, n, shares)
+        return out - 0.5 * self.D * np.log(b)
 
     def attributes(self, precision, scaling):
         precisions = precision / scaling.scale[0] ** 2

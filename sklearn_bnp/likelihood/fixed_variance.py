@@ -243,6 +243,17 @@ class FixedVarianceLikelihood(ScaledLikelihood):
             out[:, k] = constant - 0.5 * np.log(v).sum() - 0.5 * (z - m) ** 2 @ (1.0 / v)
         return out
 
+    def change_without(self, prior, s, k, z, i, r):
+        """The mean moves away from the row, and its precision is less by that of r rows."""
+        s, z = s[k], z[i].astype(float)
+        _, _, n = self._split(s)
+        precision, mean = self._posterior(prior, s)
+        spread = 1.0 / prior.spread + np.maximum(n - r[:, np.newaxis], 0.0) / prior.variance
+        square = (z - mean) ** 2
+        change = _log_normal(square * (precision / spread) ** 2, prior.variance + 1.0 / spread)
+        change -= _log_normal(square, prior.variance + 1.0 / precision)
+        return np.where(np.isnan(z), 0.0, change).sum(axis=1)
+
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Rows in standard deviations (2.39); or in those of the component's own columns, if adapted."""
         variance = prior.variance
@@ -265,6 +276,11 @@ class FixedVarianceLikelihood(ScaledLikelihood):
     def sample(self, attributes, labels, rng):
         noise = rng.standard_normal((len(labels), len(self.scaling.shift)))
         return attributes["means_"][labels] + noise * np.sqrt(attributes["covariances_"])[labels]
+
+
+def _log_normal(square, variance):
+    """Log normal densities, but for a constant, at squared distances from the mean."""
+    return -0.5 * (np.log(variance) + square / variance)
 
 
 class IncompleteFixedVariance(FixedVarianceLikelihood):

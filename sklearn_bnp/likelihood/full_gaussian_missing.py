@@ -23,9 +23,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from .._kernels._missing import complete_rows, missing_sums, missing_table
+from .._kernels._student import student_without
+from .leaving_out import LEAST_SHARE
 from .missing import IncompleteLikelihood, entry_constants, log_base_of_observed
 from .rows import TableRows
 
@@ -249,8 +250,25 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
             out[rows.order] = self._log_student(prior, own, _doubles(z, rows.order), rows)
         return out
 
-    def _log_student(self, prior, s, z, rows):
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; as for complete rows, on the block of B of the observed entries.
+
+        The completed row that the statistics hold has the same observed entries.
+        """
+        own, shares = self.own(s), np.asarray(shares, dtype=float)
+        rows, out = patterns_of(z), np.zeros((len(z), len(s)))
+        if len(rows.whole):
+            whole = z[rows.whole], shares[rows.whole]
+            out[rows.whole] = self.complete.log_predictive_without(prior, own, *whole) - self.others
+        if len(rows.order):
+            some = _doubles(z, rows.order), rows, shares[rows.order]
+            out[rows.order] = self._log_student(prior, own, *some)
+        return out
+
+    def _log_student(self, prior, s, z, rows, shares=None):
         """Student densities (n, K) of rows (n, D) with missing entries, sorted by pattern.
+
+        If ``shares`` (n, K) are given, each row is without its own share.
 
         With ``A = inv(B)``, integrating ``exp(-(x - m)' A (x - m) / 2)`` over missing entries leaves the
         distance under the block of B of the observed ones, whose determinant is ``|B| |A_mm|``.
@@ -269,10 +287,17 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
         )
         of_row = np.repeat(of_pattern, np.diff(rows.starts), axis=0)  # -log|A_mm| / 2
         square = 2.0 * np.maximum(of_row - table, 0.0)
+        shares = np.zeros_like(square) if shares is None else shares
         seen = ~np.isnan(z)
-        n = seen.sum(axis=1, keepdims=True)
-        dof, kappa = prior.nu + s[:, -1] - D + 1.0, prior.kappa + s[:, -1]
-        shrink = kappa / (kappa + 1.0) if self.complete.linear else np.ones(K)
-        out = gammaln(0.5 * (dof + n)) - gammaln(0.5 * dof) + 0.5 * n * np.log(shrink / np.pi)
-        out += of_row - 0.5 * log_det - 0.5 * (dof + n) * np.log1p(shrink * square)
-        return out + (seen @ self.constants.each)[:, np.newaxis]
+        n, out = seen.sum(axis=1), np.empty_like(square)
+        count = np.ascontiguousarray(s[:, -1])
+        for m in np.unique(n):
+            at, own = np.flatnonzero(n == m), np.empty((np.count_nonzero(n == m), K))
+            student_without(
+                square[at], shares[at], count, m, 1, prior.nu - D + 1.0, prior.kappa, self.complete.linear,
+                LEAST_SHARE, own,
+            )  # fmt: skip
+            out[at] = own
+        out += of_row - 0.5 * log_det
+        constant = seen @ self.constants.each - 0.5 * n * np.log(np.pi)
+        return out + constant[:, np.newaxis]

@@ -58,7 +58,9 @@ class GaussianObservation(ObservationModel):
     Parameters
     ----------
     covariance_type : {"full", "diag", "spherical"}, default="full"
-        Shape of each component's covariance.
+        Shape of each component's covariance. Full and diagonal covariances do not depend on the units of
+        the columns. Spherical ones do: columns in which the data vary most decide. Bring the columns to
+        comparable units first, by ``StandardScaler`` for example.
     zero_mean : bool, default=False
         Whether all means are 0, in the data's own units; then the prior is of Wishart (Gamma) form.
     mean_prior : array-like of shape (n_features,), default=None
@@ -350,7 +352,7 @@ class GaussianLikelihood(ScaledLikelihood):
 
     def points_under(self, z, precision, mean, whiten):
         """`seeding_points` given ``E[Lambda]`` and the posterior mean (D,), or None for the origin."""
-        centred = z if mean is None else z - mean.astype(z.dtype)
+        centred = z.copy() if mean is None else z - mean.astype(z.dtype)
         y = self.shape.whiten(centred, precision, whole=whiten)
         return y if self.linear else _directions(y)
 
@@ -360,7 +362,18 @@ class GaussianLikelihood(ScaledLikelihood):
         shrink = kappa / (kappa + 1.0) if self.linear else np.ones(len(s))
         nu = prior.nu + self.shape.rows_a_point * s[:, -1]
         z = z.astype(np.float64, copy=False)
-        return self.shape.log_student(z, b, mean, shrink, nu) + self.scaling.log_density_constant
+        out = self.shape.log_student(z, b, mean, shrink, nu)
+        out += self.scaling.log_density_constant
+        return out
+
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; the covariance without the row has a closed form (rank-one changes)."""
+        b, mean = self._scatter(prior, s)
+        z, shares = (np.ascontiguousarray(v, dtype=np.float64) for v in (z, shares))
+        n = np.ascontiguousarray(s[:, -1])
+        out = self.shape.log_student_without(z, b, mean, prior, n, shares)
+        out += self.scaling.log_density_constant
+        return out
 
     def attributes(self, prior, s):
         precision, mean, _, _ = self._precision(prior, s)

@@ -25,11 +25,14 @@ from .._kernels._counts import (
 from .base import Likelihood, ObservationModel
 from .counts import (
     checked_counts,
+    log_rise,
     log_rising_factorials,
-    nonzeros,
+    n_distinct_entries,
+    nonzeros_of_rows,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
+    sums_over_entries,
 )
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
@@ -155,16 +158,27 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
 
+    def leaving_out_work(self, z):
+        return n_distinct_entries(z)
+
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]
-        row, column, values = nonzeros(z)
-        out = np.empty((z.shape[0], len(a)))
-        for k, lam in enumerate(a):
-            gains = gammaln(lam[column] + values) - gammaln(lam)[column]
-            out[:, k] = np.bincount(row, gains, minlength=z.shape[0])
+        out = sums_over_entries(
+            z, lambda column, values: log_rise(a[:, column].T, values[:, np.newaxis])
+        )
         total = a.sum(axis=1)
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         return out - (gammaln(total + n_tokens) - gammaln(total))
+
+    def change_without(self, prior, s, k, z, i, r):
+        """The pseudo-count of each type loses r times its count in the row; types not in it do not matter."""
+        pair, column, x = nonzeros_of_rows(z, i)
+        counts, less = s[k[pair], column], r[pair] * x
+        terms = _change_of_rise(prior.lam[column], counts, x, less)
+        change = np.bincount(pair, terms, minlength=len(r))
+        n_tokens = np.bincount(pair, x, minlength=len(r))
+        total = s[:, :-1].sum(axis=1)[k]
+        return change - _change_of_rise(prior.total, total, n_tokens, r * n_tokens)
 
     def log_base(self, x):
         return gammaln(x.sum(axis=1, dtype=np.float64) + 1.0) - sum_log_factorials(x)
@@ -212,3 +226,8 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 def _evidence(prior, rising, total):
     """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
     return rising - (gammaln(prior.total + total) - gammaln(prior.total))
+
+
+def _change_of_rise(pseudo, counts, x, less):
+    """Change of the log rising factorial of order x by taking ``less`` from the counts."""
+    return log_rise(pseudo + np.maximum(counts - less, 0.0), x) - log_rise(pseudo + counts, x)

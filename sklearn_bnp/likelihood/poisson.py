@@ -17,20 +17,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.sparse import issparse
 
 from .base import ObservationModel
 from .counts import (
     ColumnsOfCounts,
+    alike_columns,
     checked_counts,
     digammas,
+    log_rise,
     log_rising_factorials,
-    nonzeros,
+    n_distinct_entries,
+    nonzeros_of_rows,
     pair_of_priors,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
+    sums_over_entries,
 )
+from .leaving_out import blocks
 from .missing import columns_of
 
 _DEFAULT_SHAPE = 1.0
@@ -155,15 +160,52 @@ class PoissonLikelihood(ColumnsOfCounts):
     def prior_distance(self, old, new):
         return np.mean(np.abs(np.log(new.b / old.b)))
 
+    def leaving_out_work(self, z):
+        return n_distinct_entries(self.columns.filled(z))
+
     def log_predictive(self, prior, s, z):
         """Negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""
-        row, column, x = nonzeros(self.columns.filled(z))
-        out = np.empty((z.shape[0], len(s)))
-        for k, (a, b) in enumerate(zip(*self._posterior(prior, s), strict=True)):
-            gains = gammaln(a[column] + x) - gammaln(a)[column] - x * np.log1p(b)[column]
-            out[:, k] = np.bincount(row, gains, minlength=z.shape[0])
-            out[:, k] -= self.columns.dot(a, np.log1p(1.0 / b), z)
-        return out
+        a, b = self._posterior(prior, s)
+        zero, step = a * np.log1p(1.0 / b), np.broadcast_to(np.log1p(b), a.shape)
+
+        def gains(column, x):
+            x = x[:, np.newaxis]
+            return log_rise(a[:, column].T, x) - x * step[:, column].T
+
+        return sums_over_entries(self.columns.filled(z), gains) - self.columns.total(zero, z)
+
+    def change_without(self, prior, s, k, z, i, r):
+        """Each observed entry takes r times its value from the shape, and r from the inverse scale."""
+        if issparse(z):
+            return self._change_of_sparse(prior, s, k, z, i, r)
+        s, z, r = s[k], z[i].astype(float), r[:, np.newaxis]
+        seen, x = ~np.isnan(z), np.where(np.isnan(z), 0.0, z)
+        total, n = self.columns.values(s), self.columns.counts(s)
+        before = _log_negative_binomial(prior, x, seen, total, n)
+        total, n = np.maximum(total - r * x, 0.0), np.maximum(n - r, 0.0)
+        return _log_negative_binomial(prior, x, seen, total, n) - before
+
+    def _change_of_sparse(self, prior, s, k, z, i, r):
+        """`change_without` of a row of zeros, and what is different where there are counts.
+
+        Columns whose rates have the same inverse scale are summed up together.
+        """
+        n, rest = s[:, -1], np.maximum(s[k, -1] - r, 0.0)
+        first, group = alike_columns(prior.b)
+        scale, change = prior.b[first], np.empty(len(r))
+        shapes = np.array([np.bincount(group, prior.a + total) for total in s[:, :-1]])
+        for m in blocks(len(r), len(scale)):
+            growth = np.log1p(1.0 / (scale + n[k[m], np.newaxis]))
+            growth -= np.log1p(1.0 / (scale + rest[m, np.newaxis]))
+            change[m] = np.einsum("mg,mg->m", growth, shapes[k[m]])
+        pair, column, x = nonzeros_of_rows(z, i)
+        total, component, b = s[k[pair], column], k[pair], prior.b[column]
+        before = prior.a[column] + total
+        after = prior.a[column] + np.maximum(total - r[pair] * x, 0.0)
+        terms = log_rise(after, x) - log_rise(before, x)
+        terms -= x * (np.log1p(b + rest[pair]) - np.log1p(b + n[component]))
+        terms += (before - after) * np.log1p(1.0 / (b + rest[pair]))
+        return change + np.bincount(pair, terms, minlength=len(r))
 
     def log_base(self, x):
         return -sum_log_factorials(self.columns.filled(x))
@@ -186,3 +228,14 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def sample(self, attributes, labels, rng):
         return rng.poisson(attributes["means_"][labels]).astype(float)
+
+
+def _log_negative_binomial(prior, x, seen, total, n):
+    """Log densities (m,) of rows of counts x, without the factorials of `log_base`, a component for each.
+
+    Where ``seen`` is false, an entry is missing, and x is 0.
+    """
+    a, b = prior.a + total, prior.b + n
+    total = np.ascontiguousarray(total)
+    rise = log_rising_factorials(total + x, prior.a) - log_rising_factorials(total, prior.a)
+    return rise - np.sum(x * np.log1p(b) + seen * a * np.log1p(1.0 / b), axis=1)

@@ -91,6 +91,8 @@ def _nearest(likelihood, z, centers):
 
 
 _LLOYD_STEPS = 3
+# Rows whose distances from a seed are found at a time.
+_BLOCK_ROWS = 256
 
 
 def kmeans_plusplus(points, mass, n_seeds, rng):
@@ -98,8 +100,10 @@ def kmeans_plusplus(points, mass, n_seeds, rng):
     seeds = [int(np.searchsorted(np.cumsum(mass), rng.random_sample() * mass.sum()))]
     least = np.full(len(points), np.inf)
     while True:
-        offset = points - points[seeds[-1]]
-        np.minimum(least, np.einsum("nd,nd->n", offset, offset), out=least)
+        for lo in range(0, len(points), _BLOCK_ROWS):
+            rows = slice(lo, lo + _BLOCK_ROWS)
+            offset = points[rows] - points[seeds[-1]]
+            np.minimum(least[rows], np.einsum("nd,nd->n", offset, offset), out=least[rows])
         reach = np.cumsum(mass * least)
         if len(seeds) == n_seeds or not reach[-1] > 0:
             return seeds

@@ -3,10 +3,10 @@
 Design note
 -----------
 (a) The gain of a split is an estimate from the items of its topic alone; the gain of a merge is exact.
-    The best candidate is applied and all topics are updated. The result is kept only if the bound rose, so
-    that no accepted change lowers it.
-(b) A failed candidate is not tried again while the sizes of its topics stay about the same. Every topic
-    thus gets its turn among the ten candidates of a round.
+    All candidates that promise to gain are applied at once, if no two change the same topic, and all topics
+    are updated. The result is kept only if the bound rose, so that no accepted change lowers it; otherwise
+    the better half of the candidates is tried. The number of topics can double in a round.
+(b) A failed candidate is not tried again while the sizes of its topics stay about the same.
 (c) Document groups take memory from clumps, and each topic needs a clump. If there are more topics than
     clumps are allowed, pairs are joined first, those with the least loss, even if the bound falls.
 """
@@ -17,16 +17,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .birth import Split, rules_of_splits, split, split_order
+from .birth import Split, rules_of_splits, split
 from .items import items_by_topic
 from .local import converge, update
 from .merge import Union, disjoint, join_pairs, likely_pairs, pairs_to_merge, unions
-from .model import Topics, alive, global_step, threshold
+from .model import Topics, alive, global_step, joined_topics, threshold
 
-# Splits, and merges, that are evaluated in a round (Alg. 3.1).
+# Moves that may fail in a round, and least number of merges that are looked at (Alg. 3.1).
 CANDIDATES = 10
 # A candidate is evaluated again once the rows of a topic have changed by this share.
 _MOVED = 0.05
+# Stands for a candidate that was tried, and did not raise the bound.
+_FAILED = object()
 
 
 class Built(NamedTuple):
@@ -39,33 +41,25 @@ class Built(NamedTuple):
         Topic of greatest responsibility of each item.
     n_splits, n_merges : int
         Numbers of accepted splits and merges; a swap counts as one of each.
+    n_forced : int
+        Merges for which room was the reason.
     """
 
     topics: Topics
     labels: np.ndarray
     n_splits: int
     n_merges: int
+    n_forced: int
 
 
-class Survey:
-    """Observer of `update` that collects what candidates are chosen by.
+class _Labels:
+    """Observer of `update`: ``labels`` (n_items,), the topic of greatest responsibility of each item."""
 
-    Attributes
-    ----------
-    labels : ndarray of int32, shape (n_items,)
-        Topic of greatest responsibility.
-    overlap : ndarray, shape (K, K)
-        ``sum_c N_c q_ck q_cl``, Ueda's criterion for merges.
-    """
-
-    def __init__(self, n_items, n_topics):
+    def __init__(self, n_items):
         self.labels = np.empty(n_items, dtype=np.int32)
-        self.overlap = np.zeros((n_topics, n_topics))
 
     def __call__(self, first, n, resp):
         self.labels[first : first + len(resp)] = resp.argmax(axis=1)
-        weighted = resp if n is None else resp * n[:, np.newaxis]
-        self.overlap += weighted.T @ resp
 
 
 class Swap(NamedTuple):
@@ -73,30 +67,48 @@ class Swap(NamedTuple):
 
     split: Split
     union: Union
-    gain: float
+
+    @property
+    def gain(self):
+        return self.split.gain + self.union.gain
 
     @property
     def members(self):
-        return (self.split.k, self.union.k, self.union.l)
+        return (*self.split.members, *self.union.members)
 
-    def _later(self):
-        """The split, with the topic's place after the union."""
-        return self.split._replace(k=self.split.k - (self.split.k > self.union.l))
-
-    def apply(self, topics):
-        """Topics after the union and the split."""
-        return self._later().apply(self.union.apply(topics))
-
-    def names(self, uids, fresh):
-        """Uids of the topics afterwards, of which three are from ``fresh``."""
-        return self._later().names(self.union.names(uids, fresh[2:]), fresh[:2])
+    def born(self, topics):
+        """The new topics."""
+        return joined_topics(self.split.born(topics), self.union.born(topics))
 
 
-def swaps(splits, merges):
-    """`Swap` of each split with the best union of two other topics, where there is one."""
+def applied(moves, topics):
+    """Topics after moves, of which no two change the same topic; new ones are the last."""
+    for_new = [move.born(topics) for move in moves]
+    return joined_topics(topics.take(_untouched(moves, len(topics.s))), *for_new)
+
+
+def _untouched(moves, n_topics):
+    """Boolean (n_topics,): topics that no move changes."""
+    untouched = np.ones(n_topics, dtype=bool)
+    untouched[[k for move in moves for k in move.members]] = False
+    return untouched
+
+
+def swaps(splits, merges, promises):
+    """`Swap` of each split, the best first, with the best union of two topics that are in no other swap.
+
+    Only swaps for which ``promises(swap)`` holds are made.
+    """
+    taken, found = set(), []
     merges = sorted(merges, key=lambda union: -union.gain)
-    pairs = ((s, next((u for u in merges if s.k not in u.members), None)) for s in splits)
-    return [Swap(s, union, s.gain + union.gain) for s, union in pairs if union is not None]
+    for one in sorted(splits, key=lambda one: -one.gain):
+        others = (union for union in merges if taken.isdisjoint(union.members))
+        pairs = (Swap(one, union) for union in others if one.k not in union.members)
+        swap = None if one.k in taken else next((s for s in pairs if promises(s)), None)
+        if swap is not None:
+            taken.update(swap.members)
+            found.append(swap)
+    return found
 
 
 class _Memory:
@@ -119,19 +131,19 @@ class _Memory:
         now = n[list(members)]
         return candidate if np.all(np.abs(now - rows) <= _MOVED * rows) else None
 
-    def failed(self, n, candidate):
-        found = self.known(n, *candidate.members)
-        return found is not None and found.gain == -np.inf
+    def failed(self, n, move):
+        """Whether a move was tried, and did not raise the bound."""
+        return self.known(n, *move.members) is _FAILED
 
-    def keep(self, n, candidate):
-        members = candidate.members
+    def keep(self, n, members, candidate):
         self._seen[self._key(members)] = (n[list(members)].copy(), candidate)
 
-    def change(self, move, lasting):
-        """Rename topics after a move, and forget those that are not ``lasting`` (boolean)."""
-        fresh = [self._next, self._next + 1, self._next + 2]
-        self._next += 3
-        self.uids = move.names(self.uids, fresh)[lasting]
+    def change(self, moves, n_topics, lasting):
+        """Name topics anew after `applied`, and forget those that are not ``lasting`` (boolean)."""
+        old = self.uids[_untouched(moves, len(self.uids))]
+        fresh = np.arange(self._next, self._next + n_topics - len(old))
+        self._next += len(fresh)
+        self.uids = np.concatenate([old, fresh])[lasting]
 
 
 def build(settings, topics, items, trace=None):
@@ -143,23 +155,37 @@ def build(settings, topics, items, trace=None):
         The bound of each accepted state is appended to it.
     """
     topics = _settled(settings, topics, items, trace)
+    topics, joined = _with_room(settings, topics, items)
+    memory, accepted, at_rest = _Memory(len(topics.s)), [], True
+    while True:
+        observer = _Labels(len(items.n))
+        before, topics = topics, update(settings, topics, items, observer)
+        if trace is not None:
+            trace.append(topics.bound)
+        found = _best_moves(settings, before, topics, items, observer.labels, memory)
+        if found is None and at_rest:
+            break
+        if found is None:  # trials end before updates do
+            topics, at_rest = converge(settings, topics, items, trace), True
+            continue
+        (moves, topics), at_rest = found, False
+        accepted += moves
+        if trace is not None:
+            trace.append(topics.bound)
+    n_swaps, n_splits, n_merges = (
+        sum(isinstance(move, kind) for move in accepted) for kind in (Swap, Split, Union)
+    )
+    return Built(topics, observer.labels, n_splits + n_swaps, n_merges + n_swaps, joined)
+
+
+def _with_room(settings, topics, items):
+    """At most ``max_topics`` topics, the likeliest pairs of which were joined; and how many were."""
+    before = len(topics.s)
     while len(topics.s) > settings.max_topics:
         surplus = len(topics.s) - settings.max_topics
         topics = join_pairs(topics, disjoint(likely_pairs(settings, topics, items.sizes), surplus))
         topics = _settled(settings, topics, items, None)
-    memory, accepted = _Memory(len(topics.s)), dict.fromkeys((Split, Union, Swap), 0)
-    while True:
-        survey = Survey(len(items.n), len(topics.s))
-        before, topics = topics, update(settings, topics, items, survey)
-        if trace is not None:
-            trace.append(topics.bound)
-        merges = _merges(settings, before, topics, items, survey, memory)
-        found = _best_move(settings, topics, items, survey, memory, merges, trace)
-        if found is None:
-            splits, merges = (accepted[kind] + accepted[Swap] for kind in (Split, Union))
-            return Built(topics, survey.labels, splits, merges)
-        move, topics = found
-        accepted[type(move)] += 1
+    return topics, before - len(topics.s)
 
 
 def _settled(settings, topics, items, trace):
@@ -172,55 +198,81 @@ def _without_empty(settings, topics, items):
     return topics if lasting.all() else global_step(settings, topics.take(lasting), items)
 
 
-def _merges(settings, before, topics, items, survey, memory):
-    """`Union` candidates, with their gains."""
+def _splits(settings, topics, items, labels, memory):
+    """`Split` of each topic; those of topics that have hardly changed are not worked out again."""
+    n = topics.s[:, -1]
+    rules, found = rules_of_splits(settings, topics, items), []
+    members = items_by_topic(labels, len(n))
+    for k in range(len(n)):
+        known = memory.known(n, k)
+        if known is None:
+            known = split(topics, items, k, members[k], rules)
+            memory.keep(n, (k,), known)
+        if known is not _FAILED:
+            found.append(known._replace(k=k))
+    return found
+
+
+def _unions(settings, before, topics, items, memory):
+    """`Union` of likely pairs, with their gains; if no more topics are allowed, also some for swaps."""
     n = topics.s[:, -1]
 
     def known(k, l):
         candidate = memory.known(n, k, l)
-        return candidate is not None and candidate.gain <= 0
+        return candidate is _FAILED or (candidate is not None and candidate.gain <= 0)
 
-    pairs = pairs_to_merge(settings, topics, items.sizes, survey.overlap, CANDIDATES, known)
-    if len(n) >= settings.max_topics:  # for swaps, whose union may lower the bound
-        likely = likely_pairs(settings, topics, items.sizes)[: 2 * CANDIDATES]
+    n_pairs = max(CANDIDATES, len(n))
+    pairs = pairs_to_merge(settings, before, topics, items, n_pairs, known)
+    if len(n) >= settings.max_topics:
+        likely = likely_pairs(settings, topics, items.sizes)[: 2 * n_pairs]
         pairs = np.unique(np.concatenate([pairs, likely]), axis=0)
     found = unions(settings, before, topics, items, pairs) if len(pairs) else []
     for union in found:
-        memory.keep(n, union)
+        memory.keep(n, union.members, union)
     return found
 
 
-def _splits(settings, topics, items, survey, memory):
-    """Yield lists of `Split` candidates: all known ones, and ten new ones more each time."""
-    n = topics.s[:, -1]
-    rules = rules_of_splits(settings, topics, items)
-    order = [int(k) for k in split_order(settings, topics)]
-    fresh = [k for k in order if memory.known(n, k) is None]
-    members = items_by_topic(survey.labels, len(n))
-    for lo in range(0, max(1, len(fresh)), CANDIDATES):
-        for k in fresh[lo : lo + CANDIDATES]:
-            memory.keep(n, split(settings, topics, items, k, members[k], rules))
-        known = [(k, memory.known(n, k)) for k in order]
-        yield [candidate._replace(k=k) for k, candidate in known if candidate is not None]
-
-
-def _best_move(settings, topics, items, survey, memory, merges, trace):
-    """The best candidate that raises the bound, with the topics after it; None if there is none."""
+def _best_moves(settings, before, topics, items, labels, memory):
+    """Moves that raise the bound together, and the topics after them; None if there are none."""
     least, n = threshold(settings, topics, items), topics.s[:, -1]
-    full = len(n) >= settings.max_topics
-    for splits in _splits(settings, topics, items, survey, memory):
-        moves = [*(swaps(splits, merges) if full else splits), *merges]
-        for move in sorted(moves, key=lambda move: -move.gain):
-            if move.gain <= least:
-                break
-            if memory.failed(n, move):
-                continue
-            changed = converge(settings, move.apply(topics), items)
+
+    def promises(move):
+        return move.gain > least and not memory.failed(n, move)
+
+    splits, room = _splits(settings, topics, items, labels, memory), settings.max_topics - len(n)
+    found = _tried(settings, topics, items, memory, _apart(splits, promises)[:room])
+    if found is None:
+        merges = _unions(settings, before, topics, items, memory)
+        found = _tried(settings, topics, items, memory, _apart(merges, promises))
+        if found is None and room <= 0:
+            found = _tried(settings, topics, items, memory, swaps(splits, merges, promises))
+    return found
+
+
+def _apart(moves, promises):
+    """The moves that promise to gain, the best first, of which no two change the same topic."""
+    taken, chosen = set(), []
+    for move in sorted(filter(promises, moves), key=lambda move: -move.gain):
+        if taken.isdisjoint(move.members):
+            taken.update(move.members)
+            chosen.append(move)
+    return chosen
+
+
+def _tried(settings, topics, items, memory, moves):
+    """Those of the ``moves``, the best first, that raise the bound together, and the topics after them.
+
+    None if there are none. If all of them do not raise it, the better half is tried. A move that fails alone
+    is remembered, and the next are tried.
+    """
+    least, n = threshold(settings, topics, items), topics.s[:, -1]
+    for first in range(min(len(moves), CANDIDATES)):
+        some = moves[first:]
+        while some:
+            changed = converge(settings, applied(some, topics), items, above=topics.bound)
             if changed.bound > topics.bound + least:
-                memory.change(move, alive(changed))
-                changed = _without_empty(settings, changed, items)
-                if trace is not None:
-                    trace.append(changed.bound)
-                return move, changed
-            memory.keep(n, move._replace(gain=-np.inf))
+                memory.change(some, len(changed.s), alive(changed))
+                return some, _without_empty(settings, changed, items)
+            some = some[: len(some) // 2]
+        memory.keep(n, moves[first].members, _FAILED)
     return None

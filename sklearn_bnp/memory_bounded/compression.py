@@ -7,7 +7,14 @@ Design note
     data still to come were like those seen so far (30); otherwise memory would be spent on stray rows.
 (b) At a fixed cost of alpha, the value of a set of items does not depend on other sets (`model`, note (b)).
     The gain of halving a set is therefore computed once, when the set is made, and waits in a heap.
-(c) A set that takes less memory as single rows is kept as single rows, without any loss.
+(c) Most sets are described as well by one topic as by two, however many rows are still to come. The halves of
+    greatest gain would then be one stray row and all others, and no room would be left for other
+    clumps. Such a set waits behind those that gain, by the nats that the bound loses if all its items
+    share one q(z) under the present topics; it is cut where two q(z) lose least (`halves.Tie`). Its parts
+    are not tried as topics again.
+(d) A set that takes less memory as single rows is kept as single rows, without any loss.
+(e) Document groups are joined by what the bound loses at the present responsibilities. That is never less
+    than 0, since the log normaliser of the Dirichlet distribution is convex.
 """
 
 from __future__ import annotations
@@ -17,13 +24,19 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import gammaln
 
-from .halves import ItemSubset, Rules, Summary, halve, whole
+from .halves import ItemSubset, Rules, Tie, halve, whole
 from .items import Kept, items_by_topic, memory_cost
+from .local import log_weights
 from .model import alpha_cost
 
-# Cosines that are held at a time.
-_COSINES = 4_000_000
+# Statistics of items that wait in the tree, all together.
+_HELD_NUMBERS = 20_000_000
+# Nats a row that count beside those lost: among sets that lose nothing, the one of most rows comes first.
+_SPREAD = 0.01
+# Of more document groups than this, only so many that are near are looked at for a join.
+_NEAR = 100
 
 
 class Leaf(NamedTuple):
@@ -33,8 +46,10 @@ class Leaf(NamedTuple):
     ----------
     which : ndarray of int
         Numbers of the items, ascending.
-    summary : Summary
-        Of all these items as one set.
+    s : ndarray, shape (1, P)
+        Their summed statistics.
+    counts : ndarray, shape (1, S)
+        Their rows in each document group.
     cost : int
         Numbers to keep.
     single : bool
@@ -42,65 +57,95 @@ class Leaf(NamedTuple):
     """
 
     which: np.ndarray
-    summary: Summary
+    s: np.ndarray
+    counts: np.ndarray
     cost: int
     single: bool
 
 
 class Tree:
-    """Disjoint sets of items, the leaves, and the gains of halving them.
+    """Disjoint sets of items, the leaves, and what halving them gains; see notes (b) and (c).
 
     Parameters
     ----------
     items : Items
     rules : Rules
+    tie : Tie
     """
 
-    def __init__(self, items, rules):
-        self.items, self.rules = items, rules
+    def __init__(self, items, rules, tie):
+        self.items, self.rules, self.tie = items, rules, tie
         self.leaves, self._heap, self._born = {}, [], 0
+        self._values = np.empty(len(items.n))
+        # Statistics of leaves are held while they wait, unless those of all items would fill the memory.
+        self._holds = items.n.size * rules.likelihood.n_statistics <= _HELD_NUMBERS
 
     @property
     def cost(self):
         return sum(leaf.cost for leaf in self.leaves.values())
 
-    def leaf(self, which, summary):
+    def leaf(self, which, s, counts):
         """`Leaf` of the items ``which``."""
         likelihood, C = self.rules.likelihood, self.items.n_clumps
         clump = memory_cost(1, 0, likelihood.n_statistics, len(self.items.sizes))
         singles = len(which) * likelihood.n_features
         single = bool(which[0] >= C) and (singles <= clump or len(which) == 1)
-        return Leaf(which, summary, singles if single else clump, single)
-
-    def grow(self, leaf, part):
-        """Add a leaf, whose `ItemSubset` is ``part``, and queue its halves, if it has any."""
-        self.leaves[self._born] = leaf
-        halves = None if leaf.single else halve(part, self.rules, leaf.summary, hard=True)
-        if halves is not None:
-            gain = float(halves.summary.value.sum() - leaf.summary.value[0])
-            heapq.heappush(self._heap, (-gain, self._born, halves))
-        self._born += 1
+        return Leaf(which, s, counts, singles if single else clump, single)
 
     def plant(self, which, alpha):
         """Add a first leaf of the items ``which``, whose topic has the prior weight ``alpha``."""
         part = ItemSubset(self.items, which, self.rules.likelihood)
-        self.grow(self.leaf(which, whole(part, self.rules, alpha)), part)
+        one = whole(part, self.rules, alpha)
+        self._values[which] = self.tie.values(part)
+        self._grow(self.leaf(which, one.s, one.counts), part, one)
+
+    def _grow(self, leaf, part, one):
+        """Add a leaf and queue it; ``one`` is its `Summary`, or None if it need not be tried as topics."""
+        self.leaves[self._born] = leaf
+        if not leaf.single and len(leaf.which) > 1:
+            halves = None if one is None else halve(part, self.rules, one, hard=True)
+            gain = 0.0 if halves is None else halves.summary.value.sum() - one.value[0]
+            kind, value = (0, gain) if gain > 0 else (1, self._loss(leaf, part))
+            entry = (kind, -value, self._born, halves if gain > 0 else None)
+            heapq.heappush(self._heap, (*entry, part if self._holds else None))
+        self._born += 1
+
+    def _loss(self, leaf, part):
+        """Nats that the tie of a leaf's items loses, plus a share of its rows."""
+        shared = self.tie.shared(leaf.s, leaf.counts)[1][0]
+        n = part.n.sum()
+        return part.n @ self._values[leaf.which] - n * shared + _SPREAD * n
 
     def spread(self, memory_bound):
         """Halve leaves, the best first, while all of them fit in the bound."""
         cost = self.cost
         while self._heap:
-            _, number, halves = heapq.heappop(self._heap)
-            which = self.leaves[number].which
-            sides = [which[halves.first > 0.5], which[halves.first <= 0.5]]
-            leaves = [self.leaf(own, halves.summary.one(j)) for j, own in enumerate(sides)]
-            change = sum(leaf.cost for leaf in leaves) - self.leaves[number].cost
-            if cost + change > memory_bound:
-                continue
-            cost += change
-            del self.leaves[number]
-            for leaf in leaves:
-                self.grow(leaf, ItemSubset(self.items, leaf.which, self.rules.likelihood))
+            _, _, number, halves, part = heapq.heappop(self._heap)
+            old = self.leaves[number]
+            if part is None:
+                part = ItemSubset(self.items, old.which, self.rules.likelihood)
+            sides = self._sides(old, part, halves)
+            change = sum(leaf.cost for leaf, _, _ in sides) - old.cost
+            if sides and cost + change <= memory_bound:
+                cost += change
+                del self.leaves[number]
+                for side in sides:
+                    self._grow(*side)
+
+    def _sides(self, leaf, part, halves):
+        """Arguments of `_grow` for both halves of a leaf; none if it cannot be cut."""
+        if halves is not None:
+            side, (s, counts) = halves.first > 0.5, halves.summary[:2]
+        else:
+            cut = self.tie.cut(part, leaf.s[0], self.rules.prior)
+            if cut is None:
+                return []
+            side, (s, counts) = cut
+        out = []
+        for j, chosen in enumerate((side, ~side)):
+            own, one = part.where(chosen), None if halves is None else halves.summary.one(j)
+            out.append((self.leaf(own.which, s[j : j + 1], counts[j : j + 1]), own, one))
+        return out
 
 
 def compress(settings, topics, items, labels, memory_bound, scale):
@@ -119,7 +164,7 @@ def compress(settings, topics, items, labels, memory_bound, scale):
         items.lengths, items.sizes, topics.alpha.sum(), settings.rate, scale.documents
     )
     rules = Rules(settings.likelihood, topics.prior, items.sizes, settings.shape, cost, scale)
-    tree = Tree(items, rules)
+    tree = Tree(items, rules, Tie(*log_weights(settings, topics, items.sizes)))
     for which, alpha in zip(items_by_topic(labels, len(topics.s)), topics.alpha, strict=True):
         if len(which):
             tree.plant(which, alpha)
@@ -139,7 +184,8 @@ def kept_as_they_are(items, group_of_document):
     n = items.n[:C, np.newaxis]
     owner = items.shares[C:].indices.astype(np.int32)
     s, counts = items.means[:C] * n, items.shares[:C].toarray() * n
-    return Kept(s, counts, items.z, owner, items.sizes, group_of_document)
+    own = items.distinct[:C]
+    return Kept(s, counts, own, items.z, items.n[C:], owner, items.sizes, group_of_document)
 
 
 def kept_of_leaves(items, leaves, group_of_document):
@@ -149,12 +195,14 @@ def kept_of_leaves(items, leaves, group_of_document):
     singles = np.concatenate([np.empty(0, dtype=np.intp), *singles]).astype(np.intp)
     owner = items.shares[singles].indices.astype(np.int32)
     order = np.lexsort((singles, owner))
-    clumps = [leaf.summary for leaf in leaves if not leaf.single]
+    clumps = [leaf for leaf in leaves if not leaf.single]
     P, S = items.means.shape[1], len(items.sizes)
-    s = np.concatenate([np.empty((0, P)), *(summary.s for summary in clumps)])
-    counts = np.concatenate([np.empty((0, S)), *(summary.counts for summary in clumps)])
-    z = items.z[singles[order] - C]
-    return Kept(s, counts, z, owner[order], items.sizes, group_of_document)
+    s = np.concatenate([np.empty((0, P)), *(leaf.s for leaf in clumps)])
+    counts = np.concatenate([np.empty((0, S)), *(leaf.counts for leaf in clumps)])
+    singles = singles[order]
+    z, weight = items.z[singles - C], items.n[singles]
+    distinct = np.array([items.distinct[leaf.which].sum() for leaf in clumps])
+    return Kept(s, counts, distinct, z, weight, owner[order], items.sizes, group_of_document)
 
 
 # ---------------------------------------------------------------------- groups of documents
@@ -163,43 +211,98 @@ def kept_of_leaves(items, leaves, group_of_document):
 def grouping(topics, sizes, n_groups):
     """New group (S,) of each document group, so that at most ``n_groups`` are left.
 
-    The two groups whose expected topic shares are most alike (27) are joined, again and again.
+    The two groups whose join lowers the bound least are joined, again and again.
     """
     S = len(sizes)
-    group = np.arange(S)
-    if n_groups is None or n_groups >= S:
-        return group
-    counts, sizes = topics.counts.T.copy(), sizes.copy()
-    zeta = counts / sizes[:, np.newaxis] + topics.alpha
-    unit = zeta / np.linalg.norm(zeta, axis=1, keepdims=True)  # 0 for groups that were joined
-    best, partner = np.empty(S), np.empty(S, dtype=np.intp)  # cosine with the most similar group
-    stale = np.zeros(S, dtype=bool)  # the partner has changed, and the cosine may be less now
-
-    def look(rows):
-        cosine = unit[rows] @ unit.T
-        cosine[np.arange(len(rows)), rows] = -np.inf
-        partner[rows] = cosine.argmax(axis=1)
-        best[rows] = cosine.max(axis=1)
-        stale[rows] = False
-
-    for rows in np.array_split(np.arange(S), -(-S * S // _COSINES)):
-        look(rows)
+    if n_groups >= S:
+        return np.arange(S)
+    joins = _Joins(topics, sizes)
     for _ in range(S - n_groups):
-        while stale[i := int(np.argmax(best))]:
-            look(np.array([i]))
-        i, j = sorted((i, int(partner[i])))
-        counts[i] += counts[j]
-        sizes[i] += sizes[j]
-        group[group == j] = i
-        zeta = counts[i] / sizes[i] + topics.alpha
-        unit[i], unit[j], best[j] = zeta / np.linalg.norm(zeta), 0.0, -np.inf
-        stale |= (partner == i) | (partner == j)
-        look(np.array([i]))
-        cosine = unit @ unit[i]
-        closer = np.flatnonzero((cosine > best) & np.isfinite(best))
-        closer = closer[closer != i]
-        best[closer], partner[closer], stale[closer] = cosine[closer], i, False
-    return np.unique(group, return_inverse=True)[1]
+        joins.join()
+    return np.unique(joins.group, return_inverse=True)[1]
+
+
+class _Joins:
+    """Document groups, and the best join of each; see note (e).
+
+    Attributes
+    ----------
+    group : ndarray of int, shape (S,)
+        The group that each document group is in by now.
+    """
+
+    def __init__(self, topics, sizes):
+        S = len(sizes)
+        self.alpha, self.group = topics.alpha, np.arange(S)
+        self.sizes, self.counts = sizes.astype(float), topics.counts.T.copy()
+        self.value = self._values(self.counts, self.sizes)
+        self.there = np.ones(S, dtype=bool)
+        self.places = _places(self.counts, self.sizes, self.alpha)
+        # Loss of the best join of each group, and with which; the partner may be joined by now if stale.
+        self.least, self.partner = np.full(S, np.inf), np.zeros(S, dtype=np.intp)
+        self.stale = np.zeros(S, dtype=bool)
+        for s in range(S):
+            self._look(s)
+
+    def _values(self, counts, sizes):
+        """Terms of the bound (n,) that depend on the counts (n, K) of groups of these sizes (n,)."""
+        mean = counts / sizes[:, np.newaxis]
+        each = gammaln(mean + self.alpha).sum(axis=1) - gammaln(mean.sum(axis=1) + self.alpha.sum())
+        return sizes * each
+
+    def _losses(self, s, others):
+        """What joining group s with each of the ``others`` loses."""
+        joined = self._values(
+            self.counts[others] + self.counts[s], self.sizes[others] + self.sizes[s]
+        )
+        return self.value[others] + self.value[s] - joined
+
+    def _near(self, s):
+        """Groups with which a join is worth to be worked out."""
+        others = np.flatnonzero(self.there)
+        others = others[others != s]
+        if len(others) <= _NEAR:
+            return others
+        apart = ((self.places[others] - self.places[s]) ** 2).sum(axis=1)
+        apart *= self.sizes[others] / (self.sizes[others] + self.sizes[s])
+        return others[np.argpartition(apart, _NEAR)[:_NEAR]]
+
+    def _look(self, s):
+        """Find the best join of group s, and tell others of it for which it is their best."""
+        others = self._near(s)
+        self.stale[s] = False
+        if not len(others):
+            self.least[s] = np.inf
+            return
+        loss = self._losses(s, others)
+        best = int(loss.argmin())
+        self.least[s], self.partner[s] = loss[best], others[best]
+        less = loss < self.least[others]
+        closer = others[less]
+        self.least[closer], self.partner[closer], self.stale[closer] = loss[less], s, False
+
+    def join(self):
+        """Join the two groups that lose least by it."""
+        while self.stale[s := int(np.argmin(self.least))]:
+            self._look(s)
+        s, t = sorted((s, int(self.partner[s])))
+        self.counts[s] += self.counts[t]
+        self.sizes[s] += self.sizes[t]
+        both = slice(s, s + 1)
+        self.value[both] = self._values(self.counts[both], self.sizes[both])
+        self.places[both] = _places(self.counts[both], self.sizes[both], self.alpha)
+        self.group[self.group == t] = s
+        self.there[t], self.least[t] = False, np.inf
+        self.stale |= self.there & ((self.partner == s) | (self.partner == t))
+        self._look(s)
+
+
+def _places(counts, sizes, alpha):
+    """Points (n, K) whose squared distances are, to second order, about those that `_Joins` works out.
+
+    The second derivative of lnG is about ``1 / zeta``, so that twice the root of zeta has a constant one.
+    """
+    return 2.0 * np.sqrt(counts / sizes[:, np.newaxis] + alpha)
 
 
 def joined_groups(topics, items, group):

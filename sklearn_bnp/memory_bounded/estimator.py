@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from itertools import pairwise
 from numbers import Real
 from typing import NamedTuple
@@ -12,7 +13,6 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
-from ..estimator.base import bind_likelihood
 from ..estimator.observations import (
     ObservationParameters,
     check_explains_rows,
@@ -24,17 +24,13 @@ from ..estimator.publishing import require_finite, set_published
 from ..estimator.threads import threads
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units, checked
-from ..inputs.batches import ArraySource
 from ..inputs.blas import blas_on_one_thread
 from ..likelihood.limits import MOST, POSITIVE
-from ..topics.corpus import CountRows, corpus_of_rows
-from .epochs import BoundTooSmall, Limits, run_epoch
-from .items import nothing
+from ..topics.corpus import bind_likelihood, with_weights_of_rows
+from .epochs import NO_LIMIT, BoundTooSmall, Limits, run_epoch
+from .items import NewDocuments, nothing
 from .model import EpochSettings
-from .predictor import BoundedPredictor, check_whole_rows
-
-# Beyond any number of topics that a model could have.
-_NO_LIMIT = sys.maxsize
+from .predictor import BoundedPredictor, corpus_of_whole_rows
 
 
 class EpochRecord(NamedTuple):
@@ -97,12 +93,12 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         Number of rows that the model is expected to see in its life. Compression assumes that so many rows
         will come, all like those seen so far. If None, ten times the rows seen so far.
     target_documents : float, default=None
-        Number of documents that the model is expected to see in its life. If None, ten times the
-        documents seen so far.
+        Number of documents that the model is expected to see in its life, a document of weight w counting
+        w times. If None, ten times the documents seen so far.
     max_document_groups : int, default=None
-        Most groups of documents. The documents of a group share their topic weights; the most
-        similar ones are grouped. If None, each document is a group: the counts of each clump then
-        grow with the number of documents, and fewer clumps fit in the bound.
+        Most groups of documents. The documents of a group share their topic weights; those whose grouping
+        lowers the bound least are grouped. If None, the square root of half the ``memory_bound``: the counts
+        of twice as many clumps would then fill the bound. Without a bound, each document is a group.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows; `ColumnObservation` for columns of several kinds.
@@ -147,10 +143,20 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         Number of clumps of several rows, and of rows that are kept as they are.
     n_document_groups_ : int
         Number of document groups.
+    document_groups_ : ndarray of int32 of shape (`n_documents_`,)
+        The group of each document seen, epoch by epoch, and within an epoch in the order of the sorted ids.
+    clump_sizes_ : ndarray of shape (`n_clumps_`,)
+        Rows of each clump; a row of a document of weight w counts as w rows.
+    clump_groups_ : ndarray of shape (`n_clumps_`, `n_document_groups_`)
+        Rows of each document group in each clump.
+    clump_probs_ : ndarray of shape (`n_clumps_`, `n_components_`)
+        Responsibility of each topic for each clump.
+    clump_means_ : ndarray of shape (`n_clumps_`, n_features)
+        Mean of the rows of each clump, for likelihoods whose topics have ``means_``.
     n_documents_ : int
         Documents seen.
     n_rows_ : int
-        Rows seen.
+        Rows seen; a row of a document of weight w counts as w rows.
     memory_ : int
         Numbers kept, as ``memory_bound`` counts them.
     memory_bytes_ : int
@@ -161,6 +167,11 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         Epochs.
     $n_features_in_
     $feature_names_in_
+
+    Warns
+    -----
+    UserWarning
+        If ``memory_bound`` has room for no more topics. Topics are then joined to make room for others.
 
     References
     ----------
@@ -228,7 +239,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def fit(self, X, y=None, *, groups=None):
+    def fit(self, X, y=None, *, groups=None, sample_weight=None):
         """Learn topics and their number from scratch.
 
         Parameters
@@ -237,27 +248,30 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             Rows of data.
         y : None
             Ignored; documents are given by name, ``groups=...``.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, all rows are one document: the model is then a mixture,
-            whose weights all rows share.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A document of weight w counts as w equal documents: the weight of each row's document.
 
         Returns
         -------
         self : MemoryBoundedTopicVB
             The fitted estimator.
         """
-        corpus = self._corpus(X, groups, reset=True)
+        corpus = self._training_corpus(X, groups, sample_weight, reset=True)
         self._begin(corpus, streaming=False)
         documents = corpus.documents
         n = len(documents.indptr) - 1
         step = n if self.documents_per_epoch is None else self.documents_per_epoch
-        for first, last in pairwise([*range(0, n, step), n]):
-            epoch = self._epoch(documents.part(None, first, last))
-        return self._publish(epoch.elbo_terms)
+        epochs = [
+            self._epoch(documents.part(None, first, last))
+            for first, last in pairwise([*range(0, n, step), n])
+        ]
+        return self._publish(epochs)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def partial_fit(self, X, y=None, *, groups=None):
+    def partial_fit(self, X, y=None, *, groups=None, sample_weight=None):
         """Learn from an epoch of new documents.
 
         Parameters
@@ -266,9 +280,11 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             Rows of data. The units and the default priors come from the first epoch.
         y : None
             Ignored; documents are given by name, ``groups=...``.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; all rows are one document if None. Ids hold within a call only: a
-            document belongs to one epoch as a whole, and the same id in a later call is another document.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X. Ids hold within a call only: a document belongs to one epoch as a
+            whole, and the same id in a later call is another document.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A document of weight w counts as w equal documents: the weight of each row's document.
 
         Returns
         -------
@@ -276,7 +292,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             The fitted estimator.
         """
         first = not hasattr(self, "_kept")
-        corpus = self._corpus(X, groups, reset=first)
+        corpus = self._training_corpus(X, groups, sample_weight, reset=first)
         documents = corpus.documents
         if first:
             self._begin(corpus, streaming=True)
@@ -284,28 +300,24 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             self._validate_params()  # `_fit_context` leaves that to the first call
             check_same_observation(self.observation, self._observation, "partial_fit")
             documents = check_units(self._likelihood, documents)
-        return self._publish(self._epoch(documents).elbo_terms)
+        return self._publish([self._epoch(documents)])
 
-    def _corpus(self, X, groups, *, reset):
+    def _training_corpus(self, X, groups, sample_weight, *, reset):
         """`Corpus` of checked rows."""
         observation = checked(resolve_observation(self.observation))
         check_explains_rows(observation)
-        x, reading = check_whole_rows(self, X, reset=reset)
-        groups = np.zeros(len(x), dtype=int) if groups is None else groups
-        return corpus_of_rows(x, groups)._replace(reading=reading)
+        corpus = corpus_of_whole_rows(self, X, groups, reset=reset)
+        return with_weights_of_rows(corpus, sample_weight)
 
     def _begin(self, corpus, *, streaming):
         """Begin with an empty model in the units of a corpus."""
-        documents = corpus.documents
         observation = resolve_observation(self.observation, corpus.reading)
-        source = ArraySource(documents.x, None)
-        likelihood = bind_likelihood(observation, source, streaming=streaming)
-        if likelihood.words:
-            likelihood = CountRows(likelihood.prior, likelihood.n_tokens)
+        self._likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+        if self._likelihood.may_be_far_out or corpus.documents.weight is not None:
+            check_units(self._likelihood, corpus.documents)
         self._observation = clone(resolve_observation(self.observation))
-        self._likelihood = likelihood
-        dtype = likelihood.prepare(documents.x[:1]).dtype
-        self._kept, self._topics, self.history_ = nothing(likelihood, dtype), None, []
+        dtype = self._likelihood.prepare(corpus.documents.x[:1]).dtype
+        self._kept, self._topics, self.history_ = nothing(self._likelihood, dtype), None, []
 
     def _epoch(self, documents):
         """Learn from an epoch and record it; returns the `Epoch`."""
@@ -316,16 +328,18 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             rate=self.doc_topic_prior_rate,
             tol=self.tol,
             max_iter=self.max_iter,
-            max_topics=_NO_LIMIT if self.max_components is None else self.max_components,
+            max_topics=NO_LIMIT if self.max_components is None else self.max_components,
             n_threads=threads(self.n_jobs),
         )
         limits = Limits(
             self.memory_bound, self.target_points, self.target_documents, self.max_document_groups
         )
-        z = self._likelihood.prepare(np.asarray(documents.x))
+        indptr, weight = documents.indptr, documents.weight
+        weight = np.ones(len(indptr) - 1) if weight is None else weight
+        new = NewDocuments(self._likelihood.prepare(np.asarray(documents.x)), indptr, weight)
         try:
             with blas_on_one_thread():
-                epoch = run_epoch(settings, limits, self._kept, self._topics, z, documents.indptr)
+                epoch = run_epoch(settings, limits, self._kept, self._topics, new)
         except BoundTooSmall as error:
             raise ValueError(self._least_bound(error)) from error
         self._kept, self._topics = kept, topics = epoch.kept, epoch.topics
@@ -363,22 +377,23 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "Raise memory_bound, or have fewer groups by max_document_groups."
         )
 
-    def _publish(self, elbo_terms):
-        """Set the fitted attributes."""
-        kept, topics, likelihood = self._kept, self._topics, self._likelihood
-        zeta = topics.zeta(kept.sizes)
+    def _publish(self, epochs):
+        """Set the fitted attributes after some epochs, and warn if there was no room for more topics."""
+        kept, likelihood, record = self._kept, self._likelihood, self.history_[-1]
+        zeta = self._topics.zeta(kept.sizes)
         weights = (zeta / zeta.sum(axis=0)) @ kept.sizes / kept.sizes.sum()
-        order = np.lexsort((-topics.s[:, -1], -weights))
-        s, record = topics.s[order], self.history_[-1]
+        order = np.lexsort((-self._topics.s[:, -1], -weights))
+        self._topics = topics = self._topics.take(order)
+        s = topics.s
         attributes = {
             **likelihood.attributes(topics.prior, s),
             "_statistics": s,
             "_coef": likelihood.coefficients(topics.prior, s),
             "topic_probs_": weights[order],
-            "doc_topic_prior_": topics.alpha[order],
+            "doc_topic_prior_": topics.alpha,
             "n_components_": len(s),
             "lower_bound_": topics.bound,
-            "elbo_terms_": elbo_terms,
+            "elbo_terms_": epochs[-1].elbo_terms,
             "n_clumps_": record.n_clumps,
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
@@ -390,4 +405,14 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         }
         require_finite(self, {"lower_bound_": topics.bound}, attributes, but=likelihood.may_be_nan)
         set_published(self, attributes)
+        rooms = [epoch.room for epoch in epochs if epoch.is_full]
+        if rooms:
+            groups = f"{self.n_document_groups_} groups of documents"
+            warnings.warn(
+                f"memory_bound={self.memory_bound} has room for {min(rooms)} clumps, beside the counts of "
+                f"{groups}, and so for {min(rooms)} topics. Topics were joined to make room, or could not be "
+                "split. Raise memory_bound, or set a lower max_document_groups.",
+                UserWarning,
+                stacklevel=5,  # the line that calls fit, which has two decorators
+            )
         return self

@@ -26,6 +26,8 @@ _HELD_NUMBERS = 4_000_000
 _FEW_COLUMNS, _POWER_STEPS = 64, 16
 # Restricted updates end when less than this share of the rows moves, or after so many.
 _MOVED, _MAX_ITER = 0.005, 20
+# Cuts of a clump that are looked at: along the principal component, and after moves of items.
+_TIES = 3
 # A half with fewer rows than this is empty.
 _LEAST_ROWS = 0.5
 
@@ -115,7 +117,7 @@ class ItemSubset:
     def __init__(self, items, which, likelihood):
         self.likelihood = likelihood
         self.which = which
-        self.n = items.n[which]
+        self.n, self.distinct = items.n[which], items.distinct[which]
         n_clumps = np.searchsorted(which, items.n_clumps)
         shares = items.shares[which]
         self.clump_shares = shares[:n_clumps].toarray()
@@ -132,6 +134,21 @@ class ItemSubset:
         size = max(1, _HELD_NUMBERS // self.likelihood.n_statistics)
         for lo in range(0, len(self.z), size):
             yield rows_of_statistics(self.likelihood, self.z[lo : lo + size])
+
+    def where(self, chosen):
+        """`ItemSubset` of those for which the boolean (m,) ``chosen`` holds."""
+        n_clumps, part = len(self.clumps), object.__new__(ItemSubset)
+        of_clumps, of_rows = chosen[:n_clumps], chosen[n_clumps:]
+        part.likelihood = self.likelihood
+        part.which, part.n, part.distinct = (
+            self.which[chosen],
+            self.n[chosen],
+            self.distinct[chosen],
+        )
+        part.clump_shares, part.clumps = self.clump_shares[of_clumps], self.clumps[of_clumps]
+        part.owner, part.z = self.owner[of_rows], self.z[of_rows]
+        part._held = None if self._held is None else [self._held[0][chosen]]
+        return part
 
     def blocks(self):
         """Statistics per row of the items, block by block."""
@@ -183,6 +200,67 @@ def principal_side(points, mass):
     return centred @ axis.astype(points.dtype) > 0
 
 
+class Tie(NamedTuple):
+    """Present topics, by which a tie of q(z) loses nats: coefficients (K, P) and ``psi(zeta_ks)`` (K, S).
+
+    Rows that share q(z) have ``n log sum_k exp(mean log weight)`` in the bound, and never more than if each
+    had its own (Jensen).
+    """
+
+    coef: np.ndarray
+    psi: np.ndarray
+
+    def values(self, part):
+        """Value (m,) of each item of a subset, a row."""
+        out, lo, n_clumps = np.empty(len(part.n)), 0, len(part.clumps)
+        rows = max(1, _HELD_NUMBERS // len(self.coef))
+        for block in part.blocks():
+            for first in range(0, len(block), rows):
+                some = block[first : first + rows]
+                logits = some @ self.coef.T
+                hi = lo + len(some)
+                edge = min(max(n_clumps, lo), hi)  # clumps come before rows
+                logits[: edge - lo] += part.clump_shares[lo:edge] @ self.psi.T
+                logits[edge - lo :] += self.psi.T[part.owner[edge - n_clumps : hi - n_clumps]]
+                out[lo:hi] = _shared(logits)[1]
+                lo = hi
+        return out
+
+    def shared(self, s, counts):
+        """q(z) (J, K) of sets with sums ``s`` (J, P) and ``counts`` (J, S), and its value a row (J,)."""
+        return _shared((s @ self.coef.T + counts @ self.psi.T) / s[:, -1:])
+
+    def cut(self, part, s, prior):
+        """Boolean (m,) that halves a subset with sums ``s`` (P,), and sums (2, P) and (2, S) of its halves.
+
+        From a cut along the principal component, items move to the q(z) that suits them best. None if no
+        cut leaves items on both sides.
+        """
+        side = principal_side(part.points(prior, s), part.n)
+        best, most = None, -np.inf
+        for _ in range(_TIES):
+            if side.all() or not side.any():
+                break
+            sums = _sums(part, side.astype(float))
+            q, value = self.shared(*sums)
+            if sums[0][:, -1] @ value <= most:
+                break
+            best, most = (side, sums), sums[0][:, -1] @ value
+            entropy = -np.einsum("jk,jk->j", q, np.log(np.maximum(q, np.finfo(float).tiny)))
+            weight = q[0] - q[1]
+            side = part.products(weight @ self.coef, weight @ self.psi) > entropy[1] - entropy[0]
+        return best
+
+
+def _shared(logits):
+    """Softmax (J, K) and logarithm of the sum (J,) of exponentials; changes ``logits``."""
+    most = logits.max(axis=1, keepdims=True)
+    np.exp(np.subtract(logits, most, out=logits), out=logits)
+    total = logits.sum(axis=1, keepdims=True)
+    logits /= total
+    return logits, (np.log(total) + most)[:, 0]
+
+
 def whole(part, rules, alpha, n_iter=3):
     """`Summary` of all items of a subset as one set, with alpha starting from the number ``alpha``."""
     s, counts = part.sums(part.n[np.newaxis])
@@ -190,18 +268,31 @@ def whole(part, rules, alpha, n_iter=3):
     return Summary(s, counts, alpha, rules.values(s, counts, np.zeros(1), alpha))
 
 
-def _sums(part, first):
-    """Statistics (2, P) and counts (2, S) of halves with responsibilities ``first`` (m,) and the rest."""
-    mass = np.empty((2, len(first)))
-    np.multiply(part.n, first, out=mass[0])
-    np.subtract(part.n, mass[0], out=mass[1])
+def _sums(part, first, n=None):
+    """Statistics (2, P) and counts (2, S) of halves with responsibilities ``first`` (m,) and the rest.
+
+    The items have ``n`` (m,) rows, or ``part.n`` if None.
+    """
+    n, mass = part.n if n is None else n, np.empty((2, len(first)))
+    np.multiply(n, first, out=mass[0])
+    np.subtract(n, mass[0], out=mass[1])
     return part.sums(mass)
 
 
-def _entropies(part, first):
-    """Entropies (2,) of the two halves."""
+def _entropies(n, first):
+    """Entropies (2,) of the two halves of items of ``n`` (m,) rows."""
     other = 1.0 - first
-    return -np.array([part.n @ xlogy(first, first), part.n @ xlogy(other, other)])
+    return -np.array([n @ xlogy(first, first), n @ xlogy(other, other)])
+
+
+def gain_of_distinct(part, rules, first, alpha):
+    """Gain of halves with responsibilities ``first`` (m,) and prior weights (2,), if copies count once."""
+    s, counts = _sums(part, first, part.distinct)
+    alpha = rules.raised_alpha(counts, alpha, 3)
+    halves = rules.values(s, counts, _entropies(part.distinct, first), alpha).sum()
+    s, counts = s.sum(axis=0, keepdims=True), counts.sum(axis=0, keepdims=True)
+    alpha = rules.raised_alpha(counts, alpha.sum(keepdims=True), 3)
+    return float(halves - rules.values(s, counts, np.zeros(1), alpha)[0])
 
 
 def refine(part, rules, first, alpha, trace=None):
@@ -217,7 +308,7 @@ def refine(part, rules, first, alpha, trace=None):
         s, counts = _sums(part, first)
         alpha = rules.raised_alpha(counts, alpha, 1)
         if trace is not None:
-            trace.append(float(rules.values(s, counts, _entropies(part, first), alpha).sum()))
+            trace.append(float(rules.values(s, counts, _entropies(part.n, first), alpha).sum()))
         coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
         psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))
@@ -249,5 +340,5 @@ def halve(part, rules, one, *, hard=False):
     if not s[:, -1].min() >= _LEAST_ROWS:
         return None
     alpha = rules.raised_alpha(counts, alpha, 1)
-    value = rules.values(s, counts, _entropies(part, first), alpha)
+    value = rules.values(s, counts, _entropies(part.n, first), alpha)
     return Halves(first, Summary(s, counts, alpha, value))

@@ -19,6 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
+# Multiples of it, modulo 1, are all different, and in no simple ratio.
+_GOLDEN = 0.6180339887498949
+
 
 class Kept(NamedTuple):
     """The part of the data that is kept between epochs.
@@ -29,19 +32,25 @@ class Kept(NamedTuple):
         Summed statistics of clumps of more than one row.
     counts : ndarray, shape (C, S)
         Rows of each document group in each clump, N_cs.
+    distinct : ndarray, shape (C,)
+        Rows of each clump, if copies of a row count once.
     z : ndarray, shape (n, D)
         Prepared single rows.
+    weight : ndarray, shape (n,)
+        How often each single row counts: the weight of its document.
     owner : ndarray of int32, shape (n,)
         Document group of each single row.
     sizes : ndarray, shape (S,)
-        Documents in each group, D_s.
+        Documents in each group, D_s, a document of weight w counting w times.
     group_of_document : ndarray of int32, shape (n_documents,)
         Group of each document seen so far, in the order of arrival.
     """
 
     s: np.ndarray
     counts: np.ndarray
+    distinct: np.ndarray
     z: np.ndarray
+    weight: np.ndarray
     owner: np.ndarray
     sizes: np.ndarray
     group_of_document: np.ndarray
@@ -66,7 +75,29 @@ def nothing(likelihood, dtype):
     z = np.empty((0, likelihood.n_features), dtype=dtype)
     none = np.empty(0, dtype=np.int32)
     s, counts = np.empty((0, likelihood.n_statistics)), np.empty((0, 0))
-    return Kept(s, counts, z, none, np.empty(0), none)
+    return Kept(s, counts, np.empty(0), z, np.empty(0), none, np.empty(0), none)
+
+
+class NewDocuments(NamedTuple):
+    """The documents of an epoch.
+
+    Attributes
+    ----------
+    z : ndarray, shape (n, D)
+        Prepared rows, document by document.
+    indptr : ndarray, shape (E + 1,)
+        Document i has the rows ``indptr[i]:indptr[i + 1]``.
+    weight : ndarray, shape (E,)
+        How many equal documents each stands for.
+    """
+
+    z: np.ndarray
+    indptr: np.ndarray
+    weight: np.ndarray
+
+    def none(self):
+        """No documents of the same kind."""
+        return NewDocuments(self.z[:0], np.zeros(1, dtype=int), np.empty(0))
 
 
 class Items(NamedTuple):
@@ -79,7 +110,9 @@ class Items(NamedTuple):
     shares : csr_array, shape (T + n, S)
         Share of each document group in the rows of each item, N_cs / N_c.
     n : ndarray, shape (T + n,)
-        Rows of each item, N_c.
+        Rows of each item, N_c; a row of a document of weight w counts as w rows.
+    distinct : ndarray, shape (T + n,)
+        The same if copies of a row count once, whether they come from weights or are in the data.
     z : ndarray, shape (n_singlets + n, D)
         Prepared rows: singlets, then the rows of this epoch.
     edges : ndarray, shape (E + 1,)
@@ -91,6 +124,7 @@ class Items(NamedTuple):
     means: np.ndarray
     shares: csr_array
     n: np.ndarray
+    distinct: np.ndarray
     z: np.ndarray
     edges: np.ndarray
     sizes: np.ndarray
@@ -105,12 +139,12 @@ class Items(NamedTuple):
         return self.shares.T @ self.n
 
 
-def with_epoch(kept, likelihood, z, indptr):
-    """`Items` from the kept data and new documents, whose rows are ``z[indptr[i]:indptr[i + 1]]``."""
-    n_new, before = len(indptr) - 1, len(kept.sizes)
-    S = before + n_new
-    rows = np.concatenate([kept.z, z])
-    owner = np.concatenate([kept.owner, np.repeat(np.arange(before, S), np.diff(indptr))])
+def with_epoch(kept, likelihood, new):
+    """`Items` from the kept data and `NewDocuments`."""
+    n_new, before = len(new.weight), len(kept.sizes)
+    S, lengths = before + n_new, np.diff(new.indptr)
+    rows = np.concatenate([kept.z, new.z])
+    owner = np.concatenate([kept.owner, np.repeat(np.arange(before, S), lengths)])
     singlets = rows_of_statistics(likelihood, rows[: len(kept.z)])
     n = kept.s[:, -1]
     clumps = csr_array(kept.counts / n[:, np.newaxis])
@@ -120,14 +154,25 @@ def with_epoch(kept, likelihood, z, indptr):
     ones = csr_array(
         (np.ones(len(rows)), owner.astype(np.int32), np.arange(len(rows) + 1)), shape=(len(rows), S)
     )
+    weight = np.concatenate([kept.weight, np.repeat(new.weight, lengths)])
     return Items(
         np.concatenate([kept.s / n[:, np.newaxis], singlets]),
         csr_array(vstack([clumps, ones], format="csr")),
-        np.concatenate([n, np.ones(len(rows))]),
+        np.concatenate([n, weight]),
+        np.concatenate([kept.distinct, np.minimum(weight, 1.0) / copies(rows)]),
         rows,
-        len(kept.z) + np.asarray(indptr),
-        np.concatenate([kept.sizes, np.ones(n_new)]),
+        len(kept.z) + np.asarray(new.indptr),
+        np.concatenate([kept.sizes, new.weight]),
     )
+
+
+def copies(z):
+    """How often each of the rows ``z`` (n, D) is among them, an array (n,)."""
+    key = np.zeros(len(z))
+    for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
+        key += (1.0 + d * _GOLDEN % 1.0) * column
+    _, number, count = np.unique(key, return_inverse=True, return_counts=True)
+    return count[number.reshape(-1)]
 
 
 def rows_of_statistics(likelihood, z):

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, softmax, xlogy
+from scipy.special import digamma
 
 from .model import Topics, global_step, threshold
 
-# Responsibilities of the table that are held at a time.
-_BLOCK_NUMBERS = 1_000_000
+# Responsibilities of the table that are held at a time: so many stay in a processor's cache.
+_BLOCK_NUMBERS = 200_000
+# A trial ends when an update adds less than this share of its gain, or would have to be repeated more often
+# than this to make up for a loss. Either is about how soon the judgement comes, and not about its result.
+_SMALL, _LONG = 0.2, 10
 
 
 def first_topics(settings, items):
     """`Topics` with all items in one topic."""
-    likelihood = settings.likelihood
-    z, s = items.z[items.edges[0] :], np.zeros((1, likelihood.n_statistics))
-    coef = np.zeros_like(s)
-    if len(z):
-        likelihood.local_step(coef, z, None, None, s, None, n_threads=settings.n_threads)
+    s = np.zeros((1, settings.likelihood.n_statistics))
+    counts, entropy = np.zeros((1, len(items.sizes))), np.zeros(1)
+    no_weights = np.zeros_like(s), np.zeros_like(counts)
+    _add_documents(settings, items, *no_weights, None, s, counts, entropy)
     T = len(items.means)
     s[0] += items.n[:T] @ items.means
-    counts = items.lengths[np.newaxis]
-    topics = Topics(s, counts, np.zeros(1), np.ones(1), likelihood.prior, 0.0)
+    topics = Topics(
+        s, items.lengths[np.newaxis], entropy, np.ones(1), settings.likelihood.prior, 0.0
+    )
     return global_step(settings, topics, items)
 
 
@@ -37,8 +40,8 @@ def update(settings, topics, items, observe=None):
     Parameters
     ----------
     observe : callable or None
-        Called for each block of items with the number of its first item, the rows of each item (None if
-        each is one row) and the responsibilities (n, K).
+        Called for each block of items with the number of its first item, the rows of each item (a number if
+        all have as many) and the responsibilities (n, K).
     """
     coef, psi = log_weights(settings, topics, items.sizes)
     s, counts, entropy = _sums_of_table(items, coef, psi, observe)
@@ -54,11 +57,15 @@ def _sums_of_table(items, coef, psi, observe):
     for lo in range(0, T, size):
         part = slice(lo, min(lo + size, T))
         means, shares, n = items.means[part], items.shares[part], items.n[part]
-        resp = softmax(means @ coef.T + shares @ psi.T, axis=1)
+        logits = means @ coef.T + shares @ psi.T
+        logits -= logits.max(axis=1, keepdims=True)
+        resp = np.exp(logits)
+        total = resp.sum(axis=1)
+        resp /= total[:, np.newaxis]
         mass = n[:, np.newaxis] * resp
         s += mass.T @ means
         counts += (shares.T @ mass).T
-        entropy -= n @ xlogy(resp, resp)
+        entropy += np.log(total) @ mass - np.einsum("nk,nk->k", mass, logits)
         if observe is not None:
             observe(lo, n, resp)
     return s, counts, entropy
@@ -76,24 +83,38 @@ def _add_documents(settings, items, coef, psi, observe, s, counts, entropy):
         resp = likelihood.local_step(
             weights, z, None, None, own_s, own_entropy, n_threads=settings.n_threads
         )
-        s += own_s
-        entropy += own_entropy
-        counts[:, first + i] += own_s[:, -1]
+        own = items.sizes[first + i]
+        s += own * own_s
+        entropy += own * own_entropy
+        counts[:, first + i] += own * own_s[:, -1]
         if observe is not None:
-            observe(C + int(edges[i]), None, resp)
+            observe(C + int(edges[i]), own, resp)
 
 
-def converge(settings, topics, items, trace=None):
+def converge(settings, topics, items, trace=None, *, above=None):
     """Topics after updates until the bound's relative change is below ``tol``.
 
-    The bound after each update is appended to ``trace``, if it is a list.
+    Parameters
+    ----------
+    trace : list or None
+        The bound after each update is appended to it.
+    above : float or None
+        The bound that a trial has to pass. If it is given, updates also end when they add little to what
+        the bound is above it, or so little that it will not be passed.
     """
     last = -np.inf
     for _ in range(settings.max_iter):
         topics = update(settings, topics, items)
         if trace is not None:
             trace.append(topics.bound)
-        if topics.bound - last < threshold(settings, topics, items):
+        change = topics.bound - last
+        if change < threshold(settings, topics, items):
+            break
+        if above is not None and _is_decided(topics.bound - above, change):
             break
         last = topics.bound
     return topics
+
+
+def _is_decided(gain, change):
+    return change < _SMALL * gain or change < -gain / _LONG

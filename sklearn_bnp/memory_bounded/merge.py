@@ -30,9 +30,19 @@ class _UnionEntropies:
         self.entropy = np.zeros(len(pairs))
 
     def __call__(self, first, n, resp):
-        own = np.empty_like(self.entropy)
+        own, n = np.empty_like(self.entropy), np.broadcast_to(n, len(resp)).astype(float)
         union_entropies(np.ascontiguousarray(resp), n, self.indptr, self.members, own, 1)
         self.entropy += own
+
+
+class _Overlap:
+    """``overlap`` (K, K), ``sum_c N_c q_ck q_cl``, Ueda's criterion for merges; an observer of `update`."""
+
+    def __init__(self, n_topics):
+        self.overlap = np.zeros((n_topics, n_topics))
+
+    def __call__(self, first, n, resp):
+        self.overlap += (resp * np.reshape(n, (-1, 1))).T @ resp
 
 
 class Union(NamedTuple):
@@ -46,21 +56,9 @@ class Union(NamedTuple):
     def members(self):
         return (self.k, self.l)
 
-    def apply(self, topics):
-        """Topics with the union in place k, without topic l."""
-
-        def joined(values):
-            values = values.copy()
-            values[self.k] += values[self.l]
-            return np.delete(values, self.l, axis=0)
-
-        return topics.mapped(joined)
-
-    def names(self, uids, fresh):
-        """Uids of the topics afterwards, of which one is from ``fresh``."""
-        uids = uids.copy()
-        uids[self.k] = fresh[0]
-        return np.delete(uids, self.l)
+    def born(self, topics):
+        """The new topic; the next update finds its entropy."""
+        return topics.mapped(lambda values: values[[self.k]] + values[[self.l]])
 
 
 def _gains(settings, topics, sizes, pairs, entropy):
@@ -87,19 +85,21 @@ def _greatest_gains(settings, topics, sizes, pairs):
     return _gains(settings, topics, sizes, pairs, topics.entropy[pairs].sum(axis=1))
 
 
-def pairs_to_merge(settings, topics, sizes, overlap, n_pairs, known):
+def pairs_to_merge(settings, before, topics, items, n_pairs, known):
     """At most ``n_pairs`` pairs (n, 2) that overlap most, may gain, and are not ``known`` to fail.
 
-    ``overlap`` (K, K) is that of `Survey`, and ``known(k, l)`` returns a boolean.
+    ``topics`` are ``before`` after one update, and ``known(k, l)`` returns a boolean.
     """
-    k, l = np.triu_indices(len(overlap), 1)
-    value = overlap[k, l]
+    observer = _Overlap(len(topics.s))
+    update(settings, before, items, observer)
+    k, l = np.triu_indices(len(topics.s), 1)
+    value = observer.overlap[k, l]
     order = np.argsort(-value, kind="stable")
     order = [i for i in order[: 4 * _BOUNDED_PAIRS * n_pairs] if value[i] > 0]
     pairs = [(k[i], l[i]) for i in order if not known(k[i], l[i])]
     pairs = np.array(pairs[: _BOUNDED_PAIRS * n_pairs], dtype=np.intp).reshape(-1, 2)
     if len(pairs):
-        pairs = pairs[_greatest_gains(settings, topics, sizes, pairs) > 0]
+        pairs = pairs[_greatest_gains(settings, topics, items.sizes, pairs) > 0]
     return pairs[:n_pairs]
 
 

@@ -206,6 +206,14 @@ def global_step(settings, topics, items):
     return topics._replace(bound=objective(settings, topics, lengths, items.sizes))
 
 
+def joined_topics(first, *others):
+    """Topics of all of these; prior and bound are those of the first."""
+    parts = (first, *others)
+    names = ("s", "counts", "entropy", "alpha")
+    sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return first._replace(**sums)
+
+
 def with_new_groups(topics, n_groups):
     """Topics with new document groups whose counts are still 0, so that zeta is alpha (Alg. 3.1)."""
     K, before = topics.counts.shape

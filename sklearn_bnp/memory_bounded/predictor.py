@@ -1,10 +1,7 @@
 """Prediction for new rows and documents by a model in bounded memory.
 
-Design note. With ``groups``, the topic shares of a document are inferred from its rows, as by `HDPTopicVB`.
-Without ``groups``, the document of a row is unknown: each row stands alone, and the topics' weights
-are those of all data seen. If all data seen are one document, these are also the weights of its further rows.
-A model that was never given ``groups`` is therefore a mixture, and `transform` is that of mixtures. After
-several documents, a row alone has no distribution of topics, and `transform` asks for ``groups``.
+Design note. The topic shares of a document are inferred from its rows, as by `HDPTopicVB`, and scores are of
+document completion, as there.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import digamma, logsumexp
+from scipy.special import digamma, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,11 +24,12 @@ from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from ..topics.documents import DocumentSettings
 from ..topics.local import document_step
-from .items import rows_of_statistics
 from .soundness import check_bounded
 
-# Responsibilities, and numbers in tables of scores, that are held at a time.
-_BLOCK_NUMBERS, _SCORE_NUMBERS = 4_000_000, 2_000_000
+# Responsibilities that are held at a time.
+_BLOCK_NUMBERS = 4_000_000
+# Rows of a clump whose mean is that of its prior as well, but for rounding.
+_MANY_ROWS = 1e10
 # Share of a document's rows that `score` predicts from the others.
 _HELDOUT = 0.2
 _SETTINGS = DocumentSettings(
@@ -39,8 +37,8 @@ _SETTINGS = DocumentSettings(
 )
 
 
-def check_whole_rows(estimator, x, *, reset):
-    """Rows and `Reading` as from `check_rows`, of dense and complete rows: clumps are their sums."""
+def corpus_of_whole_rows(estimator, x, groups, *, reset):
+    """`Corpus` of dense and complete rows, since clumps are their sums."""
     if issparse(x):
         raise TypeError(
             "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
@@ -51,7 +49,12 @@ def check_whole_rows(estimator, x, *, reset):
             "Input X contains NaN, but MemoryBoundedTopicVB takes no missing values: fill them in, or "
             "leave these rows out."
         )
-    return x, reading
+    if groups is None:
+        raise ValueError(
+            "groups=None, but rows of X are parts of documents: give groups, the document of each row, such "
+            "as groups=np.zeros(len(X)) if they are one document."
+        )
+    return corpus_of_rows(x, groups)._replace(reading=reading)
 
 
 class BoundedPredictor(
@@ -66,13 +69,9 @@ class BoundedPredictor(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _checked(self, X, groups, alone):
-        """`Corpus` of rows. Without groups all rows are one document, or one each if ``alone``."""
+    def _corpus(self, X, groups):
         check_is_fitted(self)
-        x, _ = check_whole_rows(self, X, reset=False)
-        if groups is None:
-            groups = np.arange(len(x)) if alone else np.zeros(len(x), dtype=int)
-        return corpus_of_rows(x, groups)
+        return corpus_of_whole_rows(self, X, groups, reset=False)
 
     def _steps(self, documents):
         """Yield the `DocumentStep` of each block of documents."""
@@ -87,23 +86,9 @@ class BoundedPredictor(
     def _prepared(self, x):
         return in_range(self._likelihood.prepare, x)
 
-    def _alone(self, x):
-        """Yield the responsibilities of rows of unknown documents, block by block."""
-        coef = self._coef.copy()
-        coef[:, -1] += np.log(self.topic_probs_)
-        for lo in range(0, len(x), 4096):
-            with blas_on_one_thread():
-                z = self._prepared(x[lo : lo + 4096])
-                n_threads = threads(self.n_jobs)
-                yield self._likelihood.local_step(
-                    coef, z, None, None, None, None, n_threads=n_threads
-                )
-
     def _of_rows(self, X, groups, function):
         """``function(resp)`` of the responsibilities of rows, joined in the order of X."""
-        corpus = self._checked(X, groups, alone=True)
-        if groups is None:
-            return np.concatenate([function(resp) for resp in self._alone(corpus.documents.x)])
+        corpus = self._corpus(X, groups)
         values = [function(step.resp) for step in self._steps(corpus.documents)]
         return corpus.in_order_of_rows(np.concatenate(values))
 
@@ -114,8 +99,8 @@ class BoundedPredictor(
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of data.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, the topics' weights are ``topic_probs_`` for every row.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
 
         Returns
         -------
@@ -131,8 +116,8 @@ class BoundedPredictor(
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of data.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, the topics' weights are ``topic_probs_`` for every row.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
 
         Returns
         -------
@@ -153,35 +138,20 @@ class BoundedPredictor(
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of data.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. It is required if the model has learned from several documents.
-            If the model has learned from one document, as after `fit` without ``groups``, None stands for
-            further rows of that document, and the result is that of `predict_proba`.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
 
         Returns
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             Expected shares of the topics in the document of each row of X; they sum to 1.
         """
-        corpus = self._checked(X, groups, alone=True)
-        if groups is None:
-            self._require_one_document()
-            shares = np.concatenate(list(self._alone(corpus.documents.x)))
-        else:
-            shares = self._shares(corpus.documents)[corpus.document_of_row]
+        corpus = self._corpus(X, groups)
+        shares = self._shares(corpus.documents)[corpus.document_of_row]
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares.astype(dtype, copy=False)
 
-    def _require_one_document(self):
-        if self.n_documents_ > 1:
-            raise ValueError(
-                f"groups=None, but the model has learned from {self.n_documents_} documents, which have "
-                "topic shares of their own. Give the document of each row of X, such as "
-                "groups=np.zeros(len(X)) for rows of one document, or use predict_proba, which takes rows "
-                "of unknown documents."
-            )
-
-    def fit_transform(self, X, y=None, *, groups=None):
+    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
         """Fit to X and return the topic distribution of its documents.
 
         Parameters
@@ -190,21 +160,56 @@ class BoundedPredictor(
             Rows of data.
         y : None
             Ignored; documents are given by name, ``groups=...``.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; if None, all rows are one document, as in `fit` and `transform`.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As in `fit`.
 
         Returns
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             The result of `transform`.
         """
-        return self.fit(X, groups=groups).transform(X, groups=groups)
+        return self.fit(X, groups=groups, sample_weight=sample_weight).transform(X, groups=groups)
+
+    # ------------------------------------------------------------------ scores
+
+    def _scored(self, X, groups):
+        """The corpus, log densities (n,) of the rows that are predicted, and the document of each."""
+        corpus = self._corpus(X, groups)
+        documents = corpus.documents
+        hidden = hidden_entries(documents, keys_of_content(documents), _HELDOUT)
+        shares = self._shares(documents.restricted(~hidden))
+        part = documents.restricted(hidden)
+        owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
+        return corpus, self._log_density(part.x, shares[owner]), owner
+
+    def score_samples(self, X, groups=None):
+        """Mean log predictive density of a fifth of each document's rows, given the others.
+
+        Which fifth it is depends on the document alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of data.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+
+        Returns
+        -------
+        log_prob : ndarray of shape (n_samples,)
+            Mean per row that is predicted, in nats, for the document of each row of X.
+        """
+        corpus, log_prob, owner = self._scored(X, groups)
+        sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
+        return (sums / np.bincount(owner, minlength=corpus.n_documents))[corpus.document_of_row]
 
     def score(self, X, y=None, groups=None):
         """Mean log predictive density of rows, in nats; higher is better.
 
-        With ``groups``, a fifth of each document's rows is predicted from the others. Which rows
-        these are depends on the document alone.
+        A fifth of each document's rows is predicted from the others. Which rows these are depends on the
+        document alone.
 
         Parameters
         ----------
@@ -212,23 +217,16 @@ class BoundedPredictor(
             Rows of data.
         y : None
             Ignored; documents are given by name, ``groups=...``.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X. If None, every row is predicted from ``topic_probs_``.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
 
         Returns
         -------
         score : float
             Mean over the predicted rows.
         """
-        documents = self._checked(X, groups, alone=True).documents
-        if groups is None:
-            weights = np.broadcast_to(self.topic_probs_, (documents.n_entries, self.n_components_))
-            return float(np.mean(self._log_density(documents.x, weights)))
-        hidden = hidden_entries(documents, keys_of_content(documents), _HELDOUT)
-        shares = self._shares(documents.restricted(~hidden))
-        part = documents.restricted(hidden)
-        owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
-        return mean_of_tokens(self._log_density(part.x, shares[owner]), np.ones(len(part.x)))
+        _, log_prob, owner = self._scored(X, groups)
+        return mean_of_tokens(log_prob, np.ones(len(owner)))
 
     def _log_density(self, x, weights):
         """Log predictive density (n,) of rows whose topics have these weights (n, K)."""
@@ -243,65 +241,79 @@ class BoundedPredictor(
             out[rows] += likelihood.log_base(x[rows])
         return out
 
-    def similarity(self, X, groups=None):
-        """Retrieval score: how well each training document explains new documents.
+    def similarity(self, X, groups=None, others=None, other_groups=None):
+        """Affinity of the topic distributions of documents, for instance to find the documents most alike.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows of new documents.
-        groups : array-like of shape (n_samples,), default=None
-            The document of each row of X; all rows are one document if None.
+            Rows of documents.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
+        others : array-like of shape (n_other_samples, n_features), default=None
+            Rows of the documents with which those of X are compared. If None, they are compared with the
+            documents that the model has learned from. These are known as far as they are kept: all documents
+            of a document group have the same distribution. To tell them apart, give their rows again.
+        other_groups : array-like of shape (n_other_samples,), default=None
+            The document of each row of ``others``.
 
         Returns
         -------
-        scores : ndarray of shape (n_documents, n_training_documents)
-            One row per new document, in the order of the sorted ids in ``groups``. One column per
-            training document, epoch by epoch, and within an epoch in the order of the sorted ids. In nats;
-            greater is more similar. All documents of a document group have the same score.
-
-        References
-        ----------
-        Gomes, Welling and Perona (2008), (28).
+        affinity : ndarray of shape (n_documents, n_other_documents)
+            ``sum_k sqrt(p_k q_k)`` of two distributions p and q: 1 if they are equal, 0 if they have no topic
+            in common. It is 1 less the square of their Hellinger distance. There is a row and a column for
+            each document, in the order of the sorted ids. Documents learned from come epoch by epoch.
         """
-        documents = self._checked(X, groups, alone=False).documents
-        zeta = self._topics.zeta(self._kept.sizes)
-        coef = self._likelihood.coefficients(self._topics.prior, self._topics.s)
-        with blas_on_one_thread():
-            scores = [
-                retrieval_scores(self._likelihood, coef, zeta, self._prepared(documents.x[lo:hi]))
-                for lo, hi in pairwise(documents.indptr)
-            ]
-        return np.array(scores)[:, self._kept.group_of_document]
+        own = self._shares(self._corpus(X, groups).documents)
+        if others is not None:
+            found = self._shares(self._corpus(others, other_groups).documents)
+        else:
+            zeta = self._topics.zeta(self._kept.sizes).T[self._kept.group_of_document]
+            found = zeta / zeta.sum(axis=1, keepdims=True)
+        return np.sqrt(own) @ np.sqrt(found).T
+
+    # ------------------------------------------------------------------ what is kept
+
+    # Attributes that are functions of others, so that nothing of them is held or saved.
+
+    @property
+    def document_groups_(self):
+        """The group of each document seen."""
+        check_is_fitted(self)
+        return self._kept.group_of_document.copy()
+
+    @property
+    def clump_sizes_(self):
+        """Rows of each clump."""
+        check_is_fitted(self)
+        return self._kept.s[:, -1].copy()
+
+    @property
+    def clump_groups_(self):
+        """Rows of each document group in each clump."""
+        check_is_fitted(self)
+        return self._kept.counts.copy()
+
+    @property
+    def clump_probs_(self):
+        """Responsibility of each topic for each clump."""
+        check_is_fitted(self)
+        kept, psi = self._kept, digamma(self._topics.zeta(self._kept.sizes))
+        return softmax((kept.s @ self._coef.T + kept.counts @ psi.T) / kept.s[:, -1:], axis=1)
+
+    @property
+    def clump_means_(self):
+        """Mean of the rows of each clump; AttributeError for likelihoods that have no ``means_``."""
+        check_is_fitted(self)
+        # As topics of so many rows that nothing is left of the prior
+        many = self._kept.s * (_MANY_ROWS / self._kept.s[:, -1:])
+        found = self._likelihood.attributes(self._topics.prior, many)
+        if "means_" not in found:
+            raise AttributeError(
+                f"observation={self._observation!r} has no means_ of topics or clumps."
+            )
+        return found["means_"]
 
     @property
     def _n_features_out(self):
         return self.n_components_
-
-
-def retrieval_scores(likelihood, coef, zeta, z):
-    """Score (S,) of each document group for the rows ``z`` of one document (28).
-
-    ``sum_i max_k {E[log p(x_i | k)] + psi(zeta_ks) - psi(sum_k zeta_ks)}``.
-
-    Parameters
-    ----------
-    coef : ndarray, shape (K, P)
-        Coefficients of E[log p(x | k)].
-    zeta : ndarray, shape (K, S)
-        Parameters of q(pi_s).
-    z : ndarray, shape (n, D)
-        Prepared rows.
-    """
-    log_pi = (digamma(zeta) - digamma(zeta.sum(axis=0))).T
-    S, K = log_pi.shape
-    scores = np.zeros(S)
-    rows = max(1, _SCORE_NUMBERS // max(K, coef.shape[1]))
-    for lo in range(0, len(z), rows):
-        log_lik = rows_of_statistics(likelihood, z[lo : lo + rows]) @ coef.T
-        groups = max(1, _SCORE_NUMBERS // log_lik.size)
-        for first in range(0, S, groups):
-            some = slice(first, first + groups)
-            best = (log_lik + log_pi[some, np.newaxis]).max(axis=2)
-            scores[some] += best.sum(axis=1)
-    return scores

@@ -154,7 +154,7 @@ class Birth(Proposal):
         creation = create(
             context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
             int(min(self.n_seeds, room + 1)), self._failures.count(uid, n), context.rng,
-            adapt=len(totals.uids) <= _ADAPT_BELOW,
+            adapt=len(totals.uids) <= _ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
         )  # fmt: skip
         if creation is None or creation.gain <= 0:
             if tries_all_ways(sample, totals.s.shape[1]):

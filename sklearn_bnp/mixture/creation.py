@@ -9,23 +9,21 @@ Design note
     This finds structure more reliably than the right number of seeds would.
 (b) The result depends much on the seeds. Where the sample is small, seeding is tried in several ways and
     the best split is kept. Where it is large, one way is tried in each attempt.
-(c) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
+(c) Components that have few rows for their parameters hold their own rows too firmly for ordinary steps.
+    Rows are then left out of the component that they are in (`RestrictedMixture.collapse`). A first birth
+    starts from many seeds, so that each cluster is likely to have one of its own.
+(d) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.agglomeration import agglomerate
-from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
+from .restricted import RestrictedMixture, affords_collapse
 
-# Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
-_ROUNDS = 4
-_STEPS, _STEPS_AFTER_CUT = 8, 4
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
 # Seeds are sought among at most this many rows.
@@ -35,6 +33,17 @@ _SMALL = 100_000
 # If there are fewer other components than this, each way is tried several times: the first splits of
 # a fit decide much, and cost little.
 _FEW, _FEW_RESTARTS = 4, 2
+# A row fits a component of N rows and P statistics about P / N nats better than if it were not part of it.
+# From so many nats on, rows are left out of the components that they are in.
+_SELF_FIT, _SELF_FIT_LATER = 0.25, 1.0
+# A first birth has a seed for so many rows, so many seeds at the most, and so many rows.
+_ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
+# Most collapsed steps from the seeds of a first birth, and of a later one.
+_COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
+# Collapsed steps are not made of more numbers (seeds x P): each takes the inverses of all components.
+_MOST_NUMBERS = 1_000_000
+# Steps on all rows of the sample after those on some of them.
+_STEPS_ON_ALL = 4
 # If the sample's statistics hold at most this many numbers, it is tried twice as often.
 _TINY = 5_000
 
@@ -57,101 +66,12 @@ class Creation(NamedTuple):
     gain: float
 
 
-class _Restricted:
-    """A small mixture of the new components, on the target's sample; other components stay as they are."""
-
-    def __init__(self, model, sample, others, adapt):
-        self.model, self.sample, self.others = model, sample, others
-        self.prior = model.prior
-        self.adapts = adapt and model.likelihood.adapts_prior
-
-    def evidence(self, s):
-        """Log evidence of each component (J,), in nats."""
-        return self.model.likelihood.evidence(self.prior, s)
-
-    def allocation(self, n):
-        """Allocation term of the objective, for new components with counts (J,) beside the others."""
-        return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
-
-    def adapt(self, s, n_steps):
-        """Adapt the prior to the other components and the new ones (empirical Bayes)."""
-        if self.adapts:
-            everything = np.concatenate([self.others, s])
-            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
-
-    def coefficients(self, s):
-        """Coefficients (J, P) of the restricted local step."""
-        coef = self.model.likelihood.coefficients(self.prior, s)
-        coef[:, -1] += np.log(np.maximum(s[:, -1], 1e-12) / s[:, -1].sum())  # (4.11)
-        return coef
-
-    def step(self, s):
-        """Local and summary step: statistics (J, P), entropies (J,) and responsibilities (n, J)."""
-        out, entropy = np.empty_like(s), np.empty(len(s))
-        z, mass, weight = self.sample
-        resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
-        return out, entropy, resp
-
-    def iterate(self, s, n_steps, tol):
-        """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
-        last = -np.inf
-        for i in range(n_steps):
-            moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= self.sample.one_row
-            if not keep.all() and keep.any():
-                s, last = moved[keep], -np.inf
-                continue
-            s = moved
-            if i % 3 == 2:
-                self.adapt(s, 2)
-            objective = self.evidence(s).sum() + entropy.sum()
-            if objective - last < tol:
-                break
-            last = objective
-        self.adapt(s, 5)
-        return self.step(s)
-
-    def union_entropy(self, resp):
-        """Return a function that gives the entropies, on the sample, of unions given by their members."""
-        shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
-        return partial(entropies_of_unions, shares, self.sample.weight)
-
-    def refine(self, s):
-        """Alternate variational steps and agglomeration; statistics and entropies, or None twice."""
-        tol = 1e-4 * self.sample.total
-        s, entropy, resp = self.iterate(s, _STEPS, tol)
-        for _ in range(_ROUNDS):
-            tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
-            if len(tree.cut) == len(s):
-                break
-            s = np.array([s[list(group)].sum(axis=0) for group in tree.cut])
-            if len(s) > 1:
-                s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
-        return (s, entropy) if len(s) > 1 else (None, None)
-
-    def gain(self, s, entropy, before):
-        """Objective with new components ``s`` less that with their sum, which has the prior ``before``."""
-        likelihood, (_, mass, weight) = self.model.likelihood, self.sample
-        whole = s.sum(axis=0, keepdims=True)
-        own = mass * np.log(np.where(mass > 0, mass, 1.0))
-        gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
-        gain += entropy.sum()
-        gain += own.sum() if weight is None else own @ weight
-        gain += self.allocation(s[:, -1])
-        gain -= self.allocation(whole[:, -1])
-        if self.prior is not before and len(self.others):
-            gain += (
-                self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
-            )
-        return float(gain)
-
-
 def tries_all_ways(sample, n_statistics):
     """Whether the sample is small enough for one attempt to try every way of seeding."""
     return sample.z.shape[0] * n_statistics <= _SMALL
 
 
-def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False):
+def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False, n_most=10**6):
     """New components to replace a target.
 
     Parameters
@@ -166,6 +86,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         Statistics of the components that stay.
     n_seeds : int
         Number of seeds to start from. Two seeds are tried as well.
+        If there are no other components, and few rows for so many parameters, there are more seeds.
     attempt : int
         How often the target has been tried before. On a small sample the first attempt tries every way
         of seeding. Every other attempt tries one way, and the next attempt the next one.
@@ -175,31 +96,23 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
         Whether the prior adapts to the new components, which is worth its cost if there are few
         components.
 
+    n_most : int, default=1000000
+        Most new components.
+
     Returns
     -------
     creation : Creation or None
         Statistics, coefficients and an estimated gain. None if no split into two or more components was
         found.
     """
-    ways = [(n_seeds, False), (n_seeds, True), (2, False), (2, True)]
-    every_way, few = tries_all_ways(sample, len(target)), len(others) < _FEW
-    if model.likelihood.n_features == 1:
-        ways = ways[::2]
-    if not (every_way and (attempt == 0 or few)):
-        ways = [ways[attempt % len(ways)]]
-    elif few:
-        ways *= _FEW_RESTARTS * (2 if sample.z.shape[0] * len(target) <= _TINY else 1)
-    best = None
-    for n, whiten in ways:
-        small = _Restricted(model, sample, others, adapt)
-        s = _seeded(model, sample, target, n, whiten, rng)
-        if len(s) < 2:
-            continue
-        s, entropy = small.refine(s)
+    best, small_sample = None, tries_all_ways(sample, len(target))
+    for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
+        small = RestrictedMixture(model, sample, others, adapt)
+        s, entropy = _developed(small, target, way, rng)
         if s is None:
             continue
         gain = small.gain(s, entropy, model.prior)
-        if -_NEAR * sample.total < gain <= 0 and every_way:  # more steps may be enough
+        if -_NEAR * sample.total < gain <= 0 and small_sample:  # more steps may be enough
             s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
             gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
         if len(s) > 1 and (best is None or gain > best.gain):
@@ -207,7 +120,79 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False)
     return best
 
 
-def _seeded(model, sample, target, n_seeds, whiten, rng):
+class _Way(NamedTuple):
+    """How to find components.
+
+    Attributes
+    ----------
+    n_seeds : int
+        Number of seeds.
+    whiten : bool
+        The geometry that they are found in; see `Likelihood.seeding_points`.
+    n_collapsed : int
+        Most collapsed steps; 0 for none.
+    n_rows : int or None
+        Number of rows to find them on; all if None.
+    """
+
+    n_seeds: int
+    whiten: bool
+    n_collapsed: int = 0
+    n_rows: int | None = None
+
+
+def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
+    """List of the ways to try, in order."""
+    n = sample.z.shape[0]
+    size, few = n * n_statistics, n_others < _FEW
+    geometries = (False, True) if likelihood.n_features > 1 else (False,)
+
+    def way(n_seeds, whiten, least, n_steps, n_rows=None):
+        m = n if n_rows is None else min(n, n_rows)
+        numbers = n_seeds * n_statistics
+        collapses = least * m <= numbers <= _MOST_NUMBERS and affords_collapse(
+            likelihood, sample.z, n_seeds, m / n
+        )
+        return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
+
+    ways = [
+        way(J, whiten, _SELF_FIT_LATER, _COLLAPSED_LATER)
+        for J in (n_seeds, 2)
+        for whiten in geometries
+    ]
+    if n_others == 0:
+        J = min(_MOST_SEEDS, n // _ROWS_A_SEED, _MOST_NUMBERS // n_statistics)
+        J = min(max(n_seeds, J), n_most)
+        many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
+        if many[0].n_collapsed:
+            return many + (ways * _FEW_RESTARTS * 2 if size <= _TINY else [])
+    if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
+        return [ways[attempt % len(ways)]]
+    if not few:
+        return ways[::3] if ways[0].n_collapsed else ways
+    if ways[0].n_collapsed and size > _TINY:
+        return ways[::3] * _FEW_RESTARTS
+    return ways * _FEW_RESTARTS * (2 if size <= _TINY else 1)
+
+
+def _developed(small, target, way, rng):
+    """Statistics and entropies of the components found in a way, or None twice."""
+    start, sample = small, small.sample
+    if way.n_rows is not None:
+        rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
+        start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
+    s, entropy = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
+    if len(s) > 1:
+        s, entropy = start.refine(s, way.n_collapsed)
+    if s is None or len(s) < 2:
+        return None, None
+    if start is not small:
+        small.prior = start.prior
+        s, entropy, _ = small.iterate(s, _STEPS_ON_ALL, 1e-4 * sample.total)
+    return (s, entropy) if len(s) > 1 else (None, None)
+
+
+def seeded(model, sample, target, n_seeds, whiten, rng):
     """Statistics (J, P) of the seeds that have at least one row."""
     z, mass, weight = sample
     rows, seeding = slice(None), seeding_mass(mass, weight)
@@ -216,5 +201,6 @@ def _seeded(model, sample, target, n_seeds, whiten, rng):
         rows = rng.choice(z.shape[0], _SEED_ROWS, replace=False)
     points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
     resp = lloyd(points, seeding[rows], n_seeds, rng)
+    del points  # they are as large as the rows
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
     return s[s[:, -1] >= sample.one_row]

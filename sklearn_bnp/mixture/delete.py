@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
-from ..engine.failures import Failures
+from ..engine.failures import Attempts
 from ..engine.proposal import Proposal
 from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
@@ -56,14 +56,11 @@ class Delete(Proposal):
     def reset(self):
         """Forget all failures."""
         self._validate_params()
-        self._failures = Failures(change=0.1)
+        self._attempts = Attempts(change=0.1)
 
     def _targets(self, totals):
-        open_ = [
-            (n, uid)
-            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if not self._failures.blocked(uid, n)
-        ]
+        sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        open_ = [(n, uid) for uid, n in sizes.items() if not self._attempts.failed(uid, sizes)]
         return [uid for _, uid in sorted(open_)[: self.max_targets]]
 
     def wants(self, totals):
@@ -84,9 +81,10 @@ class Delete(Proposal):
                 continue
             k = int(totals.positions([uid])[0])
             absorbers = np.argsort(loss[k], kind="stable")[: min(self.n_absorbers, len(loss) - 1)]
+            involved = [k, *absorbers.tolist()]
+            self._attempts.begin(uid, totals.uids[involved], totals.n[involved])
             coef, gain = _Absorption(model, totals, k, absorbers, sample).adapt(self.n_steps)
             if gain < -_NEAR * totals.n[k]:
-                self._failures.note(uid, totals.n[k])
                 continue
             if len(absorbers) == len(loss) - 1 and len(context.uniform.resp):
                 everyone = _Absorption(model, totals, k, absorbers, sample, context.uniform)
@@ -96,9 +94,9 @@ class Delete(Proposal):
             trials.append(SplitTrial(self.kind, removed, context.new_uids(len(absorbers)), coef))
         return trials
 
-    def judged(self, trial, accepted, mass, gain):
-        """Remember failures."""
-        self._failures.judged(trial.target, accepted, mass)
+    def last_resort(self):
+        """Nothing is left to try: other components have moved on since deletes failed."""
+        self._attempts.clear()
 
 
 class _Absorption:

@@ -30,7 +30,7 @@ class _Rows(NamedTuple):
     components="components",
     units="rows",
     entry="row",
-    proposals="`Birth`, `Merge` and `Delete`",
+    proposals="`Birth`, `Merge`, `Delete`, `Regroup` and `Relocate`",
 )
 class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
@@ -167,7 +167,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         allocation="dp",
         weight_concentration_prior=None,
         max_components=None,
-        proposals=("birth", "merge", "delete"),
+        proposals=("birth", "merge", "delete", "regroup", "relocate"),
         learning_method="memoized",
         batch_size=None,
         n_batches=None,

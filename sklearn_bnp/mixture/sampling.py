@@ -16,8 +16,10 @@ from ..inputs.rows import RowBuffer, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1
-# Rows drawn from all, for entropies of unions.
-_UNIFORM_BUDGET = np.array([2000])
+# Rows drawn from all, for entropies of unions; more if a proposal wants more.
+_UNIFORM_ROWS = 2000
+# In a dict of wanted rows, the key of those drawn from all.
+EVERYTHING = ()
 
 
 class RowsOfBlock(NamedTuple):
@@ -101,8 +103,8 @@ class RowProbe(Probe):
     ----------
     uids : tuple of int
         Components whose rows are wanted.
-    budget : ndarray, shape (m,)
-        Rows of each.
+    budget, uniform_budget : ndarray, shapes (m,) and (1,)
+        Rows of each, and rows of all.
     threshold, uniform_threshold : ndarray, shapes (m,) and (1,)
         Rows with greater keys are not wanted.
     mean_weight : float or None
@@ -111,6 +113,7 @@ class RowProbe(Probe):
 
     uids: tuple
     budget: np.ndarray
+    uniform_budget: np.ndarray
     threshold: np.ndarray
     uniform_threshold: np.ndarray
     mean_weight: float | None
@@ -121,7 +124,7 @@ class RowProbe(Probe):
 
     def added(self, first, second):
         """`Draw` objects of two parts as one each."""
-        pairs = zip(first, second, (self.budget, _UNIFORM_BUDGET), strict=True)
+        pairs = zip(first, second, (self.budget, self.uniform_budget), strict=True)
         return tuple(one.joined(other, budget) for one, other, budget in pairs)
 
 
@@ -140,7 +143,7 @@ class _RowObserver(Observer):
         weight = keys.weights(block.weight, n, self._probe.mean_weight)
         everyone = np.arange(n), np.zeros(n, dtype=np.intp)
         self._uniform = self._with_drawn(
-            self._uniform, _UNIFORM_BUDGET, block, weight, *everyone, block.resp
+            self._uniform, self._probe.uniform_budget, block, weight, *everyone, block.resp
         )
         if not self._probe.uids:
             return
@@ -175,7 +178,7 @@ class RowSampling:
     Parameters
     ----------
     wanted : dict
-        Uid -> number of rows to keep.
+        Uid -> number of rows to keep; `EVERYTHING` -> number of rows drawn from all, 2000 if it is lacking.
     totals : StatBag
         Without weights, counts from which the probabilities are found.
     mean_weight : float or None
@@ -186,12 +189,12 @@ class RowSampling:
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         self.uids = tuple(uid for uid in wanted if uid in where)
         self._mean_weight = mean_weight
-        self._budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
+        budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
         n = totals.n[[where[uid] for uid in self.uids]] if self.uids else np.empty(0)
-        threshold = keys.first_threshold(self._budget, n, mean_weight)
-        self._samples = _Held(self._budget, threshold)
-        threshold = keys.first_threshold(_UNIFORM_BUDGET, totals.n.sum(), mean_weight)
-        self._uniform = _Held(_UNIFORM_BUDGET, threshold)
+        self._samples = _Held(budget, keys.first_threshold(budget, n, mean_weight))
+        budget = np.array([wanted.get(EVERYTHING, _UNIFORM_ROWS)], dtype=np.intp)
+        threshold = keys.first_threshold(budget, totals.n.sum(), mean_weight)
+        self._uniform = _Held(budget, threshold)
 
     def copy(self):
         """Samples that do not follow these."""
@@ -203,8 +206,8 @@ class RowSampling:
     def probe(self):
         """The `RowProbe` of the next batch."""
         return RowProbe(
-            self.uids, self._budget, self._samples.threshold, self._uniform.threshold,
-            self._mean_weight,
+            self.uids, self._samples.budget, self._uniform.budget, self._samples.threshold,
+            self._uniform.threshold, self._mean_weight,
         )  # fmt: skip
 
     def take(self, number, finding):
@@ -217,9 +220,12 @@ class RowSampling:
     def wanted(proposals, totals, room, mean_weight=None):
         """Uid -> rows to collect; the most wanted first, until there are ``room`` of them.
 
-        If rows have weights, nobody knows how many a component has, and all share the room.
+        If rows have weights, nobody knows how many a component has, and all share the room. Rows of all
+        are drawn beside these.
         """
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        most = max((proposal.uniform_rows(totals) for proposal in proposals), default=0)
+        everything = {EVERYTHING: max(min(most, room), _UNIFORM_ROWS)}
         wanted, left = {}, room if mean_weight is None else np.inf
         for proposal in proposals:
             most = proposal.sample_rows(totals.s.shape[1])
@@ -231,11 +237,11 @@ class RowSampling:
                     wanted[uid] = wanted.get(uid, 0) + rows
                     left -= rows
                 if left <= 0:
-                    return wanted
+                    return wanted | everything
         if mean_weight is None:
-            return wanted
+            return wanted | everything
         share = min(1.0, room / max(1, sum(wanted.values())))
-        return {uid: max(1, int(share * rows)) for uid, rows in wanted.items()}
+        return {uid: max(1, int(share * rows)) for uid, rows in wanted.items()} | everything
 
     def samples(self):
         """Uid -> `Sample`; what was collected is given up on the way, so that little is held twice."""
@@ -323,7 +329,7 @@ class _Held:
     """What was drawn from all batches for several samples, which are cut when they outgrow budgets."""
 
     def __init__(self, budget, threshold):
-        self._budget, self.threshold = budget, threshold
+        self.budget, self.threshold = budget, threshold
         self._batches = {}
 
     def copy(self):
@@ -336,7 +342,7 @@ class _Held:
         self._batches[number] = draw
         self._lower(np.minimum(self.threshold, draw.threshold))
         rows = tuple(rows for one in self._batches.values() for rows in one.rows)
-        self._lower(_cut(Draw(rows, self.threshold), self._budget, keys.OUTGROWN))
+        self._lower(_cut(Draw(rows, self.threshold), self.budget, keys.OUTGROWN))
 
     def _lower(self, threshold):
         self.threshold = threshold

@@ -12,8 +12,16 @@ from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
+from .regroup import Regroup
+from .relocate import Relocate
 
-PROPOSALS = {"birth": Birth, "delete": Delete, "merge": Merge}
+PROPOSALS = {
+    "birth": Birth,
+    "delete": Delete,
+    "merge": Merge,
+    "regroup": Regroup,
+    "relocate": Relocate,
+}
 MIXTURE = base.ModelKind("mixture", PROPOSALS)
 
 

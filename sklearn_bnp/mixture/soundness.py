@@ -39,7 +39,7 @@ def _(sampling: RowSampling, lap, uids):
     expect(set(sampling.uids) <= set(uids.tolist()), "components are sampled that are not there")
     check_mean_weight(sampling._mean_weight)
     for held, n_samples, of_all in ((sampling._samples, n, False), (sampling._uniform, 1, True)):
-        expect_positions("budgets of samples", held._budget, (n_samples,), MOST_ROWS)
+        expect_positions("budgets of samples", held.budget, (n_samples,), MOST_ROWS)
         check_keys("keys of samples", held.threshold, (n_samples,))
         for draw in held._batches.values():
             check_keys("keys of samples", draw.threshold, (n_samples,))

@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import Interval
 from ..engine.failures import Failures
 from ..engine.proposal import Proposal
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
-from .creation import create_topics
 from .documents import EVERYTHING
+from .starts import create_first_topics, create_topics
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
@@ -108,8 +108,9 @@ class TopicBirth(Proposal):
         self._resting = len(trials) > 0
         return trials
 
-    def _create(self, context, target, doc_prior, n_seeds):
-        return create_topics(
+    def _create(self, context, target, doc_prior, n_seeds, first=False):
+        create = create_first_topics if first else create_topics
+        return create(
             context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
             context.n_threads,
         )  # fmt: skip
@@ -125,7 +126,7 @@ class TopicBirth(Proposal):
                 break
             k = int(totals.positions([uid])[0])
             n_seeds = self.n_first_seeds if first else self.n_seeds
-            s = self._create(context, uid, doc_prior[k], min(n_seeds, room + 1))
+            s = self._create(context, uid, doc_prior[k], min(n_seeds, room + 1), first)
             if s is None:
                 self._failures.note(uid, totals.n[k])
                 continue
@@ -143,7 +144,7 @@ class TopicBirth(Proposal):
         totals = context.totals
         n_seeds = min(max(self.n_first_seeds, len(totals.uids)), context.max_components)
         doc_prior = context.model.doc_prior(totals).sum()
-        s = self._create(context, EVERYTHING, doc_prior, n_seeds) if n_seeds > 1 else None
+        s = self._create(context, EVERYTHING, doc_prior, n_seeds, True) if n_seeds > 1 else None
         if s is None:
             return []
         s, (first, *others) = _broader(s, _FIRST_BREADTH), totals.uids.tolist()

@@ -98,17 +98,23 @@ def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None
     if groups is None:
         corpus = _corpus_of_words(estimator, x, observation, reset)
         weight = check_weights(sample_weight, corpus.n_documents, "document")
-    else:
-        corpus = _corpus_of_rows(estimator, x, groups, reset)
-        number = corpus.document_of_row
-        weight = check_weights(sample_weight, len(number), "row")
-        if weight is not None:
-            weight = weight_of_each(weight, number, corpus.n_documents, "document")
-    return corpus if weight is None else _weighted(corpus, weight)
+        return _weighted(corpus, weight)
+    return with_weights_of_rows(_corpus_of_rows(estimator, x, groups, reset), sample_weight)
+
+
+def with_weights_of_rows(corpus, sample_weight):
+    """The corpus of rows with weights, of each row that of its document; no weights are None."""
+    number = corpus.document_of_row
+    weight = check_weights(sample_weight, len(number), "row")
+    if weight is not None:
+        weight = weight_of_each(weight, number, corpus.n_documents, "document")
+    return _weighted(corpus, weight)
 
 
 def _weighted(corpus, weight):
-    """The corpus with weights (n_documents,), without documents of weight 0."""
+    """The corpus with weights (n_documents,), without documents of weight 0; weights may be None."""
+    if weight is None:
+        return corpus
     documents, keep = corpus.documents._replace(weight=weight.copy()), weight > 0
     if keep.all():
         return corpus._replace(documents=documents)

@@ -1,17 +1,20 @@
 """New topics for a target, from the tokens that documents assign to it (Hughes 2016, Sec. 5.5.3).
 
-A topic model is nested in the target. It starts from random documents, makes a few passes, and then merges
-pairs for as long as this raises the nested objective. Too many seeds and exact merges find structure more
-reliably than the right number of seeds.
+A topic model is nested in the target. From some topics (see `starts.py`), it makes a few passes, and then
+merges pairs for as long as this raises the nested objective. Too many seeds and exact merges find structure
+more reliably than the right number of seeds.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ..engine.affinity import union_evidence
 from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import seeding_mass
+from .document_terms import log_probability_of_counts, nested_union_gains
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
@@ -24,14 +27,21 @@ _SETTLING_PASSES, _SETTLED = 10, 1e-3
 # Cost of pruning, in passes: the smallest topics are tried until their documents add up to this.
 _PRUNING_PASSES = 1
 # Most documents in the rounds; the last pass is over all.
-_ROUND_DOCUMENTS = 1000
+ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's tokens.
-_LEAST_TOKENS, _LEAST_SHARE = 20.0, 0.01
+LEAST_TOKENS, LEAST_SHARE = 20.0, 0.01
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
 
-class _Nested:
+class Found(NamedTuple):
+    """Topics in a topic: their statistics (J, P), and the nested objective of the sample, estimated."""
+
+    s: np.ndarray
+    value: float
+
+
+class Nested:
     """A small topic model of the tokens that documents assign to one target."""
 
     def __init__(self, model, sample, doc_prior, n_threads):
@@ -71,12 +81,8 @@ class _Nested:
         J = len(step.s)
         i, j = np.triu_indices(J, 1)
         pairs, scale = np.column_stack([i, j]), self.sample.total / sample.total
-        gain = scale * self.model.nested_union_gains(
-            pairs,
-            step.counts,
-            self.prior(step.s),
-            self.sample.docs.total / scale,
-            sample.docs.weight,
+        gain = scale * nested_union_gains(
+            pairs, step.counts, self.prior(step.s), sample.docs.weight
         )
         s = step.s * scale
         own = self.evidence(s)
@@ -132,57 +138,66 @@ class _Nested:
             resp=np.ascontiguousarray(resp[:, keep]),
         )  # fmt: skip
 
+    def rounds(self, some, s, least, n_rounds=_ROUNDS):
+        """Passes over ``some`` documents, in turns with unions and pruning; None if one topic is left.
+
+        Parameters
+        ----------
+        some : DocumentSample
+            Documents of the sample.
+        s : ndarray, shape (J, P)
+            Statistics to start from, of as many tokens as the sample has.
+        least : float
+            Topics of fewer tokens are left out.
+        n_rounds : int
+            With all rounds, topics settle in some more passes.
+
+        Returns
+        -------
+        Found or None
+        """
+        scale, start, settled = self.sample.total / some.total, None, False
+        for i in range(n_rounds):
+            if len(s) < 2:
+                return None
+            n, step = len(s), self.step(some, s, _ITERATIONS, start)
+            if settled:
+                step = self.pruned(some, step, s)
+            groups = self.groups(some, step)
+            kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
+            s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
+            start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
+            if settled and len(kept) == n:
+                break
+            settled = i > 1 and len(kept) == n
+        if len(s) < 2:
+            return None
+        step = self.settle(some, s) if n_rounds == _ROUNDS else self.step(some, s, _ITERATIONS)
+        return Found(
+            step.s * scale,
+            self._objective(step.s, step.entropy, step.counts, slice(None), some, scale),
+        )
+
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
-        docs = self.model.nested_terms(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
+        docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 
-def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
-    """Successors of a topic by a topic model nested in it.
+def developed(nested, found):
+    """Statistics (J, P) of topics after a pass over the whole sample, given those of some documents."""
+    return None if found is None else nested.step(nested.sample, found.s, _ITERATIONS).s
 
-    Parameters
-    ----------
-    model : TopicModel
-    sample : DocumentSample
-        The target's tokens of documents that use it.
-    doc_prior : float
-        The target's parameter ``alpha pi_k`` in the prior of the documents; successors share it.
-    n_seeds : int
-        How many topics to start from.
-    rng : numpy.random.RandomState
-    n_threads : int
 
-    Returns
-    -------
-    s : ndarray, shape (J, P), or None
-        Statistics of the successors; None if there are fewer than two.
-    """
-    nested = _Nested(model, sample, doc_prior, n_threads)
-    least = max(_LEAST_TOKENS * sample.one_token, _LEAST_SHARE * sample.least_total)
-    s = _seeds(model.likelihood, sample, n_seeds, rng)
+def document_seeds(nested, n_seeds, rng):
+    """Statistics (J, P) of topics after two short passes from random documents."""
+    sample = nested.sample
+    s = _seeds(nested.model.likelihood, sample, n_seeds, rng)
     for part, max_iter in _PASSES:
-        some = _subset(sample, int(part * len(sample.docs)), rng)
+        some = subset(sample, int(part * len(sample.docs)), rng)
         step = nested.step(some, s, max_iter)
         s = step.s[step.s[:, -1] >= sample.one_token] * (sample.total / some.total)
-    some, start, settled = _subset(sample, _ROUND_DOCUMENTS, rng), None, False
-    for i in range(_ROUNDS):
-        if len(s) < 2:
-            return None
-        n, step = len(s), nested.step(some, s, _ITERATIONS, start)
-        if settled:
-            step = nested.pruned(some, step, s)
-        groups = nested.groups(some, step)
-        kept = [g for g in groups if step.s[g, -1].sum() * sample.total / some.total >= least]
-        s = np.array([step.s[g].sum(axis=0) for g in kept]) * (sample.total / some.total)
-        start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
-        if settled and len(kept) == n:
-            break
-        settled = i > 1 and len(kept) == n
-    if len(s) < 2:
-        return None
-    step = nested.settle(some, s)
-    return nested.step(sample, step.s * (sample.total / some.total), _ITERATIONS).s
+    return s
 
 
 def _seeds(likelihood, sample, n_seeds, rng):
@@ -198,7 +213,7 @@ def _seeds(likelihood, sample, n_seeds, rng):
     return (s / s[:, -1:] + mean) * (0.5 * everything[-1] / n_seeds)
 
 
-def _subset(sample, n_docs, rng):
+def subset(sample, n_docs, rng):
     """A random subset of the documents, of a few hundred at least."""
     n, n_docs = len(sample.docs), max(_LEAST_DOCUMENTS, n_docs)
     if n_docs >= n:

@@ -16,8 +16,8 @@ TINY = 1e-290
 class CountColumns(NamedTuple):
     """How much each document uses each topic; the global step needs no more of the documents.
 
-    Empty documents may be left out, of both ``n_docs`` and ``lengths``. They never raise the objective, to
-    which they contribute only the gap of the surrogate bound.
+    Empty documents may be left out, of both ``n_docs`` and ``lengths``. They tell nothing of the topics and
+    never raise the objective: each costs the gap of the bound.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def documents_using(columns):
     return group_sums(columns.weight, columns.indptr)
 
 
-def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
+def union_document_gains(pairs, docs, columns, a, union=None):
     """Change of the documents' terms of the objective by each union of two topics, whose pi add up.
 
     Equivalent to, for each pair (A, B) and with ``c = a_A + a_B``::
@@ -130,9 +130,7 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
         sum_d [lnG(N_dA + N_dB + c) - lnG(c)] - [lnG(N_dA + a_A) - lnG(a_A)]
               - [lnG(N_dB + a_B) - lnG(a_B)].
 
-    Documents that use neither topic add nothing. This holds for the exact normaliser of Dir(alpha
-    pi). The objective of the HDP has the bound (5.23) instead, under which a union also gains
-    ``lnG(1 + c) - lnG(1 + a_A) - lnG(1 + a_B)`` in each of ``n_docs`` documents.
+    Documents that use neither topic add nothing.
 
     Parameters
     ----------
@@ -143,8 +141,6 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
     columns : CountColumns
     a : ndarray, shape (K,)
         Parameters of the documents' prior, as from ``prior``.
-    n_docs : float or None, default=None
-        Weighted number of documents, for the gain under the bound; None for the exact one.
     union : float or None, default=None
         The parameter c of every union, if it is not the sum.
 
@@ -178,8 +174,6 @@ def union_document_gains(pairs, docs, columns, a, n_docs=None, union=None):
         n_a = in_first[docs[of_b]]
         gain[partners] += sums(n_a + values[of_b], of_b, sizes, c) - sums(n_a, of_b, sizes, c)
         in_first[docs[of_a]] = 0.0
-    if n_docs is not None:
-        gain += n_docs * (gammaln(1.0 + union) - gammaln(1.0 + a[first]) - gammaln(1.0 + a[second]))
     return gain
 
 
@@ -188,6 +182,33 @@ def _ranges(starts, stops):
     sizes = stops - starts
     ends = np.cumsum(sizes)
     return np.arange(sizes.sum()) + np.repeat(starts - ends + sizes, sizes), sizes
+
+
+def nested_union_gains(pairs, counts, a, weight=None):
+    """`union_document_gains` of topics nested in one.
+
+    Parameters
+    ----------
+    pairs : ndarray of int, shape (n_pairs, 2)
+    counts : ndarray, shape (n, K)
+        Counts of documents.
+    a : ndarray, shape (K,)
+        Parameters of the nested topics in the documents' prior.
+    weight : ndarray, shape (n,), or None
+        Weights of the documents.
+
+    Returns
+    -------
+    ndarray, shape (n_pairs,)
+        In nats.
+    """
+    topics, docs = np.nonzero(counts.T)
+    ends = np.searchsorted(topics, np.arange(counts.shape[1] + 1)).astype(np.intp)
+    times = None if weight is None else weight[docs]
+    n_docs = len(counts) if weight is None else weight.sum()
+    lengths = np.array([0.0]), np.array([n_docs])  # those of the documents do not matter for unions
+    there = CountColumns(counts[docs, topics], ends, times, n_docs, lengths)
+    return union_document_gains(pairs, docs, there, a)
 
 
 def log_probability_of_counts(counts, a, weight=None):

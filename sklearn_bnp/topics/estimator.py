@@ -48,9 +48,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     topic_word_prior : float or array-like of shape (n_features,), default=None
         Pseudo-count of each word type in the Dirichlet prior of topics. If None, it is that of a
         `MultinomialObservation`, by default 0.2. Other likelihoods have priors of their own.
-    doc_topic_prior : float, default=None
-        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus
-        (1 if None). For ``"dirichlet"``, the parameter of each topic (1 / K if None).
+    doc_topic_prior : float or "auto", default="auto"
+        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
+        ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
+        with several, once these have settled; with stochastic learning it is 1. For ``"dirichlet"``, the
+        parameter of each topic; ``"auto"`` is 1 / K.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the topics' shares of the corpus (1 if None). Greater
         values favour more topics.
@@ -62,14 +64,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         4096 documents.
     $n_batches
     n_nonzero_resp : int, default=None
-        The greatest number of topics that share a word of a document. All of them may if None. Of
+        The greatest number of topics that share a word of a document in a fit. All of them may if None. Of
         responsibilities in ``init_params``, the largest of each word are kept.
     warm_start_docs : bool, default=True
         Whether documents go on from the topics they had at their last visit. Every other lap they also
         start anew, and the better result is kept, so that the ELBO never falls. If False, documents start
         anew in each lap.
     doc_restarts : int, default=5
-        Number of its smallest topics that a document tries to remove, one by one, when it starts anew.
+        Number of its smallest topics that a document tries to remove, one by one, when it starts anew in
+        a fit. Predictions need no restarts.
     max_doc_update_iter : int, default=100
         The greatest number of iterations for a document in a local step.
     doc_tol : float, default=0.05
@@ -114,8 +117,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     topic_probs_ : ndarray of shape (`n_components_`,)
         Expected shares of the topics in the corpus. Under ``"hdp"`` they sum to less than 1: the rest is
         for topics that were never seen.
-    doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors that were used. The second is for counts only.
+    doc_topic_prior_ : float
+        The concentration, or the parameter, that was given or learned.
+    topic_word_prior_ : float or ndarray
+        Words only: the prior that was used.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
     $lower_bounds_
@@ -158,7 +163,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", None],
-        "doc_topic_prior": [POSITIVE, None],
+        "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
         "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
         "doc_restarts": [_NUMBER],
@@ -174,7 +179,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         observation="multinomial",
         allocation="hdp",
         topic_word_prior=None,
-        doc_topic_prior=None,
+        doc_topic_prior="auto",
         weight_concentration_prior=None,
         max_components=None,
         proposals=("birth", "merge", "delete"),
@@ -246,9 +251,16 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         -------
         self : HDPTopicVB
             The fitted estimator.
+
+        Warns
+        -----
+        UserWarning
+            If births were tried and all were refused, so that there is one topic.
         """
         corpus = self._training_corpus(X, groups, sample_weight, reset=True)
-        return self._fit(X, corpus)
+        self._fit(X, corpus)
+        setup.warn_of_one_topic(self)
+        return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
@@ -320,14 +332,18 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _start(self, X, corpus, rng, settings, *, streaming):
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
         make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
-        allocation = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
+        allocation, learned = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
+        if settings.stochastic:  # its steps know no objective to learn by
+            learned = ()
         model = setup.bind_model(
-            self._with_word_prior(corpus.reading), allocation, self._schedule(), corpus,
+            self._with_word_prior(corpus.reading), allocation, learned, self._schedule(), corpus,
             streaming=streaming,
         )  # fmt: skip
         first = setup.first_components(
             self.init_params, self.n_components, model.likelihood, corpus, X, rng
         )
+        # topics first, then how documents are about them: the other way round they would keep to poor ones
+        model = model._replace(waits=self.n_components > 1 or not isinstance(self.init_params, str))
         n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
 from .batch import document_pass
-from .document_terms import CountColumns, count_columns, document_numbers, n_docs
+from .document_terms import count_columns, document_numbers, n_docs
 from .documents import COUNT_TOL, MAX_ITER, DocumentSettings
 from .local import document_parameters
 from .sampling import DocumentSampling
@@ -161,36 +161,8 @@ class TopicModel(HierarchicalModel, BaseModel):
         share = weights[gone].sum() / max(new.n.sum(), 1e-290)
         return np.concatenate([weights[~gone], share * new.n])
 
-    # ------------------------------------------------------------------ unions, and topics in a topic
-
     def union_gains(self, totals, groups):
         """Estimated change of the allocation term by each union of two topics (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         docs, sticks = document_numbers(totals), self.current_sticks(totals)
         return self.allocation.union_gains(pairs, docs, self.counts(totals), sticks)
-
-    def nested_union_gains(self, pairs, counts, a, n_docs, weight=None):
-        """Change of the documents' terms by each union of two topics nested in one.
-
-        Parameters
-        ----------
-        pairs : ndarray of int, shape (n_pairs, 2)
-        counts : ndarray, shape (n, K)
-            Counts of some documents.
-        a : ndarray, shape (K,)
-            Parameters of the nested topics in the documents' prior.
-        n_docs : float
-            Number of all documents, those without any of the nested topics included.
-        weight : ndarray, shape (n,), or None
-            Weights of the documents.
-        """
-        topics, docs = np.nonzero(counts.T)
-        ends = np.searchsorted(topics, np.arange(counts.shape[1] + 1)).astype(np.intp)
-        lengths = np.array([0.0]), np.array([n_docs])
-        times = None if weight is None else weight[docs]
-        there = CountColumns(counts[docs, topics], ends, times, n_docs, lengths)
-        return self.allocation.nested_union_gains(pairs, docs, there, a)
-
-    def nested_terms(self, counts, a, weight=None):
-        """Documents' terms of nested topics; see `DocumentAllocation.nested_terms`."""
-        return self.allocation.nested_terms(counts, a, weight)

@@ -20,10 +20,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..estimator.observations import allows_missing, takes_sparse
-from ..estimator.prediction import suited
+from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
 from ..inputs.blas import blas_on_one_thread
+from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
     hidden_entries,
     keys_of_content,
@@ -32,8 +33,6 @@ from .completion import (
     single_tokens,
 )
 from .corpus import check_corpus, check_same_kind, takes_words
-from .documents import DocumentSettings
-from .local import document_step
 from .soundness import check_topics
 
 # Size of the arrays (documents or entries, times topics) that are worked on at a time.
@@ -67,27 +66,36 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_same_kind(self._model.likelihood, groups)
         return check_corpus(self, X, groups, self._observation, reset=False)
 
-    def _steps(self, documents, *, want_resp=False):
-        """`Documents` and their `DocumentStep`, block by block."""
-        likelihood, _, theta = suited(self._model, self._statistics, self._theta, documents.x)
-        settings = DocumentSettings(
-            warm=False, cold=True, max_iter=self.max_doc_update_iter, tol=self.doc_tol,
-            n_restarts=self.doc_restarts, n_nonzero=self.n_nonzero_resp, n_threads=threads(self.n_jobs),
-        )  # fmt: skip
-        size = _BLOCK_NUMBERS // self.n_components_ if want_resp else _BLOCK_ENTRIES
+    def _inferred(self, documents, *, want_resp=False):
+        """`Inferred` topics of documents, block by block."""
+        likelihood, s = suited_statistics(self._model.likelihood, self._statistics, documents.x)
+        table = table_of_words(self.means_) if likelihood.words else None
+        n_threads = threads(self.n_jobs)
+        in_blocks = want_resp or not likelihood.words
+        size = max(1, _BLOCK_NUMBERS // self.n_components_) if in_blocks else _BLOCK_ENTRIES
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, likelihood.prepare)
-                step = document_step(
-                    likelihood, theta, docs, self._doc_prior, settings, want_resp=want_resp
-                )
-            yield docs, step
+                if not likelihood.words:
+                    table = table_of_rows(likelihood, self._model.prior, s, docs.z)
+                yield infer(
+                    table, docs, self._doc_prior, self.max_doc_update_iter, self.doc_tol,
+                    want_resp=want_resp, n_threads=n_threads,
+                )  # fmt: skip
 
     def _shares(self, documents):
         """Expected shares (n_documents, K) of the topics."""
-        counts = np.concatenate([step.counts for _, step in self._steps(documents)])
+        counts = np.concatenate([found.counts for found in self._inferred(documents)])
         shares = counts + self._doc_prior
         return shares / shares.sum(axis=1, keepdims=True)
+
+    def _each_row(self, X, groups, function):
+        """``function`` of the responsibilities (n, K) of rows, in the order of X."""
+        corpus = self._corpus(X, groups)
+        found = self._inferred(corpus.documents, want_resp=True)
+        dtype = np.float32 if corpus.dtype == np.float32 else np.float64
+        each = [function(one.resp.astype(dtype, copy=False)) for one in found]
+        return corpus.in_order_of_rows(np.concatenate(each))
 
     def transform(self, X, groups=None):
         """Topic distribution of documents.
@@ -147,9 +155,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         resp : ndarray of shape (n_samples, n_topics)
             Rows sum to 1.
         """
-        corpus = self._corpus(X, groups)
-        steps = self._steps(corpus.documents, want_resp=True)
-        return corpus.in_order_of_rows(np.concatenate([step.resp for _, step in steps]))
+        return self._each_row(X, groups, lambda resp: resp)
 
     @available_if(_of_rows)
     def predict(self, X, groups=None):
@@ -167,10 +173,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         labels : ndarray of shape (n_samples,)
             Positions of topics, from 0 to ``n_components_ - 1``.
         """
-        corpus = self._corpus(X, groups)
-        steps = self._steps(corpus.documents, want_resp=True)
-        labels = [step.resp.argmax(axis=1) for _, step in steps]
-        return corpus.in_order_of_rows(np.concatenate(labels))
+        return self._each_row(X, groups, lambda resp: resp.argmax(axis=1))
 
     def inverse_transform(self, X, n_tokens=1.0):
         """Expected counts of documents with given topic distributions; for rows of data, their means.
@@ -216,7 +219,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         if self._model.likelihood.words:
             return np.log(np.einsum("nk,kn->n", shares, self.means_[:, part.indices[rows]]))
         x = part.x[rows]
-        likelihood, s, _ = suited(self._model, self._statistics, self._theta, x)
+        likelihood, s = suited_statistics(self._model.likelihood, self._statistics, x)
         each = likelihood.log_predictive(self._model.prior, s, likelihood.prepare(x))
         return logsumexp(each + np.log(shares), axis=1) + likelihood.log_base(x)
 

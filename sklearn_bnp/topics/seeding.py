@@ -143,33 +143,57 @@ def anchor_topics(counts, n_components, rng, weight=None):
     ----------
     S. Arora et al., A practical algorithm for topic modeling with provable guarantees, ICML 2013.
     """
-    left, diagonal = _pairs(counts, weight)
+    return Anchors(counts, n_components, rng, weight).topics(n_components)
 
-    def rows_of(vectors):
+
+class Anchors:
+    """Anchor words of a corpus, of which the first K are those that K topics would have.
+
+    Parameters
+    ----------
+    counts : csr_matrix, shape (n_docs, V)
+    n_most : int
+        Number of anchors. There may be fewer words that occur with others.
+    rng : numpy.random.RandomState
+    weight : ndarray, shape (n_docs,), or None
+        Weights of the documents.
+    n_dims : int
+        Dimension of the random projection in which they are chosen.
+    """
+
+    def __init__(self, counts, n_most, rng, weight=None, n_dims=_PROJECTION):
+        self._left, self._diagonal = _pairs(counts, weight)
+        self._occurrences = word_counts(counts, weight)
+        n_types = counts.shape[1]
+        self._mass = self._rows_of(np.ones((n_types, 1))).ravel()
+        candidates = _candidates(counts, self._mass, n_most, weight)
+        if n_types <= n_dims:
+            projection = np.eye(n_types)
+        else:
+            projection = rng.standard_normal((n_types, n_dims)) / np.sqrt(n_dims)
+        points = self._rows_of(projection)[candidates] / self._mass[candidates, np.newaxis]
+        self._anchors = candidates[_farthest(points, n_most)]
+
+    def _rows_of(self, vectors):
         """``Q @ vectors`` for the co-occurrences Q (V, V)."""
-        return left.T @ (left @ vectors) - diagonal[:, np.newaxis] * vectors
+        return self._left.T @ (self._left @ vectors) - self._diagonal[:, np.newaxis] * vectors
 
-    n_types = counts.shape[1]
-    mass = rows_of(np.ones((n_types, 1))).ravel()
-    candidates = _candidates(counts, mass, n_components, weight)
-    if min(n_types, _PROJECTION) == n_types:
-        projection = np.eye(n_types)
-    else:
-        projection = rng.standard_normal((n_types, _PROJECTION)) / np.sqrt(_PROJECTION)
-    points = rows_of(projection)[candidates] / mass[candidates, np.newaxis]
-    anchors = candidates[_farthest(points, n_components)]
-    ones = np.zeros((n_types, n_components))
-    ones[anchors, np.arange(n_components)] = 1.0
-    basis = np.maximum(rows_of(ones), 0.0) / mass[anchors]  # columns: p(word | anchor)
-    words = np.flatnonzero(mass > 0)
-    products = np.maximum(rows_of(basis), 0.0)[words] / mass[words, np.newaxis]
-    shares = _recover(products, basis.T @ basis)  # p(topic | word)
-    occurrences = word_counts(counts, weight)
-    topics = np.zeros((n_components, n_types))
-    topics[:, words] = shares.T * occurrences[words]
-    alone = mass <= 0  # words that never occur with another token: all topics share them equally
-    topics[:, alone] = occurrences[alone] / n_components
-    return topics
+    def topics(self, n_components):
+        """Counts (K, V) of the topics of the first anchors, which sum to those of the corpus."""
+        anchors, mass, n_types = self._anchors[:n_components], self._mass, len(self._mass)
+        ones = np.zeros((n_types, n_components))
+        ones[anchors, np.arange(n_components)] = 1.0
+        basis = np.maximum(self._rows_of(ones), 0.0) / mass[anchors]  # columns: p(word | anchor)
+        words = np.flatnonzero(mass > 0)
+        products = np.maximum(self._rows_of(basis), 0.0)[words] / mass[words, np.newaxis]
+        shares = _recover(products, basis.T @ basis)  # p(topic | word)
+        topics = np.zeros((n_components, n_types))
+        topics[:, words] = shares.T * self._occurrences[words]
+        alone = (
+            mass <= 0
+        )  # words that never occur with another token: all topics share them equally
+        topics[:, alone] = self._occurrences[alone] / n_components
+        return topics
 
 
 def _pairs(counts, times=None):

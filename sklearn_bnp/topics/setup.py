@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from .birth import TopicBirth
 from .completion import perplexity_of
 from .corpus import bind_likelihood, takes_words
 from .delete import TopicDelete
-from .local import document_parameters
 from .model import TopicModel
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
@@ -35,17 +35,18 @@ _TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
 
 
 def _hdp(doc_topic_prior, concentration):
-    return HDPDocuments(
-        _CONCENTRATION if concentration is None else float(concentration),
-        _DOC_TOPIC_PRIOR if doc_topic_prior is None else float(doc_topic_prior),
-    )
+    gamma, learned = _CONCENTRATION if concentration is None else float(concentration), ()
+    if doc_topic_prior == "auto":
+        doc_topic_prior, learned = _DOC_TOPIC_PRIOR, ("doc_concentration",)
+    return HDPDocuments(gamma, float(doc_topic_prior)), learned
 
 
 def _dirichlet(doc_topic_prior, concentration):
-    return DirichletDocuments(None if doc_topic_prior is None else float(doc_topic_prior))
+    return DirichletDocuments(None if doc_topic_prior == "auto" else float(doc_topic_prior)), ()
 
 
-# Name -> function of the parameters ``doc_topic_prior`` and ``weight_concentration_prior``.
+# Name -> function of the parameters ``doc_topic_prior`` and ``weight_concentration_prior``. It gives a
+# `DocumentAllocation` and the names of its attributes that are learned.
 DOCUMENT_ALLOCATIONS = {"hdp": _hdp, "dirichlet": _dirichlet}
 
 
@@ -102,11 +103,14 @@ def _in_short(prior):
     return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
 
 
-def bind_model(observation, allocation, schedule, corpus, *, streaming=False):
-    """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`."""
+def bind_model(observation, allocation, learned, schedule, corpus, *, streaming=False):
+    """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`.
+
+    ``learned`` are names of attributes of the allocation.
+    """
     check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
-    return TopicModel(likelihood, allocation, likelihood.prior, local=schedule)
+    return TopicModel(likelihood, allocation, likelihood.prior, learned=learned, local=schedule)
 
 
 # ---------------------------------------------------------------------- where fits start
@@ -222,7 +226,6 @@ def published(learner, observation, keeps_order):
     own = {
         "_statistics": s,
         "_doc_prior": doc_prior[order],
-        "_theta": document_parameters(likelihood, model.prior, s),
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
@@ -238,3 +241,21 @@ def published(learner, observation, keeps_order):
 def _doc_topic_prior(allocation, doc_prior):
     alpha = allocation.doc_concentration
     return float(doc_prior[0] if alpha is None else alpha)
+
+
+def warn_of_one_topic(estimator):
+    """Warn if births were tried and none of them lasted: one topic says nothing of documents."""
+    n_tried = sum(lap.tried.get("birth", 0) for lap in estimator.history_)
+    if estimator.n_components_ > 1 or n_tried == 0:
+        return
+    if takes_words(estimator.observation):
+        how = "start with init_params='anchor' and n_components=20, or leave out rare words"
+    else:
+        how = "or start with init_params='k-means++' and n_components=10"
+    warnings.warn(
+        f"HDPTopicVB ends with one topic: {n_tried} births were tried, and by the ELBO none of "
+        "them is worth its cost. The data may be too few to tell topics apart. If there should be some, fit "
+        f"more or longer documents, {how}.",
+        UserWarning,
+        stacklevel=5,  # the line that calls fit, which has two decorators
+    )

@@ -42,9 +42,9 @@ def check_topics(estimator):
     check_fitted(estimator, TOPICS)
     _check_heirs(estimator._learner_)
     K = estimator.n_components_
-    _check_theta(estimator._theta, estimator._model.likelihood, K)
     expect_numbers("the documents' prior", estimator._doc_prior, (K,), least=0.0)
     expect_number("the mean length of documents", estimator._mean_length, least=0.0)
+    expect_number("doc_topic_prior_", estimator.doc_topic_prior_, least=0.0)
     expect_number("bound_", estimator.bound_, least=0.0, finite=False)
     expect_numbers("topic_probs_", estimator.topic_probs_, (K,), least=0.0, most=1.0)
 

@@ -5,31 +5,28 @@ Design note
 A document's weights have q(pi_d) = Dir(theta_d), and given the counts N_dk the best theta_d is known,
 (5.45), (5.46). With it the objective is a function of the counts and of the global sticks alone.
 (Alternating between theta and the sticks, as in the thesis, ends tens of nats lower after a dozen
-rounds.) For the HDP
+rounds.) For the HDP, with pi = E[beta] and ``a_k = alpha pi_k``,
 
-    F = D K log alpha + sum_k [c_B(1, gamma) - c_B(a_k, b_k)] + sum_k (D + 1 - a_k) E[log u_k]
-        + sum_k (D (K + 1 - k) + gamma - b_k) E[log(1 - u_k)]
-        + sum_dk lnG(N_dk + alpha pi_k) + D lnG(alpha pi_>) - sum_d lnG(T_d + alpha),
+    F = stick_terms(D + 1, D (K + 1 - k) + gamma) + D lnG(alpha) - sum_d lnG(T_d + alpha)
+        + sum_{dk: N_dk > 0} [lnG(N_dk + a_k) - lnG(a_k)] - D sum_k g(a_k) v_k - D g(a_>) v_>.
 
-(5.25) plus (5.27) at its optimum, with a = rho omega, b = (1 - rho) omega and pi = E[pi]. It is
-maximised jointly over rho and omega. As written it is a difference of large numbers: each of the
-D K terms lnG(alpha pi_k) of unused topics cancels against a log(alpha pi_k) of the surrogate bound
-(5.23). With lnG(x) = lnG(1 + x) - log x it becomes the form that is computed here,
-
-    F = stick_terms(D + 1, D (K + 1 - k) + gamma) - D log alpha - sum_d lnG(T_d + alpha)
-        + sum_{dk: N_dk > 0} [lnG(N_dk + alpha pi_k) + log(alpha pi_k)]
-        + sum_k (D - D_k) lnG(1 + alpha pi_k) + D lnG(1 + alpha pi_>),
-
-for D_k documents that use topic k. No term of it is large or undefined, however small pi_k is.
+Were the weights known, the terms after the first would be the log probability of the documents' topics. The
+last two bound what the uncertainty of the weights costs (hdp/log_gammas.py, s = 1): hardly a nat, if there
+are many documents. F is maximised jointly over rho and omega. With lnG(a) = lnG(1 + a) - log a no term is
+large or undefined, however small pi_k is. The bound (5.23) of the thesis is looser. It gives away up to
+0.58 nats a document at alpha = 1 wherever there are several topics, so that those of short texts would not
+pay.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
+from ..hdp.log_gammas import WeightSpreads, spread_costs
 from ..hdp.sticks import (
     Sticks,
     StickTerms,
@@ -46,7 +43,6 @@ from .document_terms import (
     count_terms,
     documents_using,
     group_sums,
-    log_probability_of_counts,
     union_document_gains,
 )
 
@@ -101,18 +97,8 @@ class DocumentAllocation(SharedWeights):
         ndarray, shape (P,)
         """
 
-    @abstractmethod
-    def nested_union_gains(self, pairs, docs, columns, a):
-        """As `union_gains`, for topics nested in one, whose parameters ``a`` (K,) add up to its own."""
 
-    @abstractmethod
-    def nested_terms(self, counts, a, weight=None):
-        """Documents' terms of the objective for nested topics with counts (n, K), up to a constant.
-
-        ``weight`` (n,) says how many documents each stands for; one if None.
-        """
-
-
+@dataclass(frozen=True)
 class HDPDocuments(StickBreakingWeights, DocumentAllocation):
     """Hierarchical Dirichlet process: ``pi_d ~ Dir(alpha pi)``, pi by stick-breaking.
 
@@ -126,12 +112,11 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         alpha > 0. The higher, the closer the documents' weights are to the global ones.
     """
 
-    def __init__(self, concentration=1.0, doc_concentration=1.0):
-        self.concentration = concentration
-        self.doc_concentration = doc_concentration
+    concentration: float = 1.0
+    doc_concentration: float = 1.0
 
-    def _problems(self, columns):
-        return [_StickProblem(columns, self.concentration, self.doc_concentration)]
+    def _problem(self, columns):
+        return _StickProblem(columns, self.concentration, self.doc_concentration)
 
     def start_of(self, columns):
         return self.start(group_sums(columns.values, columns.indptr), columns.n_docs)
@@ -142,7 +127,7 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         floor = 1.0 / (1.0 + n_docs)
         weights = np.append(np.maximum(mass / max(mass.sum(), TINY), floor), floor)
         logit_rho = logits_of_weights(weights)
-        ones, zeros = beta_counts(n_docs, len(mass), self.concentration)
+        ones, zeros = beta_counts(np.full(len(mass) + 1, n_docs), self.concentration)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
     def averaged(self, before, now, rate):
@@ -154,17 +139,8 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
         return self.doc_concentration * self.weights(sticks)
 
     def union_gains(self, pairs, docs, columns, sticks):
-        # the documents' terms are exact at weights that add up; there may be better weights
-        return _STICK_COST + self.nested_union_gains(pairs, docs, columns, self.prior(sticks))
-
-    def nested_union_gains(self, pairs, docs, columns, a):
-        return union_document_gains(pairs, docs, columns, a, columns.n_docs)
-
-    def nested_terms(self, counts, a, weight=None):
-        # the surrogate bound takes the place of the normaliser of Dir(alpha pi)
-        value = log_probability_of_counts(counts, a, weight)
-        n_docs = len(counts) if weight is None else weight.sum()
-        return value + n_docs * (gammaln(1.0 + a).sum() - gammaln(1.0 + a.sum()))
+        # the documents' terms are those of weights that add up; there may be better weights
+        return _STICK_COST + union_document_gains(pairs, docs, columns, self.prior(sticks))
 
 
 class _StickProblem:
@@ -174,37 +150,38 @@ class _StickProblem:
         self.columns, self.gamma, self.alpha = columns, gamma, alpha
         lengths, n = columns.lengths
         self.using = documents_using(columns)
-        self.ones, self.zeros = beta_counts(columns.n_docs, len(self.using), gamma)
-        # documents that do not use each topic, and the rest; rounding must not make them negative
-        unused = np.maximum(columns.n_docs - self.using, 0.0)
-        self.unused = np.append(unused, columns.n_docs)
-        self.constant = -columns.n_docs * np.log(alpha) - np.dot(n, gammaln(lengths + alpha))
+        self.ones, self.zeros = beta_counts(np.full(len(self.using) + 1, columns.n_docs), gamma)
+        self.constant = columns.n_docs * gammaln(alpha) - np.dot(n, gammaln(lengths + alpha))
+        self.by_size = columns.n_docs * digamma(alpha) - np.dot(n, digamma(lengths + alpha))
 
     def __call__(self, logit_rho, log_omega):
-        columns, alpha = self.columns, self.alpha
+        columns, alpha, using, D = self.columns, self.alpha, self.using, self.columns.n_docs
         log_pi = log_weights(logit_rho)
         a = alpha * np.exp(log_pi)
+        used = a[:-1]
         lgammas, digammas = count_terms(
-            columns.values, columns.indptr, np.maximum(a[:-1], TINY), columns.weight
+            columns.values, columns.indptr, np.maximum(used, TINY), columns.weight
         )
         top = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
-        value = top.value + self.constant + lgammas.sum()
-        value += np.dot(self.using, log_pi[:-1] + np.log(alpha))
-        value += np.dot(self.unused, gammaln(1.0 + a))
+        spreads = WeightSpreads(logit_rho, log_omega)
+        costs, cost_slopes = spread_costs(a)
 
-        a_psi = a * digamma(1.0 + a)
-        used = a[:-1] * digammas + self.using
-        slopes = self.unused * a_psi
-        slopes[:-1] += used
+        value = top.value + self.constant + lgammas.sum() - D * np.dot(costs, spreads.v)
+        value += np.dot(using, log_pi[:-1] + np.log(alpha) - gammaln(1.0 + used))
+        # the documents act like this many tables of the Chinese restaurant franchise
+        draws = used * digammas + using * (1.0 - used * digamma(1.0 + used))
+        slopes = np.append(draws, 0.0) - D * cost_slopes * spreads.v
+        by_logit, by_omega = spreads.pulled_back(-D * costs)
         return StickTerms(
             value=value,
-            logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)),
-            log_omega=top.log_omega,
-            # the documents act like this many tables of the Chinese restaurant franchise
-            draws=np.maximum(used - self.using * a_psi[:-1], 0.0),
+            logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)) + by_logit,
+            log_omega=top.log_omega + by_omega,
+            draws=np.maximum(draws, 0.0),
+            log_concentrations={"doc_concentration": slopes.sum() + alpha * self.by_size},
         )
 
 
+@dataclass(frozen=True)
 class DirichletDocuments(EqualWeights, DocumentAllocation):
     """Symmetric Dirichlet prior of each document: latent Dirichlet allocation.
 
@@ -216,8 +193,7 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
         Parameter of each topic; ``None`` is 1 / K for the present number K of topics.
     """
 
-    def __init__(self, doc_concentration=None):
-        self.doc_concentration = doc_concentration
+    doc_concentration: float | None = None
 
     def _concentration(self, n_topics):
         return 1.0 / n_topics if self.doc_concentration is None else self.doc_concentration
@@ -255,9 +231,3 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
         same = union_document_gains(pairs, docs, columns, a, union=a[0])
         then = self._term(columns, n_topics - 1, a[0])
         return same + then - self._term(columns, n_topics, self._concentration(n_topics))
-
-    def nested_union_gains(self, pairs, docs, columns, a):
-        return union_document_gains(pairs, docs, columns, a)
-
-    def nested_terms(self, counts, a, weight=None):
-        return log_probability_of_counts(counts, a, weight)

@@ -41,24 +41,31 @@ class Run(NamedTuple):
 class Setting(NamedTuple):
     start: int
     n_batches: int
-    stickiness: float
+    stickiness: float | str
 
     def __str__(self):
         return (
             f"from {self.start}, {self.n_batches} batch{'es' if self.n_batches > 1 else ''}, "
-            f"kappa {self.stickiness:g}"
+            f"kappa {self.stickiness}"
         )
 
 
-def parser(doc: str, *, seeds: int, starts: list[int], batches: list[int], stickiness=(50.0,)):
+def parser(doc: str, *, seeds: int, starts: list[int], batches: list[int], stickiness=("auto",)):
     """Options that all scripts on sequences have; the defaults are the script's."""
     made = report.parser(doc)
     made.add_argument("--seeds", type=int, default=seeds)
     made.add_argument("--start", type=int, nargs="+", default=starts, help="K to start from")
     made.add_argument("--batches", type=int, nargs="+", default=batches)
-    made.add_argument("--stickiness", type=float, nargs="+", default=list(stickiness))
+    made.add_argument(
+        "--stickiness", type=number_or_auto, nargs="+", default=list(stickiness), help="or auto"
+    )
     made.add_argument("--max-iter", type=int, default=100, help="laps at most")
     return made
+
+
+def number_or_auto(text: str) -> float | str:
+    """A parameter that may be "auto", from the command line."""
+    return text if text == "auto" else float(text)
 
 
 def settings(args) -> list[Setting]:

@@ -58,6 +58,30 @@ def gray_images(n, rng):
     return list(images.reshape(n, 32, 32))
 
 
+def gray_crops(n, rng, size=96, step=3):
+    """``n`` square crops of the images of Set12 at random places, of every ``step``-th pixel."""
+    from matplotlib.image import imread
+
+    files = sorted(report.data_file("set12").glob("*.png"))
+    pictures, crops = [255.0 * np.asarray(imread(file), dtype=float) for file in files], []
+    for i in range(n):
+        picture = pictures[i % len(pictures)]
+        picture = picture if picture.ndim == 2 else picture[..., :3].mean(axis=2)
+        i, j = (rng.integers(length - size) for length in picture.shape)
+        crops.append(picture[i : i + size : step, j : j + size : step])
+    return crops
+
+
+def patches(n, rng, n_columns=8):
+    """Rows and images of the patches of ``n`` images of BSDS, in their principal components."""
+    with np.load(report.data_file("bsds_patches8x8_100k.npz")) as file:
+        X, image = file["X"] / 255.0, file["image_id"]
+    X = X - X.mean(axis=1, keepdims=True)
+    axes = np.linalg.eigh(np.cov(X[::10].T))[1][:, -n_columns:]
+    own = np.isin(image, rng.permutation(np.unique(image))[:n])
+    return X[own] @ axes, image[own]
+
+
 def places(height, width):
     """Columns x and y of the pixels, from the middle of the image."""
     y, x = np.mgrid[:height, :width]

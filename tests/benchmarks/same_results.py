@@ -1146,7 +1146,7 @@ def bounded_settings(seed, variant):
     X, groups, _ = grouped("full", seed, 18, 16)
     model = bounded("full", tol=1e-4, **BOUNDED_SETTINGS.get(variant, {}))
     if variant == "one_document":
-        return fitted(model, X)
+        groups = np.zeros(len(X), dtype=int)
     return fitted(
         model, X.astype(np.float32) if variant == "single_precision" else X, groups=groups
     )

@@ -2,9 +2,8 @@
 
 *Clusters*: documents of 50 rows, each of three of 12 clusters in 4 columns; half of the clusters appear
 only in the second half of the stream. *Pixels*: crops of scikit-learn's two photographs, rows (x, y, L,
-a, b). Both in epochs, and scored on documents that come after: the mean log predictive density of rows,
-without documents (``score(X)``) and, where the model has documents, of a fifth of each document's rows
-given the others (``score(X, groups)``).
+a, b). Both in epochs, and scored on documents that come after: the mean log predictive density of rows, for
+a mixture of all of them, and for topics of a fifth of each document's rows given the others.
 
 `DPMixtureVB` (``memoize=False``) knows no documents; `HDPTopicVB` (``memoize=False``) is stochastic and
 has the number of topics that it is told: here, what `MemoryBoundedTopicVB` found.
@@ -49,7 +48,7 @@ def measure(name, model, epochs, test, groups, *, of_documents, passes_groups):
         with report.Clock() as clock:
             for X, own in epochs:
                 model.partial_fit(X, **({"groups": own} if passes_groups else {}))
-    alone = model.score(test) if not (of_documents and isinstance(model, HDPTopicVB)) else np.nan
+    alone = np.nan if of_documents else model.score(test)
     together = model.score(test, groups=groups) if of_documents else np.nan
     size = len(pickle.dumps(model)) / 1e3
     return [name, model.n_components_, report.number(alone), report.number(together),
@@ -67,7 +66,7 @@ def main() -> None:
         observation = GaussianObservation(resolution=None)
         n_documents = sum(len(np.unique(own)) for _, own in epochs)
         bounded = MemoryBoundedTopicVB(
-            args.memory_bound, observation=observation, max_document_groups=50, max_components=60,
+            args.memory_bound, observation=observation, max_components=60,
             target_points=sum(len(X) for X, _ in epochs), target_documents=n_documents, tol=1e-4,
         )  # fmt: skip
         rows = [

@@ -40,21 +40,15 @@ def sklearn_lda(X, n_topics: int, seed: int = 0, method: str = "batch", **settin
 
 def gensim_lda(X, n_topics: int, seed: int = 0, passes: int = 10, **settings) -> TopicFit:
     """gensim's LdaModel, online, otherwise at its defaults; needs gensim."""
-    from gensim.matutils import Sparse2Corpus
     from gensim.models import LdaModel
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
-
-    def bags(counts):
-        return list(Sparse2Corpus(counts.astype(np.float64), documents_columns=False))
-
-    corpus = bags(X)
     with warnings.catch_warnings(), Clock() as clock:
         warnings.simplefilter("ignore")
         model = LdaModel(
-            corpus,
+            _bags(X),
             num_topics=n_topics,
-            id2word={v: str(v) for v in range(X.shape[1])},
+            id2word=_names(X),
             passes=passes,
             eval_every=None,
             random_state=seed,
@@ -62,12 +56,95 @@ def gensim_lda(X, n_topics: int, seed: int = 0, passes: int = 10, **settings) ->
         )
 
     def infer(counts):
-        gamma = model.inference(bags(counts))[0].astype(np.float64)
+        gamma = model.inference(_bags(counts))[0].astype(np.float64)
         return gamma / gamma.sum(axis=1, keepdims=True)
 
     phi = model.get_topics().astype(np.float64)
     phi /= phi.sum(axis=1, keepdims=True)
     return TopicFit(f"gensim({n_topics}) x{passes}", phi, infer, clock, passes)
+
+
+def gensim_hdp(X, n_topics: int = 0, seed: int = 0) -> TopicFit:
+    """gensim's HdpModel at its defaults, which finds K (up to 150); needs gensim.
+
+    Documents are inferred by the model of latent Dirichlet allocation that gensim makes of it.
+    """
+    from gensim.models import HdpModel
+
+    logging.getLogger("gensim").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), Clock() as clock:
+        warnings.simplefilter("ignore")
+        model = HdpModel(_bags(X), id2word=_names(X), random_state=seed)
+        lda = model.suggested_lda_model()
+
+    def infer(counts):
+        gamma = lda.inference(_bags(counts))[0].astype(np.float64)
+        return gamma / gamma.sum(axis=1, keepdims=True)
+
+    phi = lda.get_topics().astype(np.float64)
+    phi /= phi.sum(axis=1, keepdims=True)
+    return TopicFit("gensim HDP", phi, infer, clock, 1)
+
+
+def _bags(counts):
+    from gensim.matutils import Sparse2Corpus
+
+    return list(Sparse2Corpus(counts.astype(np.float64), documents_columns=False))
+
+
+def _names(X):
+    return {v: str(v) for v in range(X.shape[1])}
+
+
+def tomotopy_lda(X, n_topics: int, seed: int = 0, passes: int = 300, eta: float = 0.2) -> TopicFit:
+    """tomotopy's LDAModel, by collapsed Gibbs sampling, with our ``topic_word_prior``; needs tomotopy."""
+    import tomotopy
+
+    model = tomotopy.LDAModel(k=n_topics, eta=eta, seed=seed)
+    return _tomotopy(f"tomotopy LDA({n_topics})", model, X, passes)
+
+
+def tomotopy_hdp(
+    X, n_topics: int = 0, seed: int = 0, passes: int = 300, eta: float = 0.2
+) -> TopicFit:
+    """tomotopy's HDPModel with our ``topic_word_prior``, which finds K; needs tomotopy."""
+    import tomotopy
+
+    return _tomotopy("tomotopy HDP", tomotopy.HDPModel(eta=eta, seed=seed), X, passes)
+
+
+def _tomotopy(name, model, X, passes) -> TopicFit:
+    """A fit of a model of tomotopy, whose documents are lists of words."""
+
+    def texts(counts):
+        for start, stop in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
+            yield (
+                np.repeat(counts.indices[start:stop], counts.data[start:stop]).astype(str).tolist()
+            )
+
+    for text in texts(X):
+        model.add_doc(text or ["-"])
+    with Clock() as clock:
+        model.train(passes, workers=1)
+    live = [k for k in range(model.k) if getattr(model, "is_live_topic", lambda k: True)(k)]
+    columns = {word: v for v, word in enumerate(model.used_vocabs)}
+    phi = np.full((len(live), X.shape[1]), 1e-12)
+    known = [v for v in range(X.shape[1]) if str(v) in columns]
+    at = [columns[str(v)] for v in known]
+    for row, k in zip(phi, live, strict=True):
+        row[known] = np.asarray(model.get_topic_word_dist(k))[at]
+    phi /= phi.sum(axis=1, keepdims=True)
+
+    def infer(counts):
+        out = np.full((counts.shape[0], len(live)), 1.0 / len(live))
+        docs = [model.make_doc(text) if text else None for text in texts(counts)]
+        found = [(d, doc) for d, doc in enumerate(docs) if doc is not None]
+        shares, _ = model.infer([doc for _, doc in found], workers=1)
+        for (d, _), share in zip(found, shares, strict=True):
+            out[d] = np.asarray(share)[live] + 1e-9
+        return out / out.sum(axis=1, keepdims=True)
+
+    return TopicFit(f"{name} K {len(live)}", phi, infer, clock, passes)
 
 
 def peers(X, ks, seed: int = 0, *, max_iter: int, sklearn: bool = True, gensim: bool = False):

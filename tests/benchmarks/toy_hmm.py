@@ -18,7 +18,7 @@ from .chains import toy
 
 def main() -> None:
     parser = hmm_runs.parser(
-        __doc__, seeds=10, starts=[1, 50, 100], batches=[8], stickiness=(0.0, 50.0)
+        __doc__, seeds=10, starts=[1, 50, 100], batches=[8], stickiness=("auto", 0.0)
     )
     parser.add_argument("--stay", type=float, default=0.98)
     parser.add_argument("--features", type=int, default=2)

@@ -19,7 +19,8 @@ every_model = pytest.mark.parametrize("name", MODELS)
 # What is published for people to look at: nothing is computed from it but what they see.
 SHOWN = (
     "means_", "covariances_", "precisions_", "precisions_cholesky_", "probabilities_", "blocks_",
-    "coef_", "intercept_", "components_", "exp_dirichlet_component_",
+    "coef_", "intercept_", "autocorrelation_", "restart_probability_", "components_",
+    "exp_dirichlet_component_",
 )  # fmt: skip
 # Those whose rows may have missing values: samples of them may hold NaN.
 INCOMPLETE = ("merges under way", "rows with missing values")

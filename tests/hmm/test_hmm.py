@@ -33,7 +33,7 @@ def model():
 def regression():
     observation = AutoregressiveObservation(order=2)
     return HDPHMMVB(
-        3, observation=observation, proposals=None, random_state=0, max_iter=5, tol=1
+        3, observation=observation, proposals=None, random_state=0, max_iter=20, tol=1
     ).fit(X)
 
 
@@ -51,10 +51,12 @@ def test_finds_the_states_and_sorts_them(model):
     counts = np.zeros((K, K))
     for path in STATES:
         np.add.at(counts, (path[:-1], path[1:]), 1)
-    # kappa = 50 and alpha = 1 are added to each row of about a hundred transitions
-    expected = counts[np.ix_(labels, labels)] + 50 * np.eye(K) + model.weights_
+    # kappa and alpha, which were learned, are added to each row of about a hundred transitions
+    expected = counts[np.ix_(labels, labels)] + model.stickiness_ * np.eye(K)
+    expected += model.transition_concentration_ * model.weights_
     assert_allclose(model.transmat_, expected / expected.sum(axis=1, keepdims=True), atol=0.005)
-    starts = np.bincount([path[0] for path in STATES], minlength=K)[labels] + model.weights_
+    starts = np.bincount([path[0] for path in STATES], minlength=K)[labels].astype(float)
+    starts += model.start_concentration_ * model.weights_
     assert_allclose(model.startprob_, starts / starts.sum(), atol=1e-3)
 
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_bnp import HDPHMMVB, GaussianObservation
+from sklearn_bnp.hmm.model import SequenceModel
 from tests.estimators import (
     CENTERS,
     assert_same_state,
@@ -52,13 +53,21 @@ def test_partial_fit_by_content_and_by_name():
     assert_same_state(*found)
 
 
-def test_partial_fit_of_streams_keeps_no_batch():
-    model = HDPHMMVB(memoize=False, random_state=0)
+def test_partial_fit_of_streams_keeps_no_more_than_a_pool(monkeypatch):
+    """Batches are in memory, with their rows, until these are many; then their sum alone is."""
+    room = LENGTHS[0] + LENGTHS[1]
+    monkeypatch.setattr(SequenceModel, "pool_rows", room)
+    model, held, in_memory = HDPHMMVB(memoize=False, random_state=0), [], []
     for x in X:
-        model.partial_fit(x)
-    assert model._learner_.totals.n.sum() == pytest.approx(len(ROWS))
-    assert len(model._learner_.memo) == 1
-    before = model._learner_.totals.n.sum()
+        learner = model.partial_fit(x)._learner_
+        held.append(sum(batch.n_entries for batch in learner.pool))
+        in_memory.append(len(learner.memo))
+        assert max(held) <= room
+        assert in_memory[-1] == 1 + len(learner.pool)  # the sum of what was forgotten, and the pool
+    assert held[:3] == [LENGTHS[0], room, 0]
+    assert in_memory[:3] == [2, 3, 1]
+    assert learner.totals.n.sum() == pytest.approx(len(ROWS))
+    before = learner.totals.n.sum()
     model.partial_fit(X[0])  # nobody knows that it was seen
     assert model._learner_.totals.n.sum() == pytest.approx(before + len(X[0]))
 
@@ -156,7 +165,7 @@ def test_grid_search_over_the_observation():
     rng, (_, states) = np.random.default_rng(0), chains(18)
     data = [CENTERS[path] + rng.normal(size=(len(path), 3)) @ mixing for path in states]
     search = GridSearchCV(
-        HDPHMMVB(random_state=0), {"observation__covariance_type": ["spherical", "diag", "full"]},
+        HDPHMMVB(random_state=0), {"observation__covariance_type": ["diag", "full"]},
         cv=2, error_score="raise",
     ).fit(data)  # fmt: skip
     assert search.best_params_ == {"observation__covariance_type": "full"}

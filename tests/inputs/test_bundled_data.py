@@ -38,11 +38,12 @@ def test_the_number_found_predicts_as_well_as_any(name, suited):
     assert 1 < held.found <= 1.5 * held.needed, held
 
 
-@pytest.mark.parametrize(
-    ("name", "numbers", "least"), [("iris", {3}, 0.85), ("wine", {3, 4}, 0.85)]
-)
+@pytest.mark.parametrize(("name", "numbers", "least"), [("iris", {3}, 0.85), ("wine", {3, 4}, 0.8)])
 def test_clusters_are_the_classes(name, numbers, least):
-    """Told nothing, no worse than scikit-learn's mixtures with the number and the kind chosen by BIC."""
+    """Told nothing, no worse than scikit-learn's mixtures with the number and the kind chosen by BIC.
+
+    Of wine, the best bound found, -3345.6, has four components; that of the three classes is -3352.0.
+    """
     y, every = SUITED[name]
     _, labels = best_by_bic(every[0].X, ("full", "diag"), range(1, 6))
     peer = adjusted_rand_score(y, labels)
@@ -60,6 +61,7 @@ def test_digits_are_told_apart():
     y, every = SUITED["digits"]
     model = fitted(every[0])
     labels = model.predict(every[0].X)
-    assert 8 <= model.n_components_ <= 12
-    assert adjusted_rand_score(y, labels) > 0.5
-    assert np.all(np.bincount(labels) > 25)  # of 1797; the smallest of five seeds has 30
+    assert 10 <= model.n_components_ <= 13
+    assert adjusted_rand_score(y, labels) > 0.8
+    # a few odd rows may be by themselves
+    assert np.sum(np.bincount(labels) > 100) == 10

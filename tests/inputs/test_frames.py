@@ -335,11 +335,12 @@ def test_epochs_in_bounded_memory(frames):
     model = MemoryBoundedTopicVB(observation=ColumnObservation(BY_NAME))
     expected = MemoryBoundedTopicVB(observation=ColumnObservation(BY_NUMBER))
     for _ in range(2):
-        model.partial_fit(frame)
-        expected.partial_fit(X)
+        model.partial_fit(frame, groups=np.zeros(len(X)))
+        expected.partial_fit(X, groups=np.zeros(len(X)))
     assert model.history_[-1].n_components == expected.n_components_ == 3
     assert model.n_rows_ == 2 * len(X)
-    assert_array_equal(model.predict(frame), expected.predict(X))
+    one = np.zeros(len(X))
+    assert_array_equal(model.predict(frame, groups=one), expected.predict(X, groups=one))
     assert model.categories_["kind"].tolist() == sorted(KINDS)
 
 

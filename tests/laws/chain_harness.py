@@ -65,6 +65,8 @@ def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
 def features(likelihood, batch):
     """s(x) of each modelled row, (T, P)."""
     z, _ = batch.prepared(likelihood.prepare)
+    if likelihood.imputes:  # those of rows that no component explains yet
+        return likelihood.features(z)
     out = np.empty((len(z), likelihood.n_statistics))
     statistics(z, likelihood.quadratic, likelihood.linear, out)
     return out

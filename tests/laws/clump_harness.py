@@ -9,7 +9,13 @@ from scipy.sparse import csr_array
 
 from sklearn_bnp.estimator.base import bind_likelihood
 from sklearn_bnp.inputs.batches import ArraySource
-from sklearn_bnp.memory_bounded.items import Items, Kept, rows_of_statistics, with_epoch
+from sklearn_bnp.memory_bounded.items import (
+    Items,
+    NewDocuments,
+    nothing,
+    rows_of_statistics,
+    with_epoch,
+)
 from sklearn_bnp.memory_bounded.model import EpochSettings
 from sklearn_bnp.topics.corpus import CountRows
 
@@ -46,7 +52,7 @@ class Problem(NamedTuple):
         shares = tie @ csr_array(np.eye(S)[self.group[self.owner]])
         sizes = np.bincount(self.group).astype(float)
         empty = np.zeros(1, dtype=np.int64)
-        return Items(tie @ self.features, csr_array(shares), n, self.z[:0], empty, sizes)
+        return Items(tie @ self.features, csr_array(shares), n, n, self.z[:0], empty, sizes)
 
     def spread(self, resp):
         """Responsibilities (C, K) of clumps, for each row."""
@@ -90,8 +96,5 @@ def epoch_items(family, n=300, n_documents=6, seed=0):
     rows = np.argsort(owner, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_documents))])
     z = likelihood.prepare(x[rows])
-    empty = Kept(
-        np.empty((0, likelihood.n_statistics)), np.empty((0, 0)), z[:0], np.empty(0, dtype=np.int32),
-        np.empty(0), np.empty(0, dtype=np.int32),
-    )  # fmt: skip
-    return likelihood, with_epoch(empty, likelihood, z, indptr)
+    new = NewDocuments(z, indptr, np.ones(n_documents))
+    return likelihood, with_epoch(nothing(likelihood, z.dtype), likelihood, new)

@@ -2,8 +2,36 @@
 
 import pytest
 
-from .families import ALLOCATIONS, FAMILIES, LEADING_FAMILIES
+from .families import ALLOCATIONS, FAMILIES, LEADING, LEADING_FAMILIES
 from .topic_kinds import KINDS, PRIORS
+
+# Of the leading families, those whose searches quick tests run with every prior of the weights.
+_WITH_EVERY_ALLOCATION = {"full", "bernoulli"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as slow what a likelihood and an allocation can only do together.
+
+    They meet in a sum of the objective alone. So each allocation runs with the leading families, each
+    family with the first allocation of a law, and long searches with few of both.
+    """
+    seen = set()
+    for item in items:
+        params = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        allocation = params.pop("allocation", None)
+        family = params.pop("family", None) or params.get("leading_family")
+        if getattr(allocation, "name", None) is None or getattr(family, "name", None) is None:
+            continue
+        if "leading_family" in params:
+            # from one component and from many, whatever the family
+            slow = family.name not in _WITH_EVERY_ALLOCATION and "dp" not in allocation.name[:2]
+        else:
+            key = (item.nodeid.partition("[")[0], family.name, repr(sorted(params.items())))
+            slow = family.name not in LEADING and key in seen
+            seen.add(key)
+        if slow:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.name)

@@ -17,13 +17,14 @@ from sklearn_bnp.likelihood import (
     AutoregressiveObservation,
     CategoricalObservation,
     ColumnObservation,
+    CorrelatedGaussianObservation,
     FixedVarianceGaussianObservation,
     GaussianObservation,
     ObservationModel,
 )
 from sklearn_bnp.mixture.weights import PitmanYorAllocation
 from tests.reference.allocations import DirichletProcess, FiniteDirichlet, PitmanYor
-from tests.reference.autoregressive import MatrixNormalWishart
+from tests.reference.autoregressive import CorrelatedNormalWishart, MatrixNormalWishart
 from tests.reference.categories import DirichletCategories, SideBySide
 from tests.reference.families import (
     BetaBernoulli,
@@ -219,6 +220,25 @@ def autoregressive(name, order, **parameters):
     return Family(name, observation, swings(order), twin, "columns", True, order)
 
 
+class OfCorrelatedRows(CorrelatedGaussianObservation):
+    """For mixtures of rows that come with the row before them."""
+
+    lags = 0
+
+
+def correlated(name, adapts, **parameters):
+    """Rows that never start anew; new starts have laws of their own, in test_new_starts.py."""
+
+    def twin(likelihood, prior):
+        corners = np.vstack([np.zeros(4), np.eye(2, 4)])
+        z = likelihood.prepare(corners)[:, :2]
+        volume = np.linalg.slogdet(z[1:] - z[0])[1]
+        return CorrelatedNormalWishart(*prior[:5], likelihood.rows.ridge, volume)
+
+    observation = OfCorrelatedRows(restart_probability=0, **parameters)
+    return Family(name, observation, swings(1), twin, "columns", True, 1, adapts)
+
+
 FAMILIES = [
     gaussian("full", False, clouds, 3, affine="columns"),
     gaussian("full", True, flat_clouds, 3, affine="columns"),
@@ -245,6 +265,10 @@ FAMILIES = [
     multinomial("multinomial"),
     autoregressive("autoregressive", 1),
     autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01),
+    correlated("correlated", "phi"),
+    correlated(
+        "correlated-ridge", "", autocorrelation=0.6, covariance_prior="data", reg_covar=0.01
+    ),
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
     poisson("poisson", adapts="b"),
     poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
@@ -275,12 +299,12 @@ FAMILIES += [
 
 # The others differ from one of these by parameters or by rows alone: long laws run on them if slow
 # tests do.
-_LEADING = {
-    "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "columns", "shared-variance",
-    "spherical-missing",
+LEADING = {
+    "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "correlated", "columns",
+    "shared-variance", "spherical-missing",
 }  # fmt: skip
 LEADING_FAMILIES = [
-    pytest.param(f, marks=() if f.name in _LEADING else (pytest.mark.slow,), id=f.name)
+    pytest.param(f, marks=() if f.name in LEADING else (pytest.mark.slow,), id=f.name)
     for f in FAMILIES
 ]
 

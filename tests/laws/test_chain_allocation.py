@@ -1,6 +1,7 @@
 """Laws of the priors of transitions: sticky HDP and symmetric Dirichlet."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from scipy.optimize import approx_fprime
 from scipy.special import digamma, gammaln
 from scipy.stats import beta
 
-from sklearn_bnp.hdp.sticks import Sticks
+from sklearn_bnp.hdp.sticks import Sticks, logit
 from sklearn_bnp.hmm.weights import DirichletChains, HDPChains
+from tests.reference.hdp_chain import HDPChainRows
 
 from . import chain_harness as h
 
@@ -64,6 +66,33 @@ def exact(allocation, sticks, counts):
     return value
 
 
+def twin_of(allocation):
+    a = allocation
+    return HDPChainRows(a.gamma, a.concentration, a.start_concentration, a.stickiness)
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+@pytest.mark.parametrize("n_states", [1, 2, 6])
+def test_objective_is_the_definition(gamma, alpha, kappa, n_states):
+    rng = np.random.default_rng(n_states)
+    counts = random_counts(rng, n_states)
+    sticks = Sticks(rng.uniform(0.05, 0.95, n_states), 1.0 + rng.gamma(2.0, 10.0, n_states))
+    allocation = chains(gamma, alpha, kappa)
+    expected = twin_of(allocation).objective(counts, *sticks)
+    found = allocation.objective(sticks, counts)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+@pytest.mark.parametrize("n_states", [1, 3, 12])
+def test_objective_is_above_that_of_the_thesis(gamma, alpha, kappa, n_states):
+    """At the best sticks."""
+    counts = random_counts(np.random.default_rng(8), n_states)
+    allocation = chains(gamma, alpha, kappa)
+    sticks, value = allocation.optimise(counts)
+    assert value >= twin_of(allocation).loose_objective(counts, *sticks)
+
+
 @pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
 @pytest.mark.parametrize("n_states", [1, 2])
 def test_objective_is_below_the_exact_bound(gamma, alpha, kappa, n_states):
@@ -76,18 +105,45 @@ def test_objective_is_below_the_exact_bound(gamma, alpha, kappa, n_states):
         assert allocation.objective(sticks, counts) <= exact(allocation, sticks, counts) + 1e-2
 
 
+@pytest.mark.parametrize("kappa", [0.0, 5.0, 50.0])
+def test_objective_is_tight(kappa):
+    """Where counts are many the gap is a fraction of a nat, and that of the thesis is not."""
+    counts = np.array([[3.0, 2.0], [900.0, 40.0], [40.0, 300.0]])
+    allocation = HDPChains(1.0, 5.0, 1.0, kappa)
+    sticks, value = allocation.optimise(counts)
+    best = exact(allocation, sticks, counts)
+    assert value > best - 0.4
+    assert twin_of(allocation).loose_objective(counts, *sticks) < best - 2.0
+
+
 @pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
 def test_slopes_are_those_of_the_objective(gamma, alpha, kappa):
     rng = np.random.default_rng(0)
     allocation = chains(gamma, alpha, kappa)
     for n_states in (1, 4):
-        counts = random_counts(rng, n_states)
-        for problem in allocation._problems(counts):
-            at = np.concatenate([rng.normal(size=n_states), 2.0 + rng.normal(size=n_states)])
-            terms = problem(at[:n_states], at[n_states:])
-            slopes = approx_fprime(at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6)
-            found = np.concatenate([terms.logit_rho, terms.log_omega])
-            np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4)
+        problem = allocation._problem(random_counts(rng, n_states))
+        at = np.concatenate([rng.normal(size=n_states), 2.0 + rng.normal(size=n_states)])
+        terms = problem(at[:n_states], at[n_states:])
+        slopes = approx_fprime(at, lambda x, p=problem, k=n_states: p(x[:k], x[k:]).value, 1e-6)
+        found = np.concatenate([terms.logit_rho, terms.log_omega])
+        np.testing.assert_allclose(found, slopes, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
+@pytest.mark.parametrize("n_states", [1, 4])
+def test_slopes_in_concentrations(gamma, alpha, kappa, n_states):
+    rng = np.random.default_rng(9)
+    counts, allocation = random_counts(rng, n_states), chains(gamma, alpha, kappa)
+    sticks = Sticks(rng.uniform(0.1, 0.9, n_states), 4.0 + rng.gamma(2.0, 10.0, n_states))
+    slopes = allocation._problem(counts)(logit(sticks.rho), np.log(sticks.omega)).log_concentrations
+    assert slopes.keys() == {"concentration", "start_concentration", "stickiness"}
+    for name, slope in slopes.items():
+        value = getattr(allocation, name)
+        lower, upper = (
+            replace(allocation, **{name: value * factor}).objective(sticks, counts)
+            for factor in (np.exp(-1e-4), np.exp(1e-4))
+        )
+        assert slope == pytest.approx((upper - lower) / 2e-4, rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)

@@ -15,7 +15,11 @@ from sklearn_bnp.hmm.merge import CoarseningTrial
 from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.sampling import RunSampling
 from sklearn_bnp.hmm.weights import DirichletChains
-from sklearn_bnp.likelihood import BernoulliObservation, GaussianObservation
+from sklearn_bnp.likelihood import (
+    BernoulliObservation,
+    CorrelatedGaussianObservation,
+    GaussianObservation,
+)
 from sklearn_bnp.likelihood.autoregressive import AutoregressiveObservation
 
 from . import chain_harness as h
@@ -24,6 +28,7 @@ OBSERVATIONS = {
     "full": GaussianObservation(),
     "diag": GaussianObservation("diag"),
     "autoregressive": AutoregressiveObservation(),
+    "correlated": CorrelatedGaussianObservation(),
 }
 
 

@@ -4,17 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import digamma
+from scipy.special import gammaln, logsumexp, softmax
 
 from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
-from sklearn_bnp.memory_bounded.building import build
+from sklearn_bnp.memory_bounded.building import applied, build
 from sklearn_bnp.memory_bounded.compression import grouping, joined_groups
 from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
-from sklearn_bnp.memory_bounded.items import memory_cost, nothing, rows_of_statistics
-from sklearn_bnp.memory_bounded.local import converge, first_topics, update
+from sklearn_bnp.memory_bounded.halves import ItemSubset, Tie
+from sklearn_bnp.memory_bounded.items import (
+    NewDocuments,
+    copies,
+    memory_cost,
+    nothing,
+    rows_of_statistics,
+)
+from sklearn_bnp.memory_bounded.local import converge, first_topics, log_weights, update
 from sklearn_bnp.memory_bounded.merge import unions
 from sklearn_bnp.memory_bounded.model import objective
-from sklearn_bnp.memory_bounded.predictor import retrieval_scores
 
 from .clump_harness import epoch_items, settings
 from .families import FAMILIES
@@ -34,8 +40,9 @@ def limits(memory_bound, max_groups=None):
 
 
 def of_documents(items):
-    """Rows of a first epoch and where its documents begin."""
-    return items.z, items.edges - items.edges[0]
+    """`NewDocuments` of a first epoch."""
+    edges = items.edges - items.edges[0]
+    return NewDocuments(items.z, edges, np.ones(len(edges) - 1))
 
 
 # ---------------------------------------------------------------------- model building
@@ -63,8 +70,8 @@ def test_gains_of_merges_are_exact(family):
     before, topics = topics, update(own, topics, items)
     now = objective(own, topics, items.lengths, items.sizes)
     for union in unions(own, before, topics, items, np.array([[0, 1], [0, 2], [1, 2]])):
-        joined = union.apply(topics)
-        joined.entropy[union.k] = _entropy_of_union(own, before, items, union)
+        joined = applied([union], topics)
+        joined.entropy[-1] = _entropy_of_union(own, before, items, union)
         then = objective(own, joined, items.lengths, items.sizes)
         np.testing.assert_allclose(union.gain, then - now, rtol=1e-6, atol=1e-6)
 
@@ -85,9 +92,9 @@ def test_an_estimated_split_raises_the_bound(family):
     own = settings(likelihood)
     topics = converge(own, first_topics(own, items), items)
     rules = rules_of_splits(own, topics, items)
-    found = split(own, topics, items, 0, np.arange(len(items.n)), rules)
+    found = split(topics, items, 0, np.arange(len(items.n)), rules)
     assert found.gain > 0
-    assert converge(own, found.apply(topics), items).bound > topics.bound
+    assert converge(own, applied([found], topics), items).bound > topics.bound
 
 
 def with_labels(topics, items, likelihood, labels):
@@ -139,10 +146,9 @@ def life(family, memory_bound, max_groups=None, n_epochs=3):
     kept, topics = nothing(likelihood, np.float64), None
     for seed in range(n_epochs):
         _, items = epoch_items(family, n=120, seed=seed)
-        z, indptr = of_documents(items)
-        epoch = run_epoch(own, limits(memory_bound, max_groups), kept, topics, z, indptr)
+        epoch = run_epoch(own, limits(memory_bound, max_groups), kept, topics, of_documents(items))
         kept, topics = epoch.kept, epoch.topics
-        rows.append(z)
+        rows.append(items.z)
         epochs.append(epoch)
     return likelihood, np.concatenate(rows), epochs
 
@@ -151,10 +157,10 @@ def bound_of(likelihood, n_groups, n_clumps=8):
     return memory_cost(n_clumps, 0, likelihood.n_statistics, n_groups)
 
 
-@pytest.mark.parametrize("max_groups", [None, 5])
+@pytest.mark.parametrize("max_groups", [18, 5])
 def test_what_is_kept_adds_up_and_fits(family, max_groups):
     likelihood, _ = epoch_items(family)
-    memory_bound = bound_of(likelihood, max_groups or 18)
+    memory_bound = bound_of(likelihood, max_groups)
     likelihood, rows, epochs = life(family, memory_bound, max_groups)
     kept = epochs[-1].kept
     whole = rows_of_statistics(likelihood, rows).sum(axis=0)
@@ -164,16 +170,96 @@ def test_what_is_kept_adds_up_and_fits(family, max_groups):
     assert kept.s[:, -1].min(initial=2.0) > 1.5  # one row alone is no clump
     assert kept.sizes.sum() == 18
     assert len(kept.group_of_document) == 18
-    assert kept.group_of_document.max() + 1 == len(kept.sizes) == (max_groups or 18)
+    assert kept.group_of_document.max() + 1 == len(kept.sizes) == max_groups
     for epoch in epochs:
         own = epoch.kept
         cost = memory_cost(len(own.s), own.z.size, likelihood.n_statistics, len(own.sizes))
         assert own.n_numbers == cost <= memory_bound
 
 
+def test_a_tie_loses_what_the_bound_says(family):
+    """The loss by which sets of items are ordered is that of the local bound, item by item."""
+    likelihood, items = epoch_items(family)
+    own = settings(likelihood)
+    topics = build(own, first_topics(own, items), items).topics
+    tie = Tie(*log_weights(own, topics, items.sizes))
+    part = ItemSubset(items, np.arange(3, len(items.n), 4), likelihood)
+    weights = rows_of_statistics(likelihood, part.z) @ tie.coef.T + tie.psi.T[part.owner]
+    np.testing.assert_allclose(tie.values(part), logsumexp(weights, axis=1), rtol=1e-9, atol=1e-9)
+    s, counts = part.sums(part.n[np.newaxis])
+    q, value = tie.shared(s, counts)
+    np.testing.assert_allclose(q[0], softmax(weights.mean(axis=0)), atol=1e-9)
+    np.testing.assert_allclose(value[0], logsumexp(weights.mean(axis=0)), rtol=1e-9)
+    # two halves lose less than one set, and each alone no less than 0
+    side, sums = tie.cut(part, s[0], topics.prior)
+    of_halves = tie.shared(*sums)[1]
+    np.testing.assert_allclose(sums[0].sum(axis=0), s[0], rtol=1e-9, atol=1e-9)
+    assert sums[0][:, -1] @ of_halves >= len(weights) * value[0] - 1e-9
+    for j, own_side in enumerate((side, ~side)):
+        assert sums[0][j, -1] == own_side.sum()
+        assert logsumexp(weights[own_side], axis=1).mean() >= of_halves[j] - 1e-9
+
+
+def test_memory_goes_to_large_clumps_and_not_to_strays():
+    """One cluster, which no two topics describe better: its clumps are of about one size."""
+    rng = np.random.default_rng(0)
+    family = ROW_FAMILIES[0]
+    likelihood, _ = epoch_items(family)
+    z = likelihood.prepare(rng.normal(size=(3000, likelihood.n_features)))
+    new = NewDocuments(z, np.array([0, 3000]), np.ones(1))
+    cost = memory_cost(1, 0, likelihood.n_statistics, 1)
+    epoch = run_epoch(
+        settings(likelihood, max_topics=1),
+        limits(20 * cost),
+        nothing(likelihood, z.dtype),
+        None,
+        new,
+    )
+    assert len(epoch.kept.s) >= 15
+    assert epoch.kept.s[:, -1].max() < 450
+
+
+def test_copies_of_rows_are_counted():
+    rng = np.random.default_rng(0)
+    different = rng.normal(size=(40, 5))
+    number = rng.integers(40, size=300)
+    times = np.bincount(number, minlength=40)[number]
+    np.testing.assert_array_equal(copies(different[number]), times)
+    assert copies(different[:, :1]).tolist() == [1] * 40
+    assert copies(different[:0]).tolist() == []
+
+
+def test_copies_make_no_topics(family):
+    """Rows that are given ten times have the topics that they have if given once; counts may have more."""
+    likelihood, items = epoch_items(family, n=90)
+    new = of_documents(items)
+    once = np.repeat(np.arange(90), 10)
+    many = NewDocuments(new.z[once], 10 * new.indptr, new.weight)
+    own, none = settings(likelihood), nothing(likelihood, np.float64)
+    topics = run_epoch(own, limits(None), none, None, new).topics
+    of_copies = run_epoch(own, limits(None), none, None, many).topics
+    if np.any(likelihood.standardised):
+        assert len(of_copies.s) <= len(topics.s) + 1
+    # none are lost: what is described ten times as well is told apart as well
+    assert len(of_copies.s) >= min(len(topics.s), 2)
+
+
+def test_distinct_rows_are_kept_in_mind(family):
+    likelihood, items = epoch_items(family, n=120)
+    own, kept = settings(likelihood, tol=1e-4), nothing(likelihood, np.float64)
+    memory_bound = bound_of(likelihood, 6)
+    epoch = run_epoch(own, limits(memory_bound, 6), kept, None, of_documents(items))
+    left = copies(epoch.kept.z)
+    here = copies(items.z)
+    total = epoch.kept.distinct.sum() + (1.0 / left).sum()
+    if np.all(here == 1):
+        np.testing.assert_allclose(total, 120.0)
+    assert np.all(epoch.kept.distinct <= epoch.kept.s[:, -1] + 1e-9)
+
+
 def test_rows_of_clumps_are_gone(family):
     likelihood, _ = epoch_items(family)
-    likelihood, rows, epochs = life(family, bound_of(likelihood, 18))
+    likelihood, rows, epochs = life(family, bound_of(likelihood, 18), 18)
     kept = epochs[-1].kept
     assert len(kept.s) > 0
     assert len(kept.z) < len(rows)
@@ -191,53 +277,72 @@ def test_without_a_bound_nothing_is_lost(family):
 
 def test_a_bound_too_small_says_the_least(family):
     likelihood, items = epoch_items(family, n=120)
-    z, indptr = of_documents(items)
+    new = of_documents(items)
     own, kept = settings(likelihood, tol=1e-4), nothing(likelihood, np.float64)
     with pytest.raises(BoundTooSmall) as error:
-        run_epoch(own, limits(3), kept, None, z, indptr)
-    epoch = run_epoch(own, limits(error.value.least), kept, None, z, indptr)
+        run_epoch(own, limits(1, 6), kept, None, new)
+    epoch = run_epoch(own, limits(error.value.least, 6), kept, None, new)
     assert epoch.kept.n_numbers <= error.value.least
+    assert epoch.is_full
     with pytest.raises(BoundTooSmall):
-        run_epoch(own, limits(error.value.least - 1), kept, None, z, indptr)
+        run_epoch(own, limits(error.value.least - 1, 6), kept, None, new)
+    # with as many groups as is the default, there is room wherever there is for the statistics
+    assert run_epoch(own, limits(likelihood.n_statistics), kept, None, new).room == 1
 
 
 # ---------------------------------------------------------------------- groups of documents
 
 
-def test_groups_that_are_most_alike_are_joined():
-    likelihood, items = epoch_items(ROW_FAMILIES[0])
-    own = settings(likelihood)
-    topics = build(own, first_topics(own, items), items).topics
-    counts = np.zeros((len(topics.s), 6))
-    counts[0, :3] = [10.0, 11.0, 2.0]
-    counts[1, 2:] = [9.0, 10.0, 12.0, 1.0]
-    counts[-1, 5] = 20.0
-    topics = topics._replace(counts=counts, alpha=np.full(len(topics.s), 0.01))
-    group = grouping(topics, np.ones(6), 3)
-    assert group.tolist() == [0, 0, 1, 1, 1, 2]
+def allocation(counts, sizes, alpha):
+    """Terms of the bound that depend on the counts (K, S), one gamma function at a time."""
+    total = 0.0
+    for n, size in zip(counts.T, sizes, strict=True):
+        total += size * (gammaln(alpha + n / size).sum() - gammaln(alpha).sum())
+        total += size * (gammaln(alpha.sum()) - gammaln(alpha.sum() + n.sum() / size))
+    return total
 
 
-def test_joins_are_those_of_a_table_of_all_pairs():
-    """The two most alike of all, again and again, as one would do it by hand."""
+def joins_by_hand(counts, sizes, alpha, n_groups):
+    """The join that lowers the bound least, of all pairs, again and again."""
+    parts = [[d] for d in range(len(sizes))]
+
+    def bound(parts):
+        columns = np.array([counts[:, part].sum(axis=1) for part in parts]).T
+        return allocation(columns, [sizes[part].sum() for part in parts], alpha)
+
+    while len(parts) > n_groups:
+        choices = [
+            [part for part in parts if part not in (a, b)] + [sorted(a + b)]
+            for a, b in itertools.combinations(parts, 2)
+        ]
+        assert max(map(bound, choices)) < bound(parts) + 1e-9
+        parts = max(choices, key=bound)
+    return sorted(parts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_joins_lose_least(seed):
+    rng = np.random.default_rng(seed)
+    S, K = 16, 4
+    counts, sizes = rng.gamma(0.3, 5.0, size=(K, S)), rng.choice([0.5, 1.0, 3.0], size=S)
+    topics = blank_topics(counts, rng.uniform(0.1, 1.0, size=K))
+    group = grouping(topics, sizes, 5)
+    found = sorted(np.flatnonzero(group == g).tolist() for g in range(5))
+    assert found == joins_by_hand(counts, sizes, topics.alpha, 5)
+
+
+def blank_topics(counts, alpha):
     likelihood, items = epoch_items(ROW_FAMILIES[0])
-    own = settings(likelihood)
-    topics = first_topics(own, items)
+    return first_topics(settings(likelihood), items)._replace(counts=counts, alpha=alpha)
+
+
+def test_joins_of_many_documents_are_nearly_the_best():
+    """Only joins with near documents are looked at; three kinds of documents are never mixed."""
     rng = np.random.default_rng(0)
-    S, K = 40, 5
-    counts, sizes = rng.gamma(0.3, 5.0, size=(K, S)), rng.integers(1, 4, size=S).astype(float)
-    topics = topics._replace(counts=counts, alpha=np.full(K, 0.1))
-    parts = [[d] for d in range(S)]
-
-    def unit(part):
-        zeta = counts[:, part].sum(axis=1) / sizes[part].sum() + topics.alpha
-        return zeta / np.linalg.norm(zeta)
-
-    while len(parts) > 7:
-        pairs = [(unit(a) @ unit(b), a, b) for a, b in itertools.combinations(parts, 2)]
-        _, a, b = max(pairs, key=lambda pair: pair[0])
-        parts = [part for part in parts if part not in (a, b)] + [sorted(a + b)]
-    group = grouping(topics, sizes, 7)
-    assert sorted(np.flatnonzero(group == g).tolist() for g in range(7)) == sorted(parts)
+    kind = rng.integers(3, size=400)
+    counts = rng.poisson(np.array([[30, 1, 5], [1, 30, 5], [4, 4, 40]])[kind]).T.astype(float)
+    group = grouping(blank_topics(counts, np.full(3, 0.3)), np.ones(400), 3)
+    assert len(set(zip(kind.tolist(), group.tolist(), strict=True))) == 3
 
 
 def test_joined_groups_leave_the_sums(family):
@@ -249,24 +354,7 @@ def test_joined_groups_leave_the_sums(family):
     np.testing.assert_allclose(fewer.lengths, np.bincount(group, items.lengths))
     np.testing.assert_allclose(joined.counts.sum(axis=1), topics.counts.sum(axis=1))
     assert fewer.sizes.tolist() == [2, 3, 1]
-    # tied q(pi) can only be worse
-    assert converge(own, joined, fewer).bound < topics.bound + 1e-6
-
-
-# ---------------------------------------------------------------------- retrieval
-
-
-def test_retrieval_scores_are_28(family):
-    likelihood, items = epoch_items(family)
-    own = settings(likelihood)
-    topics = build(own, first_topics(own, items), items).topics
-    zeta = topics.counts / items.sizes + topics.alpha[:, np.newaxis]
-    coef = likelihood.coefficients(topics.prior, topics.s)
-    z = items.z[5:15]
-    log_lik = rows_of_statistics(likelihood, z) @ coef.T
-    expected = np.zeros(6)
-    for j in range(6):
-        for row in log_lik:
-            weights = digamma(zeta[:, j]) - digamma(zeta[:, j].sum())
-            expected[j] += max(row + weights)
-    np.testing.assert_allclose(retrieval_scores(likelihood, coef, zeta, z), expected, rtol=1e-9)
+    # tied q(pi) can only be worse; rows of joined documents are items of the table
+    n = np.array([len(items.z)])
+    table = fewer._replace(means=rows_of_statistics(likelihood, items.z), edges=n)
+    assert converge(own, joined, table).bound < topics.bound + 1e-6

@@ -5,16 +5,24 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.special import logsumexp, xlogy
+from scipy.special import gammaln, logsumexp, xlogy
 
 from sklearn_bnp.hdp import sticks as sticks_module
-from sklearn_bnp.hdp.sticks import Sticks
-from sklearn_bnp.topics.document_terms import CountColumns, count_terms, union_document_gains
+from sklearn_bnp.hdp.log_gammas import WeightSpreads, log_deficits, spread_costs
+from sklearn_bnp.hdp.sticks import Sticks, logit
+from sklearn_bnp.topics.document_terms import (
+    CountColumns,
+    count_terms,
+    nested_union_gains,
+    union_document_gains,
+)
 from sklearn_bnp.topics.weights import DirichletDocuments, HDPDocuments
 from tests.reference.hdp_topic import (
     HDPTopics,
     LDATopics,
     count_sums,
+    mean_of_quadratic,
+    moments,
     stick_weights,
     union_gain,
 )
@@ -96,16 +104,101 @@ def test_surrogate_is_a_lower_bound(gamma, alpha, n_topics):
     for _ in range(3):
         rho, omega = random_sticks(rng, n_topics)
         exact = twin.exact_top(4.0, rho, omega, n_points=12)
-        assert twin.surrogate(4.0, rho, omega) <= exact + 1e-6 * abs(exact)
+        for surrogate in (twin.surrogate, twin.loose_surrogate):
+            assert surrogate(4.0, rho, omega) <= exact + 1e-6 * abs(exact)
 
 
-def test_surrogate_is_tight_for_small_alpha():
-    # -lnG(x) -> log(x): a wrong constant would show. The gap is D alpha times less than 0.58 K.
+def test_surrogates_are_tight_for_small_alpha():
+    # -lnG(x) -> log(x): a wrong constant would show. The gaps are D alpha times less than 0.58 K.
     rho, omega = random_sticks(np.random.default_rng(3), 2)
     twin = HDPTopics(1.0, 1e-6)
     exact = twin.exact_top(4.0, rho, omega, n_points=100)
     # Quadrature of log u has an error of O(n_points^-2) or so.
-    np.testing.assert_allclose(twin.surrogate(4.0, rho, omega), exact, atol=1e-2)
+    for surrogate in (twin.surrogate, twin.loose_surrogate):
+        np.testing.assert_allclose(surrogate(4.0, rho, omega), exact, atol=1e-2)
+
+
+def test_surrogate_is_tight_where_documents_are_many():
+    """The gap is a fraction of a nat in all, where that of the thesis grows with the documents."""
+    rng, n_docs, alpha = np.random.default_rng(21), 300, 1.0
+    sticks, _ = HDPDocuments(1.0, alpha).optimise(columns_of(random_counts(rng, n_docs, 4)))
+    twin, draws = HDPTopics(1.0, alpha), drawn_weights(rng, sticks)
+    _, _, logs = moments(*sticks)
+    exact = n_docs * (np.log(alpha) + logs - gammaln(1.0 + alpha * draws).mean(axis=0)).sum()
+    exact += n_docs * gammaln(alpha) - twin.divergence(*sticks)
+    # draws tell it to .05 or so
+    assert abs(exact - twin.surrogate(n_docs, *sticks) - 0.1) < 0.2
+    assert exact - twin.loose_surrogate(n_docs, *sticks) > 50.0
+
+
+@pytest.mark.parametrize("s", [1.0, 1.5, 60.0])
+@pytest.mark.parametrize("concentration", [0.01, 1.0, 50.0, 1e4])
+def test_quadratic_is_above_the_expected_log_gamma(s, concentration):
+    """For any law of a weight in [0, 1], two points included, and tight for those that vary little."""
+    rng = np.random.default_rng(16)
+    for width in 10.0 ** rng.uniform(-4.0, 1.0, 50):
+        x = concentration * rng.beta(0.3 / width, 0.7 / width, 50)
+        p = rng.dirichlet(np.full(50, rng.choice([0.02, 1.0])))
+        a = p @ x
+        v = p @ x**2 / a**2 - 1.0
+        exact = p @ gammaln(s + x)
+        [cost], _ = spread_costs(np.array([a]), s)
+        assert gammaln(s + a) + cost * v >= exact - 1e-9 * (1.0 + abs(exact))
+        np.testing.assert_allclose(
+            gammaln(s + a) + cost * v, mean_of_quadratic(s, a, v + 1.0), rtol=1e-9, atol=1e-9
+        )
+
+
+def test_slopes_of_spreads():
+    rng = np.random.default_rng(17)
+    slopes, x = rng.normal(size=6), np.concatenate([rng.normal(size=5), 2.0 + rng.normal(size=5)])
+    found = np.concatenate(WeightSpreads(*np.split(x, 2)).pulled_back(slopes))
+    expected = approx_fprime(x, lambda x: slopes @ WeightSpreads(*np.split(x, 2)).v, 1e-7)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    a = np.array([1e-6, 0.3, 40.0])
+    for s in (1.0, 7.0):
+        cost, slope = spread_costs(a, s)
+        above, _ = spread_costs(a * np.exp(1e-6), s)
+        np.testing.assert_allclose(slope, (above - cost) / 1e-6, rtol=1e-3, atol=1e-9)
+
+
+def drawn_weights(rng, sticks, n=40_000):
+    """Draws (n, K + 1) of the weights and their rest."""
+    rho, omega = sticks
+    u = rng.beta(rho * omega, (1 - rho) * omega, (n, len(rho)))
+    left = np.cumprod(np.column_stack([np.ones(n), 1.0 - u]), axis=1)
+    return np.column_stack([u * left[:, :-1], left[:, -1]])
+
+
+def test_moments_of_weights_are_those_of_draws():
+    rng = np.random.default_rng(18)
+    rho, omega = random_sticks(rng, 3)
+    draws = drawn_weights(rng, Sticks(rho, omega))
+    mean, square, logs = moments(rho, omega)
+    at = logit(rho), np.log(omega)
+    np.testing.assert_allclose(WeightSpreads(*at).v + 1.0, square / mean**2, rtol=1e-10)
+    np.testing.assert_allclose(log_deficits(*at), (logs - np.log(mean))[:-1], atol=1e-10)
+    # forty thousand draws tell the means to some 1 %, those of squares and logarithms to some more
+    np.testing.assert_allclose(mean, draws.mean(axis=0), rtol=0.03)
+    np.testing.assert_allclose(square, (draws**2).mean(axis=0), rtol=0.06)
+    np.testing.assert_allclose(logs, np.log(draws).mean(axis=0), atol=0.06)
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_topics", [1, 2, 5])
+def test_objective_is_above_that_of_the_thesis(gamma, alpha, n_topics):
+    """At the best sticks of either; where weights are as uncertain as under the prior it need not be."""
+    counts, twin = random_counts(np.random.default_rng(19), 40, n_topics), HDPTopics(gamma, alpha)
+    sticks, value = HDPDocuments(gamma, alpha).optimise(columns_of(counts))
+    assert value >= twin.loose_objective(counts, *sticks)
+
+
+def test_one_topic_costs_nothing_but_its_stick():
+    """Documents of one topic are certain, whatever the concentration: only the rest of the stick costs."""
+    counts = random_counts(np.random.default_rng(20), 1000, 1)
+    for alpha in (1e-3, 1.0, 30.0):
+        _, value = HDPDocuments(1.0, alpha).optimise(columns_of(counts))
+        assert -12.0 < value < 0.0
 
 
 @pytest.mark.parametrize(("gamma", "alpha"), [(1.0, 0.5), (3.0, 1.0), (0.5, 10.0)])
@@ -178,7 +271,7 @@ def test_count_terms(weighted):
 def test_gradient(gamma, alpha, n_docs):
     rng = np.random.default_rng(7)
     counts = random_counts(rng, 7, 4)
-    [problem] = HDPDocuments(gamma, alpha)._problems(columns_of(counts, np.full(7, n_docs / 7)))
+    problem = HDPDocuments(gamma, alpha)._problem(columns_of(counts, np.full(7, n_docs / 7)))
     x = np.concatenate([rng.normal(0.0, 2.0, 4), rng.normal(np.log(n_docs), 2.0, 4)])
     terms = problem(*np.split(x, 2))
     found = np.concatenate([terms.logit_rho, terms.log_omega])
@@ -186,6 +279,21 @@ def test_gradient(gamma, alpha, n_docs):
     expected = approx_fprime(x, lambda x: problem(*np.split(x, 2)).value / scale, 1e-6)
     # Forward differences: errors of 1e-6 times the curvature, and of rounding / 1e-6.
     np.testing.assert_allclose(found / scale, expected, rtol=1e-4, atol=1e-4 * max(alpha, 1.0))
+
+
+@pytest.mark.parametrize(("gamma", "alpha"), PARAMETERS)
+@pytest.mark.parametrize("n_topics", [1, 4])
+def test_slope_in_the_concentration(gamma, alpha, n_topics):
+    rng = np.random.default_rng(22)
+    columns = columns_of(random_counts(rng, 30, n_topics), rng.gamma(2.0, 1.0, 30))
+    model, sticks = HDPDocuments(gamma, alpha), random_sticks(rng, n_topics)
+    terms = model._problem(columns)(logit(sticks.rho), np.log(sticks.omega))
+    lower, upper = (
+        HDPDocuments(gamma, alpha * factor).objective(sticks, columns)
+        for factor in (np.exp(-1e-4), np.exp(1e-4))
+    )
+    slope = terms.log_concentrations["doc_concentration"]
+    assert slope == pytest.approx((upper - lower) / 2e-4, rel=1e-5, abs=1e-4)
 
 
 def test_remainders_are_smooth_where_the_series_begins():
@@ -294,7 +402,7 @@ def test_each_empty_topic_lowers_the_objective(n_docs):
 
 def with_rule_of_thumb(model, columns):
     """Best objective over rho with omega by (5.39)."""
-    [problem] = model._problems(columns)
+    problem = model._problem(columns)
     n_topics = len(columns.indptr) - 1
     log_omega = np.log(problem.ones + problem.zeros)
 
@@ -338,10 +446,11 @@ def test_union_gains(weighted):
     a = rng.gamma(1.0, 0.3, 6)
     pairs = np.array([(1, 0), (0, 4), (0, 2), (3, 5), (5, 1)])
     dense = np.repeat(counts, times, axis=0)
-    for n_docs in (None, float(times.sum())):
-        expected = [union_gain(dense[:, i], dense[:, j], a[i], a[j], n_docs) for i, j in pairs]
-        found = union_document_gains(pairs, docs, columns, a, n_docs)
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+    expected = [union_gain(dense[:, i], dense[:, j], a[i], a[j]) for i, j in pairs]
+    found = union_document_gains(pairs, docs, columns, a)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
+    found = nested_union_gains(pairs, counts, a, times.astype(float) if weighted else None)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
     assert union_document_gains(pairs[:0], docs, columns, a).shape == (0,)
 
 

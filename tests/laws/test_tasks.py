@@ -83,12 +83,14 @@ def sequences():
     for name, (observation, X) in ROWS_OF.items():
         yield f"hmm-{name}", HDPHMMVB(observation=observation), {"X": X, "lengths": lengths}
     yield "hmm-autoregressive", HDPHMMVB(observation="autoregressive"), {"X": SEQUENCES}
+    yield "hmm-correlated", HDPHMMVB(observation="correlated_gaussian"), {"X": SEQUENCES}
     yield "hmm-low_memory", HDPHMMVB(low_memory=True), {"X": SEQUENCES}
     yield "hmm-from_many", HDPHMMVB(8), {"X": SEQUENCES}
     yield "hmm-weights", HDPHMMVB(), {"X": SEQUENCES, "sample_weight": 1.0 + np.arange(9) % 3}
 
 
-# One likelihood of each layout, and each thing that only one model has; the others with -m slow.
+# One likelihood of each layout, and each thing that only one model has; the others with -m slow. Correlated
+# rows have the lags of autoregressive ones, and what is hidden in them is handled as missing values are.
 QUICK = {
     "mixture-gaussian", "mixture-missing", "mixture-sparse", "mixture-columns", "mixture-weights",
     "mixture-l_sparse", "topics-words", "topics-weights", "topics-gaussian", "topics-missing_diag",

@@ -12,10 +12,10 @@ from sklearn_bnp.engine.scheduler import Accepted
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import AdoptTrial, Policy
 from sklearn_bnp.topics.birth import TopicBirth
-from sklearn_bnp.topics.creation import create_topics
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import EVERYTHING
 from sklearn_bnp.topics.sampling import DocumentSampling
+from sklearn_bnp.topics.starts import create_topics
 
 from .harness import finding_of, findings_of, shuffled, totals_under
 from .topic_harness import assert_same_bag, topic_learner

@@ -160,7 +160,7 @@ def test_nested_models(kind, prior, monkeypatch):
     resp = random_resp(rng, len(mass), 5)
     found = []
     for sample, r in zip(samples, (resp, resp[entries]), strict=True):
-        nested = creation._Nested(model, sample, 0.7, 1)
+        nested = creation.Nested(model, sample, 0.7, 1)
         s = document_summary(model.likelihood, sample.docs, sample.mass[:, np.newaxis] * r).s
         step = nested.step(sample, s, 2)  # topics that died may come and go: it changes nothing
         pruned = nested.pruned(sample, step, s)

@@ -249,7 +249,7 @@ def test_grid_search():
     search = GridSearchCV(
         DPMixtureVB(observation=ColumnObservation(blocks()), random_state=0),
         {"observation__size__covariance_type": ["diag", "full"], "observation__kind__prior": [1.0]},
-        cv=KFold(3, shuffle=True, random_state=0),
+        cv=KFold(2, shuffle=True, random_state=0),
         error_score="raise",
     ).fit(X)
     assert search.best_params_["observation__size__covariance_type"] == "full"

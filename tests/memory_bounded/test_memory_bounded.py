@@ -2,12 +2,15 @@
 
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
-from sklearn_bnp import GaussianObservation, MemoryBoundedTopicVB
+from sklearn_bnp import GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.memory_bounded.epochs import default_groups
 from tests.estimators import CENTERS, assert_same_state, cases, grouped_rows, names, same_partition
 
 ROWS, GROUPS, LABELS = grouped_rows(20, 25)
@@ -29,8 +32,10 @@ def epochs(n_epochs, n_docs=10, n_rows=25, seed=0):
 def streamed(n_epochs=6, seed=0, **params):
     """A model after a stream."""
     model = MemoryBoundedTopicVB(**{"memory_bound": BOUND, **params})
-    for X, groups, _ in epochs(n_epochs, seed=seed):
-        model.partial_fit(X, groups=groups)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="memory_bound=.* has room")
+        for X, groups, _ in epochs(n_epochs, seed=seed):
+            model.partial_fit(X, groups=groups)
     return model
 
 
@@ -56,7 +61,6 @@ def test_finds_the_clusters_of_a_stream(stream):
     assert stream.n_components_ == len(CENTERS)
     X, groups, labels = grouped_rows(10, 40, seed=999)
     assert same_partition(stream.predict(X, groups=groups), labels)
-    assert same_partition(stream.predict(X), labels)
     distance = np.linalg.norm(stream.means_[:, np.newaxis] - CENTERS, axis=2)
     assert distance.min(axis=0).max() < 0.3
 
@@ -64,16 +68,16 @@ def test_finds_the_clusters_of_a_stream(stream):
 def test_keeps_within_the_bound(stream):
     assert all(record.memory <= BOUND for record in stream.history_)
     assert stream.n_rows_ == 6 * 250
-    assert stream.n_documents_ == 60 == stream.n_document_groups_
+    assert stream.n_documents_ == 60
+    assert stream.n_document_groups_ == default_groups(BOUND, 10) == 21
     assert stream.n_clumps_ > 0
     assert stream.n_iter_ == len(stream.history_) == 6
 
 
 def test_bytes_stay_flat_in_a_long_stream():
-    model = streamed(12, max_document_groups=10)
+    model = streamed(12)
     late = [record.memory_bytes for record in model.history_[3:]]
     assert max(late) <= 1.1 * min(late)
-    assert model.n_document_groups_ == 10
     own = sum(array.nbytes for array in (*model._kept, *model._topics[:4]))
     assert model.memory_bytes_ == own
 
@@ -171,9 +175,64 @@ def test_verbose_says_a_line_an_epoch(capsys):
 
 def test_components_are_limited():
     assert MemoryBoundedTopicVB(max_components=2).fit(ROWS, groups=GROUPS).n_components_ == 2
-    # three numbers of statistics and a count for each document, a topic
-    bound = 2 * (9 + 20)
-    assert MemoryBoundedTopicVB(bound).fit(ROWS, groups=GROUPS).n_components_ <= 2
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_topics_that_have_no_room_are_told_of(method):
+    # nine numbers of statistics and a count for each group, a topic
+    model = MemoryBoundedTopicVB(2 * (9 + 20), max_document_groups=20)
+    message = names("memory_bound=58", "room for 2 clumps", "20 groups", "max_document_groups")
+    with pytest.warns(UserWarning, match=message) as caught:
+        getattr(model, method)(ROWS, groups=GROUPS)
+    assert caught[0].filename == __file__
+    assert model.n_components_ <= 2
+    # the user's own limit is no lack of room
+    model.set_params(max_components=1).fit(ROWS, groups=GROUPS)
+
+
+def test_topics_that_lose_their_room_are_told_of():
+    model = streamed(3, memory_bound=2000)
+    X, groups, _ = grouped_rows(10, 25, seed=50)
+    with pytest.warns(UserWarning, match=names("memory_bound=30", "Topics were joined")):
+        model.set_params(memory_bound=30).partial_fit(X, groups=groups)
+    assert model.n_components_ <= 2
+
+
+def test_topics_last_for_a_long_life():
+    """By default neither documents without end nor their groups take the room of topics."""
+    rng = np.random.default_rng(1)
+    centers = 8.0 * rng.normal(size=(8, 3))
+    model = MemoryBoundedTopicVB(600)
+    for epoch in range(40):
+        X, groups, _ = grouped_topics(centers, 10, 20, seed=epoch)
+        model.partial_fit(X, groups=groups)
+    X, groups, labels = grouped_topics(centers, 20, 40, seed=999)
+    assert model.n_components_ == 8
+    assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.95
+
+
+def test_old_topics_survive_new_ones():
+    """Clusters that come no more are told apart as well as those that still come."""
+    rng = np.random.default_rng(2)
+    centers = 2.5 * rng.normal(size=(8, 3))
+    model = MemoryBoundedTopicVB(2000)
+    for epoch in range(24):
+        own = slice(0, 4) if epoch < 12 else slice(4, 8)
+        X, groups, _ = grouped_topics(centers[own], 10, 30, seed=epoch)
+        model.partial_fit(X, groups=groups)
+        if epoch == 11:
+            old, of_old, labels = grouped_topics(centers[:4], 20, 40, seed=999)
+            before = adjusted_rand_score(labels, model.predict(old, groups=of_old))
+    assert adjusted_rand_score(labels, model.predict(old, groups=of_old)) > before - 0.1
+
+
+def grouped_topics(centers, n_docs, n_rows, seed):
+    """Rows, documents and clusters, of which each document prefers some."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_docs), n_rows)
+    shares = rng.dirichlet(np.full(len(centers), 0.4), size=n_docs)
+    labels = np.array([rng.choice(len(centers), p=shares[d]) for d in groups])
+    return centers[labels] + rng.normal(size=(len(labels), centers.shape[1])), groups, labels
 
 
 # ---------------------------------------------------------------------- what it says of rows
@@ -183,7 +242,7 @@ def test_shares_of_documents(fitted):
     shares = fitted.transform(ROWS, groups=GROUPS)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     assert shares.shape == (len(ROWS), fitted.n_components_)
-    label_of = fitted.predict(CENTERS)
+    label_of = fitted.predict(CENTERS, groups=np.arange(3))
     for d in range(20):
         own = d == GROUPS
         assert np.ptp(shares[own], axis=0).max() == 0.0
@@ -196,65 +255,142 @@ def test_fit_and_transform_at_once(fitted):
     np.testing.assert_array_equal(shares, fitted.transform(ROWS, groups=GROUPS))
 
 
-def test_rows_without_groups_stand_alone(fitted):
-    resp = fitted.predict_proba(ROWS)
-    np.testing.assert_allclose(resp.sum(axis=1), 1.0, rtol=1e-9)
-    np.testing.assert_allclose(fitted.predict_proba(ROWS[7:9]), resp[7:9])
+METHODS = ["fit", "partial_fit", "fit_transform", "predict", "predict_proba", "transform", "score",
+           "score_samples", "similarity"]  # fmt: skip
 
 
-def test_without_groups_all_is_one_document():
-    """To every method: rows share the weights of a mixture, and no row is a document of its own."""
-    model = MemoryBoundedTopicVB(BOUND).fit(ROWS)
-    named = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=np.full(len(ROWS), 7))
+@pytest.mark.parametrize("method", METHODS)
+def test_groups_are_required(fitted, method):
+    before = state(fitted)
+    with pytest.raises(ValueError, match=names("groups=None", "zeros")):
+        getattr(fitted, method)(ROWS)
+    assert_same_state(state(fitted), before)
+
+
+def test_rows_of_one_document_share_the_weights_of_a_mixture():
+    one = np.full(len(ROWS), 7)
+    model = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=one)
     assert model.n_documents_ == 1
-    assert_same_state(state(named), state(model))
-    shares = model.transform(ROWS)
-    np.testing.assert_array_equal(shares, model.predict_proba(ROWS))
-    np.testing.assert_allclose(shares.mean(axis=0), model.topic_probs_, atol=0.01)
-    np.testing.assert_array_equal(MemoryBoundedTopicVB(BOUND).fit_transform(ROWS), shares)
-    # of single rows of known documents the prior says more than the row
+    resp = model.predict_proba(ROWS, groups=one)
+    np.testing.assert_allclose(resp.sum(axis=1), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(resp.mean(axis=0), model.topic_probs_, atol=0.01)
+    shares = model.transform(ROWS, groups=one)
+    np.testing.assert_array_equal(shares, np.tile(shares[0], (len(ROWS), 1)))
+    # of single rows the prior says more than the row
     of_each = model.transform(ROWS[:5], groups=np.arange(5))
-    assert np.all(of_each.max(axis=1) < shares[:5].max(axis=1))
+    assert np.all(of_each.max(axis=1) < model.predict_proba(ROWS[:5], groups=one[:5]).max(axis=1))
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_distributions_of_several_documents_want_groups(grouped):
-    """Also if each of them was an epoch without groups."""
-    model = MemoryBoundedTopicVB(BOUND)
-    if grouped:
-        model.fit(ROWS, groups=GROUPS)
-    else:
-        for part in (ROWS[:200], ROWS[200:]):
-            model.partial_fit(part)
-    message = names("groups=None", f"{model.n_documents_} documents", "zeros", "predict_proba")
-    with pytest.raises(ValueError, match=message):
-        model.transform(ROWS)
-    together = model.transform(ROWS, groups=np.zeros(len(ROWS)))
-    np.testing.assert_array_equal(together, np.tile(together[0], (len(ROWS), 1)))
-    np.testing.assert_allclose(together[0], model.predict_proba(ROWS).mean(axis=0), atol=0.02)
+@pytest.mark.parametrize("batch", [True, False])
+def test_weights_are_repetition(batch):
+    """A document of weight 3 is three equal documents: with all rows kept, to the last digits."""
+    rng = np.random.default_rng(4)
+    weight = rng.integers(4, size=20)
+    repeats = [np.flatnonzero(d == GROUPS) for d in range(20) for _ in range(weight[d])]
+    X, groups = ROWS[np.concatenate(repeats)], np.repeat(np.arange(len(repeats)), 25)
+    weighted = MemoryBoundedTopicVB(None if batch else BOUND, tol=1e-7)
+    repeated = clone(weighted).fit(X, groups=groups)
+    weighted.fit(ROWS, groups=GROUPS, sample_weight=weight[GROUPS])
+    assert weighted.n_components_ == repeated.n_components_
+    assert weighted.n_rows_ == repeated.n_rows_ == len(X)
+    assert weighted.n_documents_ == np.count_nonzero(weight)
+    # both end when an update changes the bound by 1e-7 of it
+    np.testing.assert_allclose(weighted.lower_bound_, repeated.lower_bound_, rtol=1e-5)
+    np.testing.assert_allclose(weighted.means_, repeated.means_, atol=1e-2)
+    if not batch:  # what is kept counts as often
+        np.testing.assert_allclose(weighted._kept.sizes.sum(), weight.sum())
+        kept = weighted.clump_sizes_.sum() + weighted._kept.weight.sum()
+        np.testing.assert_allclose(kept, len(X))
+        weighted.partial_fit(ROWS, groups=GROUPS, sample_weight=0.5 * np.ones(len(ROWS)))
+        assert weighted.n_rows_ == len(X) + len(ROWS) // 2
+
+
+def test_weights_of_a_document_are_one(fitted):
+    before = state(fitted)
+    with pytest.raises(ValueError, match=names("sample_weight", "document")):
+        fitted.partial_fit(ROWS, groups=GROUPS, sample_weight=np.arange(1.0, 501.0))
+    assert_same_state(state(fitted), before)
+
+
+def test_clumps_are_public(stream):
+    C, S = stream.n_clumps_, stream.n_document_groups_
+    assert stream.clump_sizes_.shape == (C,)
+    assert stream.clump_sizes_.sum() + stream.n_singlets_ == stream.n_rows_
+    assert stream.clump_groups_.shape == (C, S)
+    np.testing.assert_allclose(stream.clump_groups_.sum(axis=1), stream.clump_sizes_)
+    assert stream.clump_probs_.shape == (C, stream.n_components_)
+    np.testing.assert_allclose(stream.clump_probs_.sum(axis=1), 1.0)
+    assert stream.clump_means_.shape == (C, 3)
+    nearest = np.linalg.norm(stream.clump_means_[:, np.newaxis] - stream.means_, axis=2).argmin(
+        axis=1
+    )
+    assert np.mean(nearest == stream.clump_probs_.argmax(axis=1)) > 0.95
+    assert stream.document_groups_.shape == (60,)
+    assert len(np.unique(stream.document_groups_)) == S
+
+
+def test_means_of_clumps_are_those_of_their_rows():
+    """All that is known of rows together: their mean, in the units of X."""
+    model = MemoryBoundedTopicVB(9 + 1, max_document_groups=1, max_components=1)
+    model.fit(ROWS + 100.0, groups=GROUPS)
+    assert (model.n_clumps_, model.n_singlets_) == (1, 0)
+    np.testing.assert_allclose(model.clump_means_[0], ROWS.mean(axis=0) + 100.0, rtol=1e-6)
+
+
+def test_samples_and_score_are_of_the_same_rows(fitted):
+    X, groups, _ = grouped_rows(10, 30, seed=5)
+    each = fitted.score_samples(X, groups=groups)
+    assert each.shape == (len(X),)
+    of_documents = each[np.unique(groups, return_index=True)[1]]
+    # documents are of one length
+    np.testing.assert_allclose(of_documents.mean(), fitted.score(X, groups=groups), rtol=1e-9)
 
 
 def test_score_prefers_what_it_knows(fitted):
     X, groups, _ = grouped_rows(10, 30, seed=5)
-    assert fitted.score(X, groups=groups) > fitted.score(X)  # documents have topics of their own
-    assert fitted.score(X) > fitted.score(X + 3.0)
+    alone = fitted.score(X, groups=np.arange(len(X)))  # a row has no others that tell of it
+    assert fitted.score(X, groups=groups) > alone
+    assert alone > fitted.score(X + 3.0, groups=np.arange(len(X)))
 
 
 def test_similar_documents_are_found(fitted):
-    scores = fitted.similarity(ROWS, GROUPS)
-    assert scores.shape == (20, 20)
+    affinity = fitted.similarity(ROWS, GROUPS)
+    assert affinity.shape == (20, 20)
+    assert affinity.min() >= 0.0
+    assert affinity.max() <= 1.0 + 1e-9
     # a document is most like itself, or one with the same clusters
     shares = fitted.transform(ROWS, groups=GROUPS)[np.unique(GROUPS, return_index=True)[1]]
-    best = shares[scores.argmax(axis=1)]
+    best = shares[affinity.argmax(axis=1)]
     assert np.abs(best - shares).sum(axis=1).mean() < 0.2
-    np.testing.assert_allclose(fitted.similarity(ROWS[GROUPS == 3]), scores[3:4])
+    one = np.zeros(np.count_nonzero(GROUPS == 3))
+    np.testing.assert_allclose(fitted.similarity(ROWS[GROUPS == 3], one), affinity[3:4])
 
 
-def test_documents_of_a_group_share_its_score():
+def test_affinity_is_that_of_the_distributions(fitted):
+    """1 less the square of the Hellinger distance, written down term by term."""
+    others, other_groups, _ = grouped_rows(7, 15, seed=8)
+    affinity = fitted.similarity(ROWS, GROUPS, others, other_groups)
+    first = [fitted.transform(x, groups=np.zeros(len(x)))[0] for x in by_document(ROWS, GROUPS)]
+    second = [
+        fitted.transform(x, groups=np.zeros(len(x)))[0] for x in by_document(others, other_groups)
+    ]
+    expected = [[1.0 - 0.5 * np.sum((np.sqrt(p) - np.sqrt(q)) ** 2) for q in second] for p in first]
+    np.testing.assert_allclose(affinity, expected, rtol=1e-9)
+
+
+def by_document(X, groups):
+    return [X[groups == d] for d in np.unique(groups)]
+
+
+def test_documents_of_a_group_are_told_apart_if_they_are_given_again():
     model = streamed(3, max_document_groups=4)
-    scores = model.similarity(ROWS, GROUPS)
-    assert scores.shape == (20, 30)
-    assert all(len(np.unique(row)) <= 4 for row in scores)
+    kept = model.similarity(ROWS, GROUPS)
+    assert kept.shape == (20, 30)
+    assert all(len(np.unique(row)) <= 4 for row in kept)
+    again = model.similarity(ROWS, GROUPS, ROWS, GROUPS)
+    assert again.shape == (20, 20)
+    np.testing.assert_allclose(np.diagonal(again), 1.0)
+    assert all(len(np.unique(row)) > 4 for row in again)
 
 
 # ---------------------------------------------------------------------- bad input
@@ -330,23 +466,36 @@ def test_data_unlike_the_first(fitted):
 
 
 def test_a_bound_too_small_says_the_least_that_works():
-    model = MemoryBoundedTopicVB(20)
+    model = MemoryBoundedTopicVB(20, max_document_groups=100)
     with pytest.raises(ValueError, match=names("memory_bound=20", "max_document_groups")) as error:
         model.fit(ROWS, groups=GROUPS)
     assert not hasattr(model, "n_components_")
     least = int(re.search(r"memory_bound=(\d+) at least", str(error.value))[1])
     assert least == 9 + 20
-    assert model.set_params(memory_bound=least).fit(ROWS, groups=GROUPS).memory_ <= least
-    assert MemoryBoundedTopicVB(20, max_document_groups=11).fit(ROWS, groups=GROUPS).memory_ <= 20
+    for settings in ({"memory_bound": least}, {"memory_bound": 20, "max_document_groups": 11}):
+        model.set_params(**settings)
+        with pytest.warns(UserWarning, match="has room for 1 clump"):
+            assert model.fit(ROWS, groups=GROUPS).memory_ <= settings["memory_bound"]
 
 
 def test_a_stream_that_outgrows_its_bound_can_go_on():
-    model = streamed(2, memory_bound=100)
+    model = streamed(2, memory_bound=100, max_document_groups=50)
     before = state(model)
     X, groups, _ = grouped_rows(90, 25, seed=3)
     with pytest.raises(ValueError, match=names("memory_bound=100", "max_document_groups")):
-        model.partial_fit(X, groups=groups)
+        model.set_params(max_document_groups=1000).partial_fit(X, groups=groups)
     assert_same_state(state(model), before)
     model.set_params(max_document_groups=15).partial_fit(X, groups=groups)
     assert model.memory_ <= 100
     assert model.n_documents_ == 110
+
+
+@pytest.mark.filterwarnings("ignore:memory_bound=900 has room for")
+def test_an_outlier_or_repeated_rows_do_no_more_harm_than_to_other_topics():
+    """Beside `HDPTopicVB` on the same data, which has the same units."""
+    far, repeated = ROWS.copy(), np.repeat(ROWS[:100], 20, axis=0)
+    far[3, 0] = 1e9
+    for X, groups in ((far, GROUPS), (repeated, np.repeat(GROUPS[:100], 20))):
+        model = MemoryBoundedTopicVB(BOUND).fit(X, groups=groups)
+        other = HDPTopicVB(observation="gaussian", random_state=0).fit(X, groups=groups)
+        assert abs(model.n_components_ - 3) <= abs(other.n_components_ - 3)

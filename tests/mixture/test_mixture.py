@@ -155,7 +155,11 @@ def test_history_tells_what_each_lap_did(fitted):
     assert fitted.converged_
     for lap in fitted.history_:
         assert lap.seconds >= lap.proposal_seconds >= 0
-        assert set(lap.accepted) <= set(lap.tried) <= {"birth", "merge", "delete"}
+        assert (
+            set(lap.accepted)
+            <= set(lap.tried)
+            <= {"birth", "merge", "delete", "regroup", "relocate"}
+        )
         assert all(lap.tried[kind] >= n > 0 for kind, n in lap.accepted.items())
     assert sum(lap.accepted.get("birth", 0) for lap in fitted.history_) >= 1
 

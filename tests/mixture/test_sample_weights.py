@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_validate
 
-from sklearn_bnp import HDPHMMVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, GaussianObservation, HDPTopicVB
 from tests.estimators import (
     assert_same_state,
     chains,
@@ -172,9 +172,27 @@ def test_states_are_found(n_components, init_params, scale):
     weight = scale * np.exp(0.7 * np.random.default_rng(1).normal(size=8))
     model = HDPHMMVB(n_components, init_params=init_params, n_batches=2, random_state=0)
     model.fit(SEQUENCES, sample_weight=weight)
-    assert model.n_components_ == 3
+    true = np.concatenate(STATES)
+    truth = clone(model).set_params(n_components=3, init_params=np.eye(3)[true], proposals=None)
+    truth.fit(SEQUENCES, sample_weight=weight)
+    assert model.lower_bound_ > truth.lower_bound_ - 1.0
     assert np.all(np.diff(model.lower_bounds_) >= -1e-9 * abs(model.lower_bound_))
     assert model._learner_.totals.n.sum() == pytest.approx(weight @ LENGTHS)
+    # a few rows that count six times are as many copies, and may be worth a small state of their own
+    found = np.concatenate(model.predict(SEQUENCES))
+    shared = np.histogram2d(found, true, bins=(range(model.n_components_ + 1), range(4)))[0]
+    assert np.all(np.count_nonzero(shared, axis=1) <= 1)  # no state has rows of two true ones
+    assert np.all(shared.max(axis=0) > 0.9 * shared.sum(axis=0))
+    assert model.n_components_ == 3 or (scale > 1 and model.lower_bound_ > truth.lower_bound_ + 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_states_of_a_wide_prior_are_found(scale):
+    """Under it no small state pays for itself."""
+    weight = scale * np.exp(0.7 * np.random.default_rng(1).normal(size=8))
+    observation = GaussianObservation(covariance_prior="data")
+    model = HDPHMMVB(observation=observation, n_batches=2, random_state=0)
+    assert model.fit(SEQUENCES, sample_weight=weight).n_components_ == 3
 
 
 SCALES = [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]

@@ -110,3 +110,23 @@ class MatrixNormalWishart:
             out[i] -= 0.5 * (dof + self.D) * np.log1p(square / dof)
             out[i] -= 0.5 * (self.D * np.log(dof * np.pi) + np.linalg.slogdet(shape)[1])
         return out + self.log_volume
+
+
+class CorrelatedNormalWishart(MatrixNormalWishart):
+    """Gaussians whose rows are correlated with the row before, as regressions on a constant.
+
+    Rows are ``x_t``, then ``x_{t-1}``. Given the latter, ``y = (x_t - phi x_{t-1}) / sqrt(1 - phi^2)`` has
+    the component's covariance, and its mean is a share of the component's. ``ridge`` is that of x_t.
+    """
+
+    def __init__(self, m, kappa, nu, b, phi, ridge, log_volume=0.0):
+        D, rest = len(b), 1.0 - phi**2
+        log_volume -= 0.5 * D * np.log(rest)
+        super().__init__(m[:, np.newaxis], np.array([[kappa]]), nu, b, ridge / rest, log_volume)
+        self.phi = phi
+
+    def split(self, z):
+        """The share of the mean, and y."""
+        x, before, rest = z[:, : self.D], z[:, self.D :], 1.0 - self.phi**2
+        share = (1.0 - self.phi) / np.sqrt(rest)
+        return np.full((len(z), 1), share), (x - self.phi * before) / np.sqrt(rest)

@@ -156,7 +156,7 @@ class NormalGamma:
 
     def _group(self, columns):
         """Sums over the columns of each group, on the last axis."""
-        return columns.reshape(*columns.shape[:-1], -1, self.size).sum(axis=-1)
+        return columns.reshape(*columns.shape[:-1], self.D // self.size, self.size).sum(axis=-1)
 
     def posterior(self, z, weight):
         """Conjugate update, with the ridge once a row."""

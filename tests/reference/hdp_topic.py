@@ -10,6 +10,8 @@ import itertools
 import numpy as np
 from scipy.special import betaln, digamma, gammaln, logsumexp, roots_jacobi
 
+from .allocations import beta_divergence
+
 
 def beta_cumulant(a, b):
     """``c_Beta`` (2.44): minus the log normaliser."""
@@ -27,6 +29,31 @@ def stick_weights(u):
     return np.append(u * left[:-1], left[-1])
 
 
+def moments(rho, omega):
+    """``E[pi_k]``, ``E[pi_k^2]`` and ``E[log pi_k]``, each (K + 1,), of stick-breaking weights and rest."""
+    a, b = rho * omega, (1.0 - rho) * omega
+    square = stick_products(a * (a + 1) / omega / (omega + 1), b * (b + 1) / omega / (omega + 1))
+    of_u, of_left = digamma(a) - digamma(omega), digamma(b) - digamma(omega)
+    logs = np.append(of_u, 0.0) + np.concatenate([[0.0], np.cumsum(of_left)])
+    return stick_weights(rho), square, logs
+
+
+def stick_products(of_u, of_left):
+    """``of_u_k prod_{l<k} of_left_l`` (K,), and the product of all ``of_left``."""
+    left = np.cumprod(np.concatenate([[1.0], of_left]))
+    return np.append(of_u * left[:-1], left[-1])
+
+
+def mean_of_quadratic(s, a, spread):
+    """Mean of the quadratic in x that is lnG(s) at 0 and touches lnG(s + x) at a = E[x].
+
+    Its coefficients in x / a are found from the three conditions; ``spread`` is E[x^2] / a^2.
+    """
+    conditions = [[1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]]
+    of = np.linalg.solve(conditions, [gammaln(s), gammaln(s + a), a * digamma(s + a)])
+    return of @ [1.0, 1.0, spread]
+
+
 class HDPTopics:
     """Documents with ``pi_d ~ Dir(alpha pi)``; counts are N (D, K), theta is (D, K + 1)."""
 
@@ -39,6 +66,20 @@ class HDPTopics:
         return padded + self.alpha * stick_weights(rho)
 
     def surrogate(self, n_docs, rho, omega):
+        """A bound of (5.21): the quadratic through lnG(1 + 0) that touches lnG(1 + x) at the mean."""
+        out = -self.divergence(rho, omega)
+        mean, second, mean_log = moments(rho, omega)
+        for m, m2, log in zip(mean, second, mean_log, strict=True):
+            out += n_docs * (np.log(self.alpha) + log)
+            out -= n_docs * mean_of_quadratic(1.0, self.alpha * m, m2 / m**2)
+        return out + n_docs * gammaln(self.alpha)
+
+    def divergence(self, rho, omega):
+        """KL(q(u) || p(u))."""
+        a, b = rho * omega, (1.0 - rho) * omega
+        return sum(beta_divergence(x, y, 1.0, self.gamma) for x, y in zip(a, b, strict=True))
+
+    def loose_surrogate(self, n_docs, rho, omega):
         """(5.25): a bound of (5.21)."""
         K = len(rho)
         out = n_docs * K * np.log(self.alpha)
@@ -79,6 +120,11 @@ class HDPTopics:
         """(5.20) without the entropy of the assignments, theta at its optimum unless given."""
         theta = self.best_theta(counts, rho) if theta is None else theta
         return self.surrogate(len(counts), rho, omega) + self.documents(counts, theta, rho)
+
+    def loose_objective(self, counts, rho, omega):
+        """(5.20) under (5.25), theta at its optimum."""
+        theta = self.best_theta(counts, rho)
+        return self.loose_surrogate(len(counts), rho, omega) + self.documents(counts, theta, rho)
 
     def log_prior_assignments(self, counts, n_points=60):
         """``log p(z)`` of hard counts, topics beyond K unused; quadrature over the prior of u."""
@@ -121,17 +167,9 @@ def count_sums(values, indptr, a, weight):
 
 
 def union_gain(n, m, a, b, n_docs=None):
-    """Gain of merging topics with dense counts n, m (D,) and parameters a, b of each document.
-
-    With ``n_docs`` (which is D) the normaliser of each document is the surrogate bound (5.23),
-    without it the exact one.
-    """
+    """Gain of merging topics with dense counts n, m (D,) and parameters a, b of each document."""
     out = 0.0
     for x, y in zip(n, m, strict=True):
-        if n_docs is None:
-            union = gammaln(x + y + a + b) - gammaln(a + b)
-            out += union - gammaln(x + a) + gammaln(a) - gammaln(y + b) + gammaln(b)
-        else:
-            union = gammaln(x + y + a + b) + np.log(a + b)
-            out += union - gammaln(x + a) - np.log(a) - gammaln(y + b) - np.log(b)
+        union = gammaln(x + y + a + b) - gammaln(a + b)
+        out += union - gammaln(x + a) + gammaln(a) - gammaln(y + b) + gammaln(b)
     return out

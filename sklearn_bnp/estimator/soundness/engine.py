@@ -55,6 +55,11 @@ def check_learner(state, kind, n_columns):
         check_bag("components on trial", rows, names)
         state.totals.positions(rows.uids)
     expect_number("the mass seen", state.mass_seen, least=0.0)
+    expect_number("the mass learned from", state.mass_learned, least=0.0)
+    expect_type("the pool", state.pool, tuple)
+    for batch in state.pool:
+        check_pooled(batch, likelihood, n_columns)
+        expect(batch.batch_id in state.memo, "a batch of the pool is not in memory")
     for name in ("n_steps", "n_batches", "n_passes"):
         expect_count(name, getattr(state, name))
     expect_type("batches seen in this lap", state.seen, frozenset)
@@ -67,7 +72,7 @@ def check_learner(state, kind, n_columns):
         check_memo(memo, names)
         check_model(model, kind.model, below, n_columns)
         expect_number("the objective before the lap", lower_bound)
-    lap = LapState(state.model, len(state.totals.uids), names)
+    lap = LapState(state.model, len(state.totals.uids), names, state.coef)
     _check_schedule(state.schedule, lap, state.totals.uids)
 
 
@@ -82,6 +87,12 @@ def check_model(model, model_type, below, n_columns):
             if value is not None:
                 expect_number(f"the allocation's {name}", value, least=0.0)
     check_own_model(model, below)
+
+
+@singledispatch
+def check_pooled(batch, likelihood, n_columns):
+    """Raise unless a batch of a pool is sound; only slices whose models have pools register one."""
+    raise ValueError(f"a pool holds a {type(batch).__name__}")
 
 
 @singledispatch

@@ -16,6 +16,8 @@ _OF_COMPONENTS = (
     "precisions_cholesky_",
     "coef_",
     "intercept_",
+    "autocorrelation_",
+    "restart_probability_",
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...hdp.sticks import Sticks
-from .expectations import expect_numbers, expect_type, expect_uids
+from .expectations import expect, expect_numbers, expect_type, expect_uids
 
 
 def check_sticks(model, below):
@@ -14,6 +14,9 @@ def check_sticks(model, below):
         K = len(model.uids)
         expect_numbers("means of sticks", model.sticks.rho, (K,), least=0.0, most=1.0)
         expect_numbers("counts of sticks", model.sticks.omega, (K,), least=0.0, finite=False)
+    expect_type("what is learned", model.learned, tuple)
+    known = all(isinstance(getattr(model.allocation, name, None), float) for name in model.learned)
+    expect(known, "something is learned that the allocation does not have")
     for gone, heirs in (model.retired or {}).items():
         expect_uids("components that retire", (gone,), below)
         expect_uids("components that take their place", heirs, below)

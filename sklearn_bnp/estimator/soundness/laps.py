@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from ...engine.failures import Failures
+from ...engine.failures import Attempts, Failures
 from ...engine.trials import AdoptTrial, SplitTrial, UnionTrial
 from .expectations import (
     expect,
@@ -36,11 +36,14 @@ class LapState(NamedTuple):
     n_components : int
         Number K of components in the model during the lap.
     names : Names
+    params : object
+        Parameters of the local steps of the lap.
     """
 
     model: object
     n_components: int
     names: Names
+    params: object
 
 
 @singledispatch
@@ -104,6 +107,11 @@ def check_proposal(proposal):
             for times, mass in memory._memory.values():
                 expect_count("how often something failed", times)
                 expect_number("the mass of what failed", mass)
+        if isinstance(memory, Attempts):
+            expect_number("the change that forgives an attempt", memory.change, least=0.0)
+            for masses in memory._memory.values():
+                for mass in masses.values():
+                    expect_number("the mass of what was involved", mass)
 
 
 # ---------------------------------------------------------------------- samples

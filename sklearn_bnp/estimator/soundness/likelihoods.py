@@ -11,6 +11,7 @@ from ...likelihood.autoregressive_gaps import GappedRegression
 from ...likelihood.base import LastPrior
 from ...likelihood.categorical import CategoricalLikelihood
 from ...likelihood.column_likelihood import ColumnLikelihood
+from ...likelihood.correlated_rows import CorrelatedGaussian
 from ...likelihood.counts import ColumnsOfCounts
 from ...likelihood.covariance_shapes import SHAPES
 from ...likelihood.fixed_variance import FixedVarianceLikelihood, IncompleteFixedVariance
@@ -18,6 +19,7 @@ from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
 from ...likelihood.gaussian_missing import IncompleteColumnsGaussian
 from ...likelihood.multinomial import MultinomialLikelihood
+from ...likelihood.new_starts import RestartingGaussian
 from .expectations import (
     expect,
     expect_count,
@@ -150,6 +152,34 @@ def _(likelihood: AutoregressiveLikelihood, n_columns):
 
 
 @check_own.register
+def _(likelihood: CorrelatedGaussian, n_columns):
+    rows, D = likelihood.rows, likelihood.rows.n_features
+    own = len(rows.scaling.shift)
+    expect(n_columns in (own, 2 * own), f"the likelihood has {own} columns, not {n_columns}")
+    check_own(rows, own)
+    check_prior(rows, type(rows.prior)(*likelihood.prior[:4]))
+    known = {"autocorrelation", "restart_probability"}
+    expect(known.issuperset(likelihood.learned), "parameters are learned that there are not")
+    fresh = CorrelatedGaussian(rows, likelihood.prior, likelihood.learned)
+    _check_as_made(likelihood, fresh)
+    m, kappa, nu, b, phi, epsilon = likelihood.prior
+    expect_numbers("the prior's mean", m, (D,))
+    for name, value in {"kappa": kappa, "nu": nu, "correlation": phi, "restart": epsilon}.items():
+        expect_number(f"the prior's {name}", value, least=0.0)
+    expect(phi < 1.0 and epsilon < 1.0, "the dynamics are no correlation and no probability")
+    expect_numbers("the prior's scale", b, np.shape(rows.shape.constant(np.ones(D))))
+    _check_last(likelihood)
+
+
+@check_own.register
+def _(likelihood: RestartingGaussian, n_columns):
+    check_own(likelihood.continuing, n_columns)
+    expect_number("typical", likelihood.typical, least=0.0)
+    expect(likelihood.typical < 1.0, "the typical correlation is no correlation")
+    _check_as_made(likelihood, RestartingGaussian(likelihood.continuing, likelihood.typical))
+
+
+@check_own.register
 def _(likelihood: GappedRegression, n_columns):
     _check_made_of(likelihood, likelihood.complete, n_columns, ("lags", "n_features"))
 
@@ -241,6 +271,16 @@ def _check_shape(shape, n_features):
     for name, value in vars(fresh).items():
         expect_same_form(name, vars(shape)[name], value)
         expect(np.array_equal(vars(shape)[name], value), f"{name} is of another number of columns")
+
+
+def _check_as_made(likelihood, fresh):
+    """Raise unless plain attributes of a likelihood are those of one made of the same parts."""
+    expect(vars(likelihood).keys() == vars(fresh).keys(), "the likelihood lacks attributes")
+    for name, value in vars(fresh).items():
+        if isinstance(value, (np.ndarray, tuple, int, float)) and name != "prior":
+            own = vars(likelihood)[name]
+            same = type(own) is type(value) and np.array_equal(own, value)
+            expect(same, f"{name} is not that of the likelihood's parts")
 
 
 def _check_last(likelihood):

@@ -1,0 +1,208 @@
+"""Gaussians whose rows are correlated with the row before: dynamics that all components share.
+
+The model is ``x_t = mu + phi (x_{t-1} - mu) + e_t`` with ``e_t ~ N(0, (1 - phi^2) Sigma)``. Here mu and Sigma
+are those of the component, and phi is one number for all. With the probability epsilon a row starts anew
+instead: ``x_t ~ N(mu, Sigma)``, independently of the row before.
+
+Design note
+-----------
+(a) Sigma is the covariance of rows far apart, so that a component is a Gaussian, and ``phi = 0`` is
+    `GaussianObservation`. With one phi for all columns, ``y = (x_t - phi x_{t-1}) / sqrt(1 - phi^2)`` is
+    ``N(a mu, Sigma)`` with ``a^2 = (1 - phi) / (1 + phi)``. So the posterior stays Normal-Wishart: a row is
+    one observation of Sigma, and a^2 observations of mu. With a phi for each column it would not.
+(b) phi and epsilon are part of the prior, and empirical Bayes sets them. The statistics hold the second
+    moments of pairs of rows, from which those of y follow for any phi.
+(c) The row before the first row of a visit to a state belongs to another state, with another mean. Without
+    new starts, such rows are so unlikely that states of single rows are made for them. Whether a row starts
+    anew is a hidden variable of the row. Its posterior given the component is one more factor of the
+    objective. Statistics are therefore those of rows that go on, those of rows that start anew, and the
+    entropy of that factor, as for missing entries in `full_gaussian_missing.py`.
+(d) The ridge R blurs x_t, not y: it is added to the scatter as ``R / (1 - phi^2)`` for a row that goes
+    on. So the noise e_t is never less than R, and repeated rows do not draw phi to 1.
+(e) Rows are prepared in double precision. The squares of y are differences of much larger squares.
+
+Symbols are those of ``doc/formulas_correlated.rst``.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .base import ObservationModel
+from .correlated_rows import MOST_CORRELATION, CorrelatedGaussian, CorrelatedPrior
+from .gaussian import GaussianObservation
+from .new_starts import MOST_RESTART, RestartingGaussian
+
+# Where empirical Bayes starts: no correlation, and one new start in twenty rows.
+_FIRST_CORRELATION, _FIRST_RESTART = 0.0, 0.05
+
+
+class CorrelatedGaussianObservation(ObservationModel):
+    """Gaussian states whose rows are like the rows before them.
+
+    A state has a mean and a covariance, as in `GaussianObservation`. Within a state, the deviation of a row
+    from the mean is ``autocorrelation`` times that of the row before, plus noise. This number is the same in
+    all states. With the probability ``restart_probability`` a row starts anew, independently of the row
+    before, as rows often do when the state changes. The first row of each sequence is taken as given.
+
+    Independent Gaussian states explain such rows only by many states. Use this model for rows of overlapping
+    windows, smoothed signals, and measurements in quick succession.
+
+    Parameters
+    ----------
+    covariance_type : {"full", "diag", "spherical"}, default="full"
+        Shape of each state's covariance.
+    autocorrelation : float or {"auto"}, default="auto"
+        Correlation of a row with the row before within a state, from 0 to 0.999. With ``"auto"``, it
+        maximises the objective (empirical Bayes). With 0, rows are independent given their states.
+    restart_probability : float or {"auto"}, default="auto"
+        Probability that a row starts anew, from 0 to 0.5. With ``"auto"``, it maximises the objective.
+    mean_prior : array-like of shape (n_features,), default=None
+        Prior of the means, in the data's units; the mean of the data if None.
+    mean_precision_prior : float, default=None
+        How many independent observations the prior of a mean is worth; 0.01 if None.
+    degrees_of_freedom_prior : float, default=None
+        Prior degrees of freedom of a precision matrix; see `GaussianObservation`.
+    covariance_prior : array-like or {"data"}, default=None
+        Inverse scale matrix of the Wishart prior; see `GaussianObservation`. If None, it is diagonal and
+        maximises the objective, in sequences too: as correlation is part of the model, states are not split
+        into ever narrower ones.
+    reg_covar : float, default=1e-6
+        Variance, as a share of each column's, by which every observation is blurred.
+    resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
+        Step to which each column was recorded; see `GaussianObservation`.
+
+    Notes
+    -----
+    Rows with missing entries (NaN) are gaps. They and the row after them are not explained, and the chain of
+    states goes through them without an observation.
+
+    References
+    ----------
+    J. D. Hamilton, A new approach to the economic analysis of nonstationary time series and the business
+    cycle, Econometrica 57, 1989: states with means of their own and shared autoregressive coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_bnp import HDPHMMVB
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.normal(size=(1500, 2))
+    >>> for t in range(1, 1500):
+    ...     noise[t] = 0.8 * noise[t - 1] + 0.6 * noise[t]
+    >>> means = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
+    >>> X = means[np.repeat(rng.integers(3, size=60), 25)] + noise
+    >>> model = HDPHMMVB(observation="correlated_gaussian", random_state=0).fit([X])
+    >>> model.n_components_
+    3
+    >>> model.autocorrelation_.round(1)
+    array([0.8, 0.8, 0.8])
+    """
+
+    _parameter_constraints = {
+        "covariance_type": GaussianObservation._parameter_constraints["covariance_type"],
+        "autocorrelation": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, MOST_CORRELATION, closed="both"),
+        ],
+        "restart_probability": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, MOST_RESTART, closed="both"),
+        ],
+    }
+
+    def __init__(
+        self,
+        covariance_type="full",
+        *,
+        autocorrelation="auto",
+        restart_probability="auto",
+        mean_prior=None,
+        mean_precision_prior=None,
+        degrees_of_freedom_prior=None,
+        covariance_prior=None,
+        reg_covar=1e-6,
+        resolution="auto",
+    ):
+        self.covariance_type = covariance_type
+        self.autocorrelation = autocorrelation
+        self.restart_probability = restart_probability
+        self.mean_prior = mean_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.covariance_prior = covariance_prior
+        self.reg_covar = reg_covar
+        self.resolution = resolution
+
+    lags = 1
+    allows_missing = needs_covariance = True
+
+    @property
+    def needs_step(self):
+        """Whether `bind` needs the steps to which columns were recorded."""
+        return isinstance(self.resolution, str)
+
+    def bind(self, moments, *, streaming=False):
+        """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
+        self._validate_params()
+        rows = self._of_rows().bind(_moments_of_rows(moments), streaming=streaming)
+        learned = [
+            name for name in ("autocorrelation", "restart_probability") if self._learns(name)
+        ]
+        prior = CorrelatedPrior(
+            *rows.prior,
+            _FIRST_CORRELATION if self._learns("autocorrelation") else float(self.autocorrelation),
+            _FIRST_RESTART
+            if self._learns("restart_probability")
+            else float(self.restart_probability),
+        )
+        complete = CorrelatedGaussian(rows, prior, learned)
+        if prior.epsilon > 0:
+            complete = RestartingGaussian(complete, _typical_correlation(moments, rows.scaling))
+        return complete if moments.observed is None else complete.with_missing()
+
+    def _learns(self, name):
+        return isinstance(getattr(self, name), str)
+
+    def _of_rows(self):
+        """The model of rows that are independent given their states."""
+        own = {"autocorrelation", "restart_probability"}
+        return GaussianObservation(
+            **{name: value for name, value in self.get_params().items() if name not in own}
+        )
+
+
+# parameters of Gaussians have their constraints
+CorrelatedGaussianObservation._parameter_constraints |= {
+    name: constraint
+    for name, constraint in GaussianObservation._parameter_constraints.items()
+    if name != "zero_mean"
+}
+
+
+def _moments_of_rows(moments):
+    """`Moments` of the rows from those of lagged rows. Rows with gaps have no part in either."""
+    D = len(moments.mean) // 2
+    return moments._replace(
+        magnitude=moments.magnitude[:D],
+        mean=moments.mean[:D],
+        covariance=moments.covariance[:D, :D],
+        step=moments.step if np.ndim(moments.step) == 0 else moments.step[:D],
+        largest=None,
+        observed=None,
+    )
+
+
+def _typical_correlation(moments, scaling):
+    """Correlation of a row with the row before, averaged over the columns of prepared rows."""
+    D = len(scaling.shift)
+    ratio = moments.magnitude / np.tile(scaling.scale, 2)
+    covariance = moments.covariance * np.multiply.outer(ratio, ratio)
+    products, squares = covariance[:D, D:], covariance[:D, :D]
+    if scaling.basis is not None:
+        products, squares = (scaling.basis.T @ c @ scaling.basis for c in (products, squares))
+    total = np.trace(squares)
+    return float(np.clip(np.trace(products) / total, 0.0, 0.98)) if total > 0 else 0.0

@@ -1,0 +1,293 @@
+"""Regroupings: neighbours pooled, and the pool split anew."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ..engine.affinity import reassignment_loss
+from ..engine.agglomeration import agglomerate
+from ..engine.failures import Attempts
+from ..engine.proposal import Proposal
+from ..engine.samples import Sample
+from ..engine.trials import SplitTrial
+from ..inputs.rows import stacked
+from ..likelihood.seeding import summaries
+from .creation import Creation, seeded
+from .relocate import Everything, affordable_rows, shows_everything
+from .restricted import RestrictedMixture, affords_collapse
+
+# Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
+_NEAR = 6.0
+# Seeds from which a pool is split, one attempt after the other, each in the other geometry.
+_SEEDS = (3, 6, 4)
+# Variational steps after seeding, and after agglomeration.
+_STEPS, _STEPS_AFTER_CUT = 10, 15
+_COLLAPSED, _COLLAPSED_AFTER_CUT = 10, 5
+_SELF_FIT = 0.25
+# A trial is worth its cost if the estimated loss is below so many nats, or so many a row.
+_LOSS, _LOSS_A_ROW = 5.0, 0.005
+# Rows of all on which the new split is tried together with all components, at the most.
+_TOGETHER = 10_000
+# Estimated gain, in nats, from which the pool is tried alone, on larger data.
+_WORTH = 0.5
+# Parts of a pool that may be the inner one of two, one around the other.
+_INNER = (0.25, 0.55)
+# Relative change of a component's mass after which a pool is tried again.
+_MOVED = 0.05
+
+
+class Regroup(Proposal):
+    """Pool two or three near components and split the pool anew.
+
+    Two components may share the rows of two clusters in the wrong way, each with a part of both; or a narrow
+    cluster inside a wide one is cut in halves together with it. No birth and no merge leads out of this.
+    When nothing else is left to try, the nearest components are therefore pooled. Each pool is split from
+    several seeds, side by side and one around the other, and agglomeration finds how many components stay.
+    A few steps of all components follow. The result replaces all components if that raises the objective of
+    the whole data. On large data the new components replace the pooled ones alone. The largest components
+    are split in this way, too.
+
+    Parameters
+    ----------
+    max_pools : int, default=4
+        Pairs that are pooled each time. Half as many of them are tried together with a third component, and
+        half as many of the largest components are tried alone.
+    max_rows : int, default=2000
+        Rows of a component's sample, at the most.
+    max_rounds : int, default=5
+        How often a fit pools components, at the most.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, Regroup
+    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Regroup(max_pools=10)))
+    """
+
+    kind = "regroup"
+    suits = ("mixture",)
+    _parameter_constraints = {
+        "max_pools": [Interval(Integral, 1, None, closed="left")],
+        "max_rows": [Interval(Integral, 2, None, closed="left")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, max_pools=4, max_rows=2000, max_rounds=5):
+        self.max_pools = max_pools
+        self.max_rows = max_rows
+        self.max_rounds = max_rounds
+
+    def reset(self):
+        """Forget all failures."""
+        self._validate_params()
+        self._attempts = Attempts(change=_MOVED)
+        self._due, self._rounds = False, 0
+
+    def wants(self, totals):
+        """All components if a round is due: which are near is known only when the lap ends."""
+        return totals.uids.tolist() if self._due else []
+
+    def uniform_rows(self, totals):
+        """Rows of all on which a new split is tried together with the other components."""
+        return affordable_rows(totals, _TOGETHER) if self._due else 0
+
+    def sample_rows(self, n_statistics):
+        """Rows to collect of each component."""
+        return self.max_rows
+
+    def plan(self, context):
+        """Split trials in which pooled components give way to those of a new split."""
+        totals = context.totals
+        if not self._due or context.partial:
+            return []
+        self._due = False
+        if self._rounds >= self.max_rounds:
+            return []
+        self._rounds += 1
+        sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        together = shows_everything(context.uniform, totals)
+        everything = Everything(context.model, totals, context.uniform) if together else None
+        trials = []
+        for pool in self._pools(context.model, totals):
+            uids = totals.uids[pool]
+            key = tuple(sorted(uids.tolist()))
+            if self._attempts.failed(key, sizes) or any(uid not in context.samples for uid in key):
+                continue
+            self._attempts.begin(key, uids, totals.n[pool])
+            trials += self._trials(context, everything, pool)
+        return trials
+
+    def _pools(self, model, totals):
+        """Positions of the nearest pairs, of the nearest of these with a third, and of the largest alone."""
+        half = (self.max_pools + 1) // 2
+        loss = reassignment_loss(model, totals)
+        loss = np.minimum(loss, loss.T)
+        i, j = np.triu_indices(len(loss), 1)
+        order = np.argsort(loss[i, j], kind="stable")[: self.max_pools]
+        pairs = [[int(i[o]), int(j[o])] for o in order if loss[i[o], j[o]] <= _NEAR]
+        np.fill_diagonal(loss, np.inf)
+        pools = list(pairs)
+        for pair in pairs[:half] if len(loss) > 2 else []:
+            reach = loss[pair].min(axis=0)
+            reach[pair] = np.inf
+            third = int(np.argmin(reach))
+            pool = sorted([*pair, third])
+            if reach[third] <= _NEAR and pool not in pools:
+                pools.append(pool)
+        largest = np.argsort(-totals.n, kind="stable")[:half]
+        return pools + [[int(k)] for k in largest]
+
+    def _trials(self, context, everything, pool):
+        """A trial, or none, of a new split: with all components, or of the pool alone on large data."""
+        totals, model = context.totals, context.model
+        others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
+
+        def shares(z):
+            return model.likelihood.local_step(coef, z, None, None, None, None)
+
+        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
+        sample, scale = pooled(samples, totals.n[pool], shares)
+        most = context.max_components
+        if everything is None and np.isfinite(
+            most
+        ):  # other trials, carried out with this one, may need the room
+            most = len(totals.uids)
+        room = int(min(most - len(others), max(_SEEDS)))
+        if room < 2:
+            return []
+        new = resplit(model, sample, totals.s[pool], others, room, context.rng)
+        if new is None:
+            return []
+        small = RestrictedMixture(model, sample, others, adapt=False)
+        now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
+        gain, removed, coef = scale * (new.gain - now), totals.uids[pool], new.coef
+        if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
+            return []
+        if everything is not None:
+            coef = everything.settled(np.concatenate([others, scale * new.s]))
+            removed = totals.uids
+        elif gain < _WORTH:
+            return []
+        if coef is None:
+            return []
+        return [SplitTrial(self.kind, removed.tolist(), context.new_uids(len(coef)), coef)]
+
+    def last_resort(self):
+        """Nothing is left to try but this."""
+        self._due = True
+
+    def new_data(self):
+        """New rows may belong together in another way."""
+        self.reset()
+
+    def prior_changed(self):
+        """Under another prior a pool may be split in another way."""
+        self._attempts.clear()
+
+
+def pooled(samples, n, shares):
+    """Sample of several components of masses ``n`` as one, and the mass that one of its rows stands for.
+
+    A row that several components share may be in the sample of each. In either it is a row with all that the
+    pool has of it, but counts less, in proportion to the component's share. Rows of components whose
+    samples are denser count less, too.
+
+    Parameters
+    ----------
+    samples : list of Sample
+    n : ndarray, shape (J,)
+    shares : callable
+        ``shares(z)`` returns the parts (n, J) of the components in what the pool has of rows.
+    """
+    rate = np.array([sample.total for sample in samples]) / n
+    parts = []
+    for k, (z, mass, weight) in enumerate(samples):
+        part = np.maximum(shares(z)[:, k].astype(float), mass)
+        own = part * (rate.min() / rate[k])
+        parts.append(Sample(z, mass / part, own if weight is None else own * weight))
+    z = stacked([part.z for part in parts])
+    mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    sample = Sample(z, mass, weight).standing_for(n.sum())
+    return sample, n.sum() / sample.total
+
+
+def resplit(model, sample, s, others, n_most, rng):
+    """The best of several splits of a pool into two components or more; None if there is none.
+
+    Parameters
+    ----------
+    model : Model
+    sample : Sample
+        Rows of the pool.
+    s : ndarray, shape (J, P)
+        Statistics of the pooled components.
+    others : ndarray, shape (K - J, P)
+        Statistics of the other components.
+    n_most : int
+        Seeds, at the most.
+    rng : numpy.random.RandomState
+    """
+    best = None
+    for seeds, n_seeds in _all_seeds(model, sample, s, n_most, rng):
+        small = RestrictedMixture(model, sample, others, adapt=False)
+        new, entropy = _settled(small, seeds, n_seeds)
+        if new is None:
+            continue
+        gain = small.gain(new, entropy, model.prior)
+        if best is None or gain > best.gain:
+            best = Creation(new, small.coefficients(new), gain)
+    return best
+
+
+def _all_seeds(model, sample, s, n_most, rng):
+    """Statistics of seeds, and their number: side by side, and one around the other."""
+    for attempt, n_seeds in enumerate(_SEEDS):
+        n = min(n_seeds, n_most)
+        yield seeded(model, sample, s.sum(axis=0), n, attempt % 2 == 1, rng), n
+    z, mass, weight = sample
+    mass = mass if weight is None else mass * weight
+    for density in model.likelihood.log_predictive(model.prior, s, z).T:
+        order = np.argsort(-density, kind="stable")
+        reach = np.cumsum(mass[order]) / mass.sum()
+        for part in _INNER:
+            inner = np.zeros(len(mass), dtype=bool)
+            inner[order[: np.searchsorted(reach, part)]] = True
+            seeds = summaries(
+                model.likelihood, z, np.column_stack([inner, ~inner]) * mass[:, np.newaxis]
+            )
+            yield seeds[seeds[:, -1] >= sample.one_row], 2
+
+
+def _settled(small, s, n_seeds):
+    """Statistics and entropies after steps and one agglomeration, which leaves two; or None twice."""
+    likelihood, sample = small.model.likelihood, small.sample
+    tol = 1e-4 * sample.total
+    self_fits = n_seeds * s.shape[1] >= _SELF_FIT * sample.z.shape[0]
+    collapse = self_fits and affords_collapse(likelihood, sample.z, n_seeds)
+    if len(s) > 1 and collapse:
+        s, _, resp = small.step(s)
+        s, _ = small.collapse(s, resp, _COLLAPSED)
+    if len(s) < 2:
+        return None, None
+    s, entropy, resp = small.iterate(s, _STEPS, tol)
+    if len(s) > 2:
+        tree = agglomerate(s, entropy, small.union_entropy(resp), small.evidence, small.allocation)
+        cut = tree.cut if len(tree.cut) > 1 else _last_two(len(s), tree.nodes)
+        if len(cut) < len(s):
+            s = np.array([s[list(group)].sum(axis=0) for group in cut])
+            if collapse:
+                resp = np.stack([resp[:, list(group)].sum(axis=1) for group in cut], axis=1)
+                s, _ = small.collapse(s, resp, _COLLAPSED_AFTER_CUT)
+    if len(s) > 1:
+        s, entropy, _ = small.iterate(s, _STEPS_AFTER_CUT, 0.1 * tol)
+    return (s, entropy) if len(s) > 1 else (None, None)
+
+
+def _last_two(n, nodes):
+    """The two groups of n components before the last union of an agglomeration."""
+    groups = [(k,) for k in range(n)]
+    for node in nodes[:-1]:
+        groups = [g for g in groups if not set(g) <= set(node.members)] + [node.members]
+    return groups

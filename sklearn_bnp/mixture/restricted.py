@@ -1,0 +1,200 @@
+"""A small mixture on a sample of rows, for proposals that look for components."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from .._kernels._responsibilities import share_out
+from ..engine.agglomeration import agglomerate
+from ..engine.unions import entropies_of_unions
+
+# Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
+# With many components, a round of collapsed steps joins at most half of them: the first tree is made of
+# components that are not yet what they will be.
+_ROUNDS, _MANY, _ROUNDS_OF_MANY = 4, 20, 2
+_STEPS, _STEPS_AFTER_CUT = 8, 4
+# Collapsed steps: after how many of them the prior adapts, and the share of rows that change hands
+# below which they end.
+_COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
+# Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
+_COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
+# Least mass of which logarithms are taken.
+_LEAST_LEFT = 1e-10
+
+# Special functions that a collapsed step may take: about 0.01 s.
+_MOST_WORK = 200_000
+
+
+def affords_collapse(likelihood, z, n_components, share=1.0):
+    """Whether collapsed steps of a ``share`` of the rows ``z`` are possible, and not too slow."""
+    if not likelihood.leaves_out:
+        return False
+    return likelihood.leaving_out_work(z) * share * n_components <= _MOST_WORK
+
+
+class RestrictedMixture:
+    """A mixture of some components on a sample of their rows; other components stay as they are.
+
+    Parameters
+    ----------
+    model : Model
+        The mixture of all components.
+    sample : Sample
+        Rows, with the responsibilities that are shared out, and weights.
+    others : ndarray, shape (K', P)
+        Statistics of the components that stay.
+    adapt : bool
+        Whether the prior adapts to all components.
+
+    Attributes
+    ----------
+    prior : object
+        The prior, as adapted so far.
+    """
+
+    def __init__(self, model, sample, others, adapt):
+        self.model, self.sample, self.others = model, sample, others
+        self.prior = model.prior
+        self.adapts = adapt and model.likelihood.adapts_prior
+
+    def evidence(self, s):
+        """Log evidence of each component (J,), in nats."""
+        return self.model.likelihood.evidence(self.prior, s)
+
+    def allocation(self, n):
+        """Allocation term of the objective, for new components with counts (J,) beside the others."""
+        return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
+
+    def adapt(self, s, n_steps):
+        """Adapt the prior to the other components and the new ones (empirical Bayes)."""
+        if self.adapts:
+            everything = np.concatenate([self.others, s])
+            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
+
+    def coefficients(self, s):
+        """Coefficients (J, P) of the restricted local step."""
+        coef = self.model.likelihood.coefficients(self.prior, s)
+        coef[:, -1] += np.log(np.maximum(s[:, -1], 1e-12) / s[:, -1].sum())  # (4.11)
+        return coef
+
+    def step(self, s):
+        """Local and summary step: statistics (J, P), entropies (J,) and responsibilities (n, J)."""
+        out, entropy = np.empty_like(s), np.empty(len(s))
+        z, mass, weight = self.sample
+        resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
+        return out, entropy, resp
+
+    def iterate(self, s, n_steps, tol):
+        """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
+        last = -np.inf
+        for i in range(n_steps):
+            moved, entropy, _ = self.step(s)
+            keep = moved[:, -1] >= self.sample.one_row
+            if not keep.all() and keep.any():
+                s, last = moved[keep], -np.inf
+                continue
+            s = moved
+            if i % 3 == 2:
+                self.adapt(s, 2)
+            objective = self.evidence(s).sum() + entropy.sum()
+            if objective - last < tol:
+                break
+            last = objective
+        self.adapt(s, 5)
+        return self.step(s)
+
+    def collapse(self, s, resp, n_steps):
+        """Make up to ``n_steps`` collapsed steps; statistics (J, P) and responsibilities (n, J).
+
+        Each row is shared out by its predictive densities under components that do not hold it (CVB0).
+        Rows leave components that fit them only because they are made of them, which ordinary steps
+        do not achieve where rows are few. Components of less than one row are dropped.
+        """
+        likelihood, (z, mass, weight) = self.model.likelihood, self.sample
+        own = mass if weight is None else mass * weight
+        resp = np.ascontiguousarray(resp, dtype=float)
+        for i in range(n_steps):
+            if i % _COLLAPSED_ADAPT == 0:
+                self.adapt(s, 3)
+            shares = resp * own[:, np.newaxis]
+            table = likelihood.log_predictive_without(self.prior, s, z, shares)
+            np.subtract(s[:, -1], shares, out=shares)  # tables may be large: each is used again
+            table += np.log(np.maximum(shares, _LEAST_LEFT, out=shares), out=shares)
+            last, resp, shares = resp, shares, None
+            share_out(table, None, None, resp, None, None, resp.shape[1], 1)
+            np.abs(np.subtract(resp, last, out=table), out=table)
+            moved = 0.5 * (own @ table.sum(axis=1))
+            last = table = None
+            s, resp = self._summary(s, resp, own)
+            if len(s) < 2 or moved < _COLLAPSED_TOL * own.sum():
+                break
+        return s, resp
+
+    def _summary(self, s, resp, own):
+        """Statistics and responsibilities, without components of less than one row.
+
+        ``s`` are statistics before, under which missing entries are imputed if the family needs that.
+        """
+        likelihood, z = self.model.likelihood, self.sample.z
+        coef = likelihood.coefficients(self.prior, s) if likelihood.imputes else None
+        out = np.empty_like(s)
+        shares = resp * own[:, np.newaxis]
+        likelihood.summarise(z, shares, out, coef=coef, sparse=True)
+        keep = out[:, -1] >= self.sample.one_row
+        if keep.all():
+            return out, resp
+        del shares
+        return out[keep], np.ascontiguousarray(resp[:, keep])
+
+    def union_entropy(self, resp):
+        """Return a function that gives the entropies, on the sample, of unions given by their members."""
+        shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
+        return partial(entropies_of_unions, shares, self.sample.weight)
+
+    def refine(self, s, n_collapsed=0):
+        """Alternate steps and agglomeration; statistics and entropies, or None twice.
+
+        With ``n_collapsed``, up to so many collapsed steps come before the first variational ones, and a few
+        after each agglomeration.
+        """
+        tol, n_steps = 1e-4 * self.sample.total, _STEPS
+        if n_collapsed:
+            self.adapt(s, _COLLAPSED_ADAPT_FIRST)
+            s, _, resp = self.step(s)
+            s, _ = self.collapse(s, resp, n_collapsed)
+            n_steps = _STEPS_AFTER_CUT
+        if len(s) < 2:
+            return None, None
+        s, entropy, resp = self.iterate(s, n_steps, tol)
+        for _ in range(_ROUNDS + (_ROUNDS_OF_MANY if n_collapsed else 0)):
+            tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
+            if len(tree.cut) == len(s):
+                break
+            least = len(s) // 2 if n_collapsed and len(s) > _MANY else 1
+            groups = [list(group) for group in tree.groups(least)]
+            s = np.array([s[group].sum(axis=0) for group in groups])
+            if n_collapsed and len(s) > 1:
+                resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
+                s, _ = self.collapse(s, resp, _COLLAPSED_AFTER_CUT)
+            if len(s) < 2:
+                return None, None
+            s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)
+        return (s, entropy) if len(s) > 1 else (None, None)
+
+    def gain(self, s, entropy, before):
+        """Objective with new components ``s`` less that with their sum, which has the prior ``before``."""
+        likelihood, (_, mass, weight) = self.model.likelihood, self.sample
+        whole = s.sum(axis=0, keepdims=True)
+        own = mass * np.log(np.where(mass > 0, mass, 1.0))
+        gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
+        gain += entropy.sum()
+        gain += own.sum() if weight is None else own @ weight
+        gain += self.allocation(s[:, -1])
+        gain -= self.allocation(whole[:, -1])
+        if self.prior is not before and len(self.others):
+            gain += (
+                self.evidence(self.others).sum() - likelihood.evidence(before, self.others).sum()
+            )
+        return float(gain)

@@ -1,0 +1,126 @@
+"""New topics for a target: the best of several starts of a topic model that is nested in it.
+
+Design note
+-----------
+(a) Which start leads to good topics depends on the texts. In short ones a random document says next to
+    nothing of any topic, while anchor words are found from all documents together. How many anchors there
+    should be is not known either. So there are several starts.
+(b) All starts are tried on some documents, in a few rounds. The best ones are finished there, and the best of
+    these is developed on many documents. The nested objective, scaled to the whole sample, decides among
+    them. None of this is a verdict: that is made on all data. Where a topic is split beside others, two
+    starts have to do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from .creation import (
+    LEAST_SHARE,
+    LEAST_TOKENS,
+    ROUND_DOCUMENTS,
+    Nested,
+    developed,
+    document_seeds,
+    subset,
+)
+from .seeding import Anchors, with_total
+
+# Numbers of anchors to start from.
+_N_ANCHORS = (10, 15, 20, 30, 50)
+# Factor of the documents' prior while topics are being found: documents that mix fewer topics than they will
+# tell these apart. Laps begin with the prior as it is.
+_PRIOR_SCALE = 0.3
+# Tokens on which starts are tried, and on which the best is developed. From fewer tokens, topics are made
+# that fit nothing but these.
+_SCREEN_TOKENS, _TOKENS = 100_000, 300_000
+# Rounds in which all starts are tried, and number of starts that are finished.
+_ROUNDS, _N_FINISHED = 3, 2
+# Rounds in which the best is developed: what can be joined has been.
+_LAST_ROUNDS = 5
+# Dimension of the projection in which anchors are found: in fewer, half of the time would go into it.
+_PROJECTION = 300
+# Anchors need so many word types each.
+_TYPES_AN_ANCHOR = 5
+
+
+def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
+    """Successors of a topic by a topic model nested in it.
+
+    Parameters
+    ----------
+    model : TopicModel
+    sample : DocumentSample
+        The target's tokens of documents that use it.
+    doc_prior : float
+        The target's parameter ``alpha pi_k`` in the prior of the documents; successors share it.
+    n_seeds : int
+        How many topics to start from.
+    rng : numpy.random.RandomState
+    n_threads : int
+
+    Returns
+    -------
+    s : ndarray, shape (J, P), or None
+        Statistics of the successors; None if there are fewer than two.
+    """
+    nested = Nested(model, sample, doc_prior, n_threads)
+    least = max(LEAST_TOKENS * sample.one_token, LEAST_SHARE * sample.least_total)
+    some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_SCREEN_TOKENS, sample)), rng)
+    starts = [document_seeds(nested, n_seeds, rng)]
+    starts += _anchor_seeds(model.likelihood, some, sample.total, [n_seeds], rng)
+    tried = _after(nested, some, starts, least, n_rounds=_ROUNDS)
+    found = _after(nested, some, _best(tried, 1), least)
+    return developed(nested, found[0]) if found else None
+
+
+def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
+    """Successors of a topic that is alone, as from `create_topics`; arguments as there."""
+    nested = Nested(model, sample, _PRIOR_SCALE * doc_prior, n_threads)
+    least = LEAST_TOKENS * sample.one_token
+    some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS, sample)), rng)
+    few = subset(some, _documents_of(_SCREEN_TOKENS, sample), rng)
+    numbers = [n for n in _N_ANCHORS if n <= n_seeds] or [n_seeds]
+    starts = [document_seeds(nested, n_seeds, rng)]
+    starts += _anchor_seeds(model.likelihood, few, sample.total, numbers, rng)
+    tried = _after(nested, few, starts, least, n_rounds=_ROUNDS)
+    found = _after(nested, few, _best(tried, _N_FINISHED), least)
+    if few is not some:
+        found = _after(nested, some, _best(found, 1), least, n_rounds=_LAST_ROUNDS)
+    return developed(nested, found[0]) if found else None
+
+
+def _documents_of(n_tokens, sample):
+    """Number of documents that hold about so many tokens of the sample."""
+    return int(n_tokens * sample.docs.total / max(sample.total, sample.docs.total))
+
+
+def _after(nested, some, starts, least, **rounds):
+    """`Found` of starts (J, P) after rounds on some documents, the best first, without single topics."""
+    found = [nested.rounds(some, s, least, **rounds) for s in starts]
+    return sorted((one for one in found if one is not None), key=lambda one: -one.value)
+
+
+def _best(found, n):
+    """Statistics of the first n."""
+    return [one.s for one in found[:n]]
+
+
+def _anchor_seeds(likelihood, few, total, numbers, rng):
+    """Statistics, of ``total`` tokens, of topics about so many anchor words of ``few`` documents each."""
+    if not likelihood.words:
+        return
+    n_types = likelihood.n_features
+    docs, entries = few.docs.chosen(few.docs.lengths > 0)
+    counts = sparse.csr_matrix(
+        (docs.counts * few.mass[entries], docs.indices, docs.indptr), shape=(len(docs), n_types)
+    )
+    most = np.count_nonzero(np.bincount(docs.indices, minlength=n_types)) // _TYPES_AN_ANCHOR
+    numbers = [n for n in numbers if n <= min(len(docs), most)]
+    if not numbers:
+        return
+    anchors = Anchors(counts, max(numbers), rng, docs.weight, _PROJECTION)
+    for n in numbers:
+        s = with_total(anchors.topics(n), total)
+        yield s[s[:, -1] > 0]

@@ -1,0 +1,201 @@
+"""One fit from one state against one that starts from the true path, on random sequences.
+
+Problems are drawn from 3 to 20 Gaussian states in 1 to 10 dimensions, 500 to 50,000 rows in 1 to 50
+sequences, states that last 2 to 100 rows, and transitions of which many are rare. Each is fitted from
+K = 1 at default settings and from responsibilities that are the true path. A fit of which the bound is
+5 nats or more below the other's has missed something. As many sequences again are held out.
+
+--json keeps the table for a comparison with another version of the package, and --start begins with more
+states than one.
+
+    python -m tests.benchmarks.one_start_sequences --problems 43 --seeds 3 --most-rows 50000
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import report
+from .chains import Sequences, _apart
+from .hmm_runs import distances
+
+STATES = (3, 4, 5, 8, 10, 15, 20)
+FEATURES = (1, 2, 3, 5, 10)
+ROWS = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
+SEQUENCES = (1, 5, 20, 50)
+STAY = (0.5, 0.8, 0.9, 0.95, 0.99)
+SPREADS = (3.0, 4.0, 6.0)  # least distance of two means, in standard deviations
+# Rows that a state should have to be told from others, and that a sequence should have.
+_ROWS_PER_STATE, _ROWS_PER_SEQUENCE = 60, 25
+# Parameter of the Dirichlet distribution of where a state goes when it does not stay.
+_SPARSITY = 0.5
+FAILURE = 5.0  # nats
+HEADER = ["problem", "seed", "K", "K, truth", "gap", "bound", "Hamming", "held out", "-", "cpu s"]
+
+
+class Problem(NamedTuple):
+    """What a random problem is drawn from."""
+
+    number: int
+    n_states: int
+    n_features: int
+    n_rows: int
+    n_sequences: int
+    stay: float
+    spread: float
+
+    def __str__(self):
+        return (
+            f"{self.number}: K {self.n_states}, D {self.n_features}, T {self.n_rows} in "
+            f"{self.n_sequences}, stay {self.stay:g}, {self.spread:g} sd"
+        )
+
+
+def problems(n: int, most_rows: int = 50_000, seed: int = 0) -> list[Problem]:
+    """The first ``n`` random problems of a seed that have no more than ``most_rows`` rows."""
+    rng, found, number = np.random.RandomState(seed), [], 0
+    while len(found) < n:
+        made = Problem(
+            number, *(values[rng.randint(len(values))] for values in (STATES, FEATURES, ROWS)),
+            *(values[rng.randint(len(values))] for values in (SEQUENCES, STAY, SPREADS)),
+        )  # fmt: skip
+        enough = made.n_rows >= max(
+            _ROWS_PER_STATE * made.n_states, _ROWS_PER_SEQUENCE * made.n_sequences
+        )
+        if enough and made.n_rows <= most_rows:
+            found.append(made)
+        number += enough
+    return found
+
+
+def transition_matrix(rng, n_states: int, stay: float) -> NDArray[np.floating]:
+    """Rows (K, K) that stay with about probability ``stay``; where they go else differs much."""
+    out = np.empty((n_states, n_states))
+    for k in range(n_states):
+        p = np.insert(rng.dirichlet(np.full(n_states - 1, _SPARSITY)), k, 0.0)
+        own = np.clip(1.0 - (1.0 - stay) * np.exp(0.3 * rng.normal()), 0.0, 0.999)
+        out[k] = (1.0 - own) * p
+        out[k, k] = own
+    return out
+
+
+def path(rng, first, trans, length: int) -> NDArray[np.intp]:
+    """A path (length,) of a Markov chain."""
+    cdf, u = np.cumsum(trans, axis=1), rng.random_sample(length)
+    z = np.empty(length, dtype=np.intp)
+    z[0] = min(np.searchsorted(np.cumsum(first), u[0]), len(first) - 1)
+    for t in range(1, length):
+        z[t] = min(np.searchsorted(cdf[z[t - 1]], u[t]), len(first) - 1)
+    return z
+
+
+def draw(problem: Problem, seed: int) -> tuple[Sequences, Sequences]:
+    """Sequences of a problem, and as many again to be held out."""
+    rng = np.random.RandomState([problem.number, seed])
+    K, D = problem.n_states, problem.n_features
+    means = _apart(rng, K, D, problem.spread)
+    factors = 0.3 * rng.normal(size=(K, D, D)) + np.eye(D)
+    factors /= np.abs(np.linalg.det(factors))[:, np.newaxis, np.newaxis] ** (1.0 / D)
+    trans, first = transition_matrix(rng, K, problem.stay), rng.dirichlet(np.ones(K))
+    length = problem.n_rows // problem.n_sequences
+    made = []
+    for part in ("train", "held out"):
+        states = [path(rng, first, trans, length) for _ in range(problem.n_sequences)]
+        rows = [
+            means[z] + np.einsum("nij,nj->ni", factors[z], rng.normal(size=(length, D)))
+            for z in states
+        ]
+        made.append(Sequences(f"{problem}, {part}", rows, states))
+    return made[0], made[1]
+
+
+class Run(NamedTuple):
+    """The fit from one state, or a few, beside that from the true path."""
+
+    problem: str
+    seed: int
+    n_components: int
+    n_components_of_truth: int
+    gap: float  # nats, below 0 if the fit from one state is worse
+    bound: float
+    hamming: float
+    held_out: float  # nats a row
+    held_out_of_truth: float
+    cpu: float
+
+    @property
+    def failed(self) -> bool:
+        return self.gap < -FAILURE
+
+
+def compared(problem: Problem, seed: int, start: int = 1, **parameters) -> Run:
+    """Both fits of one problem, one of them from ``start`` states."""
+    from sklearn_bnp import HDPHMMVB
+
+    data, new = draw(problem, seed)
+    model = HDPHMMVB(start, random_state=seed, n_jobs=1, **parameters)
+    clock = report.fit_timed(model, data.sequences)
+    truth = np.eye(problem.n_states)[np.concatenate(data.states)]
+    told = HDPHMMVB(
+        n_components=problem.n_states, init_params=truth, random_state=seed, n_jobs=1, **parameters
+    )
+    report.fit_timed(told, data.sequences)
+    found = np.concatenate(model.predict(data.sequences))
+    hamming, _ = distances(np.concatenate(data.states), found)
+    return Run(
+        str(problem), seed, model.n_components_, told.n_components_,
+        model.lower_bound_ - told.lower_bound_, model.lower_bound_, hamming,
+        float(model.score(new.sequences)), float(told.score(new.sequences)), clock.cpu,
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = report.parser(__doc__)
+    parser.add_argument("--problems", type=int, default=43)
+    parser.add_argument("--skip", type=int, default=0, help="problems left out at the beginning")
+    parser.add_argument("--most-rows", type=int, default=50_000)
+    parser.add_argument("--data-seed", type=int, default=0, help="draws other problems")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--start", type=int, default=1, help="K to start from")
+    parser.add_argument("--json", help="file to write the table to")
+    args = parser.parse_args()
+    limits = report.start("one_start_sequences", args.threads)
+    runs = []
+    for problem in problems(args.problems, args.most_rows, args.data_seed)[args.skip :]:
+        runs += [compared(problem, seed, args.start) for seed in range(args.seeds)]
+        print("\n".join(line(run) for run in runs[-args.seeds :]), flush=True)
+        if args.json:
+            Path(args.json).write_text(json.dumps([run._asdict() for run in runs]))
+    report.print_table(HEADER, [row(run) for run in runs])
+    failed = np.mean([run.failed for run in runs])
+    right = np.mean([run.n_components == run.n_components_of_truth for run in runs])
+    report.print_targets(
+        [
+            ("fits 5 nats below the other", f"{failed:.1%}", "<= 5 %", failed <= 0.05),
+            ("K is that of the other", f"{right:.1%}", "-", None),
+            ("worst gap", f"{min(run.gap for run in runs):.1f}", "-", None),
+            ("cpu s", f"{sum(run.cpu for run in runs):.1f}", "-", None),
+        ]
+    )
+    limits.unregister()
+
+
+def row(run: Run) -> list:
+    return [
+        run.problem, run.seed, run.n_components, run.n_components_of_truth, f"{run.gap:.1f}",
+        f"{run.bound:.1f}", f"{run.hamming:.4f}", f"{run.held_out:.4f}",
+        f"{run.held_out_of_truth:.4f}", f"{run.cpu:.2f}",
+    ]  # fmt: skip
+
+
+def line(run: Run) -> str:
+    return " | ".join(str(cell) for cell in row(run))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Laws of streams of short sequences, which are kept for a while so that laps go over many of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from sklearn_bnp import HDPHMMVB
+from sklearn_bnp.engine import streaming
+from sklearn_bnp.hmm.model import SequenceModel
+
+from . import chain_harness as h
+
+N = 40
+
+
+def short(seed=0, n=N, **toy):
+    """Many short sequences of states of which each visits few, with their states."""
+    rng = np.random.default_rng(seed)
+    return h.toy(rng, n_states=6, lengths=(30,) * n, spread=5.0, stay=0.9, **toy)
+
+
+def streamed(rows, n_epochs=1, per_batch=1, **settings):
+    model = HDPHMMVB(random_state=0, **settings)
+    for _ in range(n_epochs):
+        for i in range(0, len(rows), per_batch):
+            model.partial_fit(rows[i : i + per_batch], batch_id=i)
+    return model
+
+
+@pytest.mark.parametrize("per_batch", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
+    rows, _ = short()
+    fit, stream = HDPHMMVB(random_state=0).fit(rows), streamed(rows, per_batch=per_batch)
+    assert stream.n_components_ == fit.n_components_ == 6
+    pairs = zip(
+        np.concatenate(fit.predict(rows)), np.concatenate(stream.predict(rows)), strict=True
+    )
+    assert len(set(pairs)) <= 2 * 6  # the same states but for single rows
+    size = sum(len(x) for x in rows)
+    assert stream.score(rows) > fit.score(rows) - 0.02
+    assert_allclose(stream._learner_.totals.n.sum(), size, rtol=1e-9)
+
+
+@pytest.mark.parametrize("memoize", [True, False])
+def test_totals_are_the_memory(memoize, monkeypatch):
+    """Whatever is in the pool, each row counts once, and the bound is that of the totals."""
+    monkeypatch.setattr(SequenceModel, "pool_rows", 150)  # several pools, one after another
+    rows, _ = short(1)
+    model, sizes = HDPHMMVB(random_state=0, memoize=memoize), []
+    for i, x in enumerate(rows[:16]):
+        model.partial_fit([x])
+        state = model._learner_
+        memory = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
+        assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
+        assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
+        assert_allclose(memory.n.sum(), 30.0 * (i + 1), rtol=1e-9)
+        sizes.append(len(state.pool))
+        assert len(state.memo) == (i + 1 if memoize else 1 + len(state.pool))
+    assert max(sizes) == 5 and sizes.count(0) >= 2
+
+
+def test_rows_of_a_pool_are_its_own():
+    """The user's array may be filled anew."""
+    rows, _ = short(2)
+    buffer, given, copied = (
+        np.empty_like(rows[0]),
+        HDPHMMVB(random_state=0),
+        HDPHMMVB(random_state=0),
+    )
+    for x in rows[:8]:
+        buffer[:] = x
+        given.partial_fit(buffer)
+        copied.partial_fit(x.copy())
+    assert given.lower_bound_ == copied.lower_bound_
+
+
+def test_a_pool_is_left_when_batches_return():
+    rows, _ = short(3)
+    model = streamed(rows[:10])
+    assert len(model._learner_.pool) == 10
+    model.partial_fit([rows[0]], batch_id=0)
+    assert model._learner_.pool == ()
+    bounds = [model.partial_fit([rows[i]], batch_id=i).lower_bound_ for i in [*range(10)] * 3]
+    assert np.diff(bounds[9:]).min() >= -1e-9 * abs(bounds[-1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pickled_between_sequences(weighted):
+    rows, _ = short(4)
+    model, other = HDPHMMVB(random_state=0), HDPHMMVB(random_state=0)
+    for i, x in enumerate(rows[:8]):
+        weight = {"sample_weight": [1.0 + i % 3]} if weighted else {}
+        model = pickle.loads(pickle.dumps(model)).partial_fit([x], **weight)
+        other.partial_fit([x], **weight)
+    assert model.lower_bound_ == other.lower_bound_
+
+
+@pytest.mark.parametrize("kind", ["missing", "float32", "autoregressive", "low_memory", "finite"])
+def test_pools_of_any_kind(kind, monkeypatch):
+    """The bound rises with every lap over a pool, whatever the rows are like."""
+    rows, _ = short(5, n=12)
+    settings = {
+        "autoregressive": {"observation": "autoregressive"},
+        "low_memory": {"low_memory": True},
+        "finite": {"allocation": "dirichlet"},
+    }.get(kind, {})
+    rng = np.random.default_rng(6)
+    if kind == "float32":
+        rows = [x.astype(np.float32) for x in rows]
+    if kind == "missing":
+        rows = [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in rows]
+    learn, rises = streaming._learn, []
+
+    def noted(learner, batches):
+        n = len(learner.history)
+        learn(learner, batches)
+        bounds = [lap.lower_bound for lap in learner.history[n:]]
+        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
+
+    monkeypatch.setattr(streaming, "_learn", noted)
+    model = streamed(rows, **settings)
+    assert len(rises) > 5
+    assert min(rises) >= (-1e-5 if kind == "float32" else -1e-9)
+    n_rows = sum(len(x) - (kind == "autoregressive") for x in rows)
+    assert_allclose(model._learner_.totals.n.sum(), n_rows)

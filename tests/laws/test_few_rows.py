@@ -1,0 +1,44 @@
+"""Few rows: from whatever start, a fit ends no lower than with one component."""
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import DPMixtureVB
+
+from .harness import estimator, quiet_fit
+
+# Nats by which the prior, which adapts a few steps at a time, may be short of the one that suits.
+SLACK = 0.1
+
+
+def assert_no_lower(model, X, **kwargs):
+    alone = quiet_fit(model(1, proposals=None), X, **kwargs)
+    assert alone.n_components_ == 1
+    for n_components, init_params in [(2, "k-means++"), (7, "random"), (12, "k-means++")]:
+        found = quiet_fit(model(n_components, init_params=init_params), X, **kwargs)
+        assert found.lower_bound_ > alone.lower_bound_ - SLACK
+
+
+@pytest.mark.parametrize("n_rows", [9, 24])
+def test_no_lower_than_one_component(family, n_rows):
+    """Three clusters that overlap so much that few rows do not show them."""
+    if family.lags:
+        pytest.skip("of sequences alone")
+    X, _ = family.rows(np.random.default_rng(n_rows), n_rows, spread=3.0)
+
+    def model(n_components, **params):
+        return estimator(family, n_components=min(n_components, n_rows), random_state=0, **params)
+
+    assert_no_lower(model, X)
+
+
+@pytest.mark.parametrize("shape", [(24, 20), (15, 4)])
+def test_noise_is_one_component(shape):
+    """The prior can adapt to many components of a few rows, so that each union of two is a loss."""
+    rows = np.random.default_rng(0).normal(size=shape)
+
+    def model(n_components, **params):
+        return DPMixtureVB(n_components, random_state=0, **params)
+
+    assert_no_lower(model, rows)
+    assert quiet_fit(model(10), rows).n_components_ == 1

@@ -1,0 +1,209 @@
+"""Laws of concentrations that are learned: of documents about the corpus, and of the rows of chains."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from sklearn_bnp import HDPHMMVB, HDPTopicVB
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.state import Snapshot
+from sklearn_bnp.hmm.weights import HDPChains
+from sklearn_bnp.topics.weights import HDPDocuments
+
+from . import chain_harness as h
+from .test_chain_allocation import random_counts as random_transitions
+from .test_hdp_topic_allocation import columns_of, random_counts
+
+# The most that a concentration moves in a step, and in a lap, as a logarithm.
+STEP, LAP = 0.75, 1.5
+# Slopes below this move nothing, in nats.
+SLOPE = 0.1
+ROWS = ("concentration", "start_concentration", "stickiness")
+
+
+def documents(seed):
+    return HDPDocuments(1.0, 1.0), columns_of(random_counts(np.random.default_rng(seed), 80, 4))
+
+
+def transitions(seed):
+    return HDPChains(1.0, 1.0, 1.0, 5.0), random_transitions(np.random.default_rng(seed), 5)
+
+
+CASES = [(documents, ("doc_concentration",)), (transitions, ROWS), (transitions, ROWS[:1])]
+
+
+@pytest.mark.parametrize(("case", "names"), CASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_never_lowers_the_objective(case, names, seed):
+    """It is a bounded step in what is learned, repeated steps end, and there no other value is better."""
+    allocation, counts = case(seed)
+    sticks, _ = allocation.optimise(counts)
+    for _ in range(40):
+        better = allocation.with_learned(names, sticks, counts)
+        if better is allocation:
+            break
+        assert better.objective(sticks, counts) > allocation.objective(sticks, counts)
+        for field in fields(allocation):
+            moved = abs(np.log(getattr(better, field.name) / getattr(allocation, field.name)))
+            assert moved <= (STEP + 1e-9 if field.name in names else 0.0)
+        allocation = better
+    assert better is allocation
+    value = allocation.objective(sticks, counts)
+    for name in names:
+        for factor in (0.8, 1.25):
+            other = replace(allocation, **{name: factor * getattr(allocation, name)})
+            assert other.objective(sticks, counts) < value + SLOPE * abs(np.log(factor))
+
+
+def test_a_concentration_that_data_do_not_tell_stays():
+    """A single first state says nothing of how first states differ between sequences."""
+    counts = np.array([[1.0, 0.0], [300.0, 20.0], [20.0, 300.0]])
+    allocation = HDPChains(1.0, 1.0, 1.0, 5.0)
+    sticks, _ = allocation.optimise(counts)
+    better = allocation.with_learned(ROWS, sticks, counts)
+    assert better.start_concentration == 1.0
+    assert better.stickiness > 5.0
+
+
+# ---------------------------------------------------------------------- models
+
+
+def sequences(seed, n=8, length=60):
+    return h.toy(np.random.default_rng(seed), lengths=(length,) * n, spread=5.0)[0]
+
+
+def corpus(seed, n_docs=150, n_tokens=30):
+    """Documents that mostly have one of three topics each."""
+    rng = np.random.default_rng(seed)
+    topics = np.kron(np.eye(3), np.full(5, 0.2))
+    shares = rng.dirichlet(np.full(3, 0.1), size=n_docs)
+    return np.array([rng.multinomial(n_tokens, p @ topics) for p in shares])
+
+
+def hmm(**parameters):
+    return HDPHMMVB(random_state=0, **parameters)
+
+
+def topics(**parameters):
+    return HDPTopicVB(random_state=0, **parameters)
+
+
+NAMES = {
+    "doc_topic_prior": ("doc_topic_prior_", topics, corpus),
+    "transition_concentration": ("transition_concentration_", hmm, sequences),
+    "start_concentration": ("start_concentration_", hmm, sequences),
+    "stickiness": ("stickiness_", hmm, sequences),
+}
+
+
+@pytest.mark.parametrize("parameter", NAMES)
+def test_a_number_is_kept_and_auto_is_learned(parameter):
+    attribute, make, data = NAMES[parameter]
+    X = data(0)
+    learned = make().fit(X)
+    assert learned.n_components_ == 3
+    value = getattr(learned, attribute)
+    first = 5.0 if parameter == "stickiness" else 1.0
+    assert value != first
+    given = make(**{parameter: 2.0 * first}).fit(X)
+    assert getattr(given, attribute) == 2.0 * first
+    # the best value is at least as good as any other, up to what steps leave undone
+    assert learned.lower_bound_ > given.lower_bound_ - 0.5
+    assert getattr(clone(learned), parameter) == "auto"
+
+
+@pytest.mark.parametrize("make", [hmm, topics])
+def test_one_component_learns_nothing(make):
+    X = corpus(1) if make is topics else sequences(1)
+    model = make(proposals=None).fit(X)
+    if make is topics:
+        assert model.doc_topic_prior_ == 1.0
+    else:
+        learned = (model.transition_concentration_, model.start_concentration_, model.stickiness_)
+        assert learned == (1.0, 1.0, 5.0)
+
+
+@pytest.mark.parametrize("n_components", [1, 6])
+@pytest.mark.parametrize("make", [hmm, topics])
+def test_bounds_never_fall_and_steps_are_bounded(make, n_components):
+    """Lap by lap, in three batches; `partial_fit` with the same batches makes laps as `fit` does."""
+    X = corpus(2) if make is topics else sequences(2)
+    model, attributes = make(n_components=n_components, n_batches=3, tol=1e-7), []
+    model.fit(X)
+    attributes = [a for a, other, _ in NAMES.values() if other is make]
+    bounds = np.array([lap.lower_bound for lap in model.history_])
+    assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
+
+    stream = make(n_components=n_components)
+    batches = [X[i::3] for i in range(3)]
+    for i, batch in enumerate(batches):
+        stream.partial_fit(batch, batch_id=i)
+    before, bounds = None, []
+    for _ in range(8):
+        for i, batch in enumerate(batches):
+            stream.partial_fit(batch, batch_id=i)
+        values = np.log([getattr(stream, a) for a in attributes])
+        if before is not None:
+            assert np.abs(values - before).max() <= LAP + 1e-9
+        before = values
+        bounds.append(stream.lower_bound_)
+    assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
+    assert stream.n_components_ == model.n_components_
+
+
+def test_births_that_come_to_nothing_leave_no_trace():
+    """Of words without topics; components on trial learn, and what they learned goes with them."""
+    X = np.random.default_rng(8).poisson(2.0, (60, 20))
+    model = topics().fit(X)
+    assert model.n_components_ == 1
+    assert model.doc_topic_prior_ == 1.0
+    assert not any(lap.accepted for lap in model.history_)
+
+
+def test_topics_settle_first_in_fits_that_start_from_several():
+    X = corpus(3)
+    for laps in range(1, 4):
+        with pytest.warns(ConvergenceWarning):
+            model = topics(n_components=3, proposals=None, max_iter=laps, tol=0.0).fit(X)
+        assert model.doc_topic_prior_ == 1.0
+    assert topics(n_components=3, proposals=None).fit(X).doc_topic_prior_ != 1.0
+
+
+def test_a_lap_taken_back_restores_what_was_learned():
+    """Birth laps that fail leave the concentrations of before, as they leave all else."""
+    learner = Learner(hmm().fit(sequences(4))._learner_)
+    before = learner.model
+    learner._before = Snapshot(learner.totals, learner.memo.copy(), before, np.inf)
+    poorer = replace(before.allocation, stickiness=0.1)
+    _, learner.model = before._replace(allocation=poorer).in_order(learner.totals)
+    assert learner.model.allocation.stickiness != before.allocation.stickiness
+    learner._end_trial()
+    assert learner.model is before
+
+
+def test_partial_fit_goes_on_with_what_was_learned():
+    X = sequences(5)
+    model = hmm().fit(X[:4])
+    learned = model.stickiness_, model.transition_concentration_
+    model.partial_fit(X[4:])
+    now = model.stickiness_, model.transition_concentration_
+    assert np.abs(np.log(now) - np.log(learned)).max() <= 6 * LAP
+    assert model.set_params(stickiness=3.0).partial_fit(X[:1], batch_id="other").stickiness_ == 3.0
+
+
+def test_grid_search_may_compare_auto_with_numbers():
+    search = GridSearchCV(topics(), {"doc_topic_prior": ["auto", 0.1]}, cv=2)
+    search.fit(corpus(6, n_docs=40))
+    assert search.best_params_["doc_topic_prior"] in ("auto", 0.1)
+
+
+def test_finite_priors_learn_nothing():
+    model = hmm(n_components=3, allocation="dirichlet").fit(sequences(7))
+    values = model.transition_concentration_, model.start_concentration_, model.stickiness_
+    assert values == (1.0, 1.0, 50.0)
+    lda = topics(n_components=4, allocation="dirichlet", proposals=None).fit(corpus(7))
+    assert lda.doc_topic_prior_ == 0.25

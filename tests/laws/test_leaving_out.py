@@ -1,0 +1,109 @@
+"""Predictive densities of rows without what they add to components, against twins that never saw the row."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_bnp.likelihood.leaving_out import LEAST_SHARE, change_of_evidence
+from tests.reference.leaving_out import predictive_without
+
+from .families import FAMILIES
+from .harness import features_of, given, random_resp
+from .test_densities import ridge_cost
+
+GAUSSIAN = [f for f in FAMILIES if f.name in ("full", "diag", "spherical", "full-zero-mean")]
+
+
+@pytest.fixture
+def posterior(family):
+    """A `Given` of three components, one of them of few rows."""
+    rng = np.random.default_rng(5)
+    X, _ = family.rows(rng, 30, spread=2.0)
+    resp = random_resp(rng, 30, 3, concentration=0.1)
+    resp[3] = 1.0 / 3.0
+    return given(family, X, resp)
+
+
+def table(g, shares=None):
+    shares = g.resp * g.weight[:, np.newaxis] if shares is None else shares
+    likelihood = g.model.likelihood
+    return likelihood.log_predictive_without(g.model.prior, g.s, g.z, shares)
+
+
+def most_of_ridge(g):
+    """The most that blurring one row more or less changes any density (n, K)."""
+    out = np.empty(g.resp.shape)
+    for k in range(out.shape[1]):
+        for i in range(len(out)):
+            others = g.weight * g.resp[:, k] * (np.arange(len(out)) != i)
+            out[i, k] = ridge_cost(g.twin, g.twin.posterior(g.z, others))
+    return out
+
+
+def test_rows_are_left_out(posterior):
+    """A table entry is the twin's density given all other rows."""
+    g = posterior
+    assert g.model.likelihood.leaves_out
+    expected = predictive_without(g.twin, g.z, g.weight[:, np.newaxis] * g.resp, LEAST_SHARE)
+    assert np.all(np.abs(table(g) - expected) <= 1e-8 + 2 * most_of_ridge(g))
+    assert np.abs(table(g) - table(g, np.zeros_like(g.resp))).max() > 0.01  # it does matter
+
+
+def test_a_row_of_weight_w_takes_w_out(family):
+    rng = np.random.default_rng(6)
+    X, _ = family.rows(rng, 25, spread=2.0)
+    weight = rng.choice([0.5, 1.0, 3.0], 25)
+    g = given(family, X, random_resp(rng, 25, 2), weight)
+    expected = predictive_without(g.twin, g.z, weight[:, np.newaxis] * g.resp, LEAST_SHARE)
+    most = np.maximum(weight, 1.0)[:, np.newaxis] * most_of_ridge(g)
+    assert np.all(np.abs(table(g) - expected) <= 1e-8 + 2 * most)
+
+
+def test_nothing_taken_out(posterior):
+    """Shares of zero: the ordinary predictive densities."""
+    g = posterior
+    plain = g.model.likelihood.log_predictive(g.model.prior, g.s, g.z)
+    assert_allclose(table(g, np.zeros_like(g.resp)), plain, rtol=1e-10, atol=1e-10)
+
+
+def test_single_precision(posterior):
+    """Rows and shares in float32: the same to the digits that their statistics have."""
+    g = posterior
+    expected = table(g)
+    single = g.model.likelihood.log_predictive_without(
+        g.model.prior, g.s, g.z.astype(np.float32), g.resp.astype(np.float32)
+    )
+    assert_allclose(single, expected, rtol=1e-3, atol=1e-2)
+
+
+def test_closed_forms_agree_with_the_evidence(posterior):
+    """The default of a family that a user writes: a difference of evidences."""
+    g = posterior
+    likelihood, prior = g.model.likelihood, g.model.prior
+    i, k = np.nonzero(g.resp > LEAST_SHARE)
+    change = change_of_evidence(likelihood, prior, g.s[k], g.z[i], g.resp[i, k])
+    plain = likelihood.log_predictive(prior, g.s, g.z)
+    assert np.all(
+        np.abs(plain[i, k] + change - table(g)[i, k]) <= 1e-7 + 4 * most_of_ridge(g)[i, k]
+    )
+
+
+@pytest.mark.parametrize("family", GAUSSIAN, ids=lambda family: family.name)
+def test_components_of_one_row(family):
+    """A component that holds one row alone is the prior without it, however far out the row is."""
+    rng = np.random.default_rng(7)
+    X, _ = family.rows(rng, 20)
+    X[0] = X.mean(axis=0) + 1e3 * X.std(axis=0)
+    g = given(family, X, np.eye(20)[:, :2] + np.r_[0, 0, np.ones(18)][:, None] * [0, 1])
+    prior = g.model.likelihood.log_predictive(g.model.prior, 0 * g.s[:1], g.z[:1])[0, 0]
+    assert_allclose(table(g)[0, 0], prior, rtol=1e-3)
+    assert np.isfinite(table(g)).all()
+
+
+def test_order_of_rows_does_not_matter(posterior):
+    g = posterior
+    order = np.random.default_rng(8).permutation(len(g.z))
+    likelihood = g.model.likelihood
+    moved = likelihood.log_predictive_without(g.model.prior, g.s, g.z[order], g.resp[order])
+    assert_allclose(moved, table(g)[order], rtol=1e-9, atol=1e-9)
+    assert_array_equal(features_of(likelihood, g.z[order]), g.features[order])

@@ -1,0 +1,158 @@
+"""Births find clusters of few rows, whatever the family, the precision, the weights and the batches."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_bnp import (
+    BernoulliObservation,
+    CategoricalObservation,
+    ColumnObservation,
+    DPMixtureVB,
+    GaussianObservation,
+    PoissonObservation,
+)
+from sklearn_bnp.engine.samples import Sample
+from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
+from sklearn_bnp.mixture.restricted import RestrictedMixture
+
+# Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
+ROWS, CLUSTERS, COLUMNS = 30, 10, 15
+
+
+def few_rows(seed, spread=2.0):
+    """Clusters of few rows in many columns, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(CLUSTERS), ROWS)
+    centers = spread * rng.standard_normal((CLUSTERS, COLUMNS))
+    return centers[labels] + rng.standard_normal((len(labels), COLUMNS)), labels
+
+
+def assert_as_good_as_the_truth(X, labels, *, short=5.0, **parameters):
+    """A fit from one component ends at most ``short`` nats below one from the true labels."""
+    weight = parameters.pop("sample_weight", None)
+    own = DPMixtureVB(random_state=0, **parameters).fit(X, sample_weight=weight)
+    start = np.eye(labels.max() + 1)[labels]
+    truth = DPMixtureVB(random_state=0, init_params=start, **parameters).fit(
+        X, sample_weight=weight
+    )
+    assert own.lower_bound_ > truth.lower_bound_ - short
+    return own
+
+
+def holes(X, seed=1, share=0.1):
+    X = X.copy()
+    X[np.random.default_rng(seed).random(X.shape) < share] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("change", [None, "float32", "holes", "weights", "batches"])
+def test_few_rows_a_cluster(kind, change):
+    X, labels = few_rows(0)
+    given = {"observation": GaussianObservation(kind)}
+    if change == "float32":
+        X = X.astype(np.float32)
+    elif change == "holes":
+        X = holes(X)
+    elif change == "weights":
+        given["sample_weight"] = np.full(len(X), 1.5)
+    elif change == "batches":
+        given["n_batches"] = 7
+    found = assert_as_good_as_the_truth(X, labels, **given)
+    if kind != "full":  # with full covariances, so few rows do not pay for all clusters
+        assert adjusted_rand_score(labels, found.predict(X)) > 0.95
+
+
+def codes(seed):
+    """Columns of 0, 1 and 2, whose frequencies differ between eight clusters of few rows."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(8), 25)
+    odds = rng.dirichlet(np.full(3, 0.4), size=(8, 20))
+    draws = rng.random((len(labels), 20, 1)) > np.cumsum(odds, axis=2)[labels][:, :, :2]
+    return draws.sum(axis=2).astype(float), labels
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["", "holes"])
+@pytest.mark.parametrize(
+    "observation",
+    [
+        CategoricalObservation(n_categories=3),
+        PoissonObservation(),
+        "multinomial",
+        BernoulliObservation(),
+        ColumnObservation([("a", "categorical", slice(0, 10)), ("b", "poisson", slice(10, 20))]),
+    ],
+    ids=["categorical", "poisson", "multinomial", "bernoulli", "columns"],
+)
+def test_few_short_rows(observation, missing):
+    X, labels = codes(2)
+    if isinstance(observation, BernoulliObservation):
+        X = np.minimum(X, 1.0)
+    if missing and observation == "multinomial":
+        pytest.skip("a row of counts of types is whole")
+    assert_as_good_as_the_truth(holes(X) if missing else X, labels, observation=observation)
+
+
+def test_streams_of_few_rows():
+    """Batches that come one at a time, each with a few rows of all clusters."""
+    X, labels = few_rows(3)
+    order = np.random.default_rng(0).permutation(len(X))
+    model = DPMixtureVB(observation=GaussianObservation("diag"), random_state=0)
+    for _ in range(3):
+        for part in np.array_split(order, 3):
+            model.partial_fit(X[part])
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.9
+
+
+@pytest.fixture
+def restricted():
+    """`RestrictedMixture` on all rows of a fitted mixture, and responsibilities of too many clusters."""
+    X, labels = few_rows(4)
+    model = DPMixtureVB(random_state=0, proposals=None).fit(X)._learner_.model
+    rng = np.random.default_rng(5)
+    z, mass = model.likelihood.prepare(X), rng.uniform(0.5, 1.0, len(X))
+    small = RestrictedMixture(model, Sample(z, mass, None), np.empty((0, 136)), True)
+    s = np.empty((2 * CLUSTERS, model.likelihood.n_statistics))
+    resp = np.eye(2 * CLUSTERS)[2 * labels + rng.integers(2, size=len(X))]
+    model.likelihood.summarise(z, resp * mass[:, np.newaxis], s)
+    return small, s, resp
+
+
+def test_collapsed_steps_keep_the_mass(restricted):
+    """Statistics are those of the responsibilities, and of all of the sample unless components died."""
+    small, s, resp = restricted
+    moved, shares = small.collapse(s, resp, 4)
+    expected = np.empty_like(moved)
+    z, mass, _ = small.sample
+    small.model.likelihood.summarise(z, shares * mass[:, np.newaxis], expected)
+    assert_allclose(moved, expected, rtol=1e-9, atol=1e-9)
+    assert 1 < len(moved) <= len(s)
+    assert moved[:, -1].sum() <= mass.sum() + 1e-9
+    assert moved[:, -1].min() >= 1.0
+
+
+def test_rows_leave_halves_of_clusters(restricted):
+    """Halves of a cluster hold their own rows under ordinary steps, and mix when rows are left out."""
+    small, s, resp = restricted
+    _, _, ordinary = small.step(s)
+    _, collapsed = small.collapse(s, resp, 1)
+    kept = np.sum(ordinary * resp) / len(resp)
+    assert kept > 0.75
+    assert np.sum(collapsed * resp) / len(resp) < kept - 0.2
+
+
+class _NotLeftOut(GaussianLikelihood):
+    """A family that declares that rows cannot be left out."""
+
+    leaves_out = False
+
+    def log_predictive_without(self, prior, s, z, shares):
+        raise AssertionError("asked for what the family has not declared")
+
+
+def test_families_that_do_not_leave_rows_out(monkeypatch):
+    monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", _NotLeftOut)
+    X, _ = few_rows(6, spread=4.0)
+    assert DPMixtureVB(random_state=0).fit(X).n_components_ > 1

@@ -1,0 +1,69 @@
+"""Where the first topics come from: anchors and documents, short texts, and fits that end with one topic."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.topics.seeding import Anchors, anchor_topics
+from tests.benchmarks.one_start_topics import power_law, thinned
+from tests.estimators import documents, grouped_rows
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Texts of a dozen tokens with words of power-law frequencies."""
+    return power_law(12, 0, n_topics=5, V=300, total=24_000, strength=60.0, alpha=0.1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_start_is_enough_for_short_texts(seed, short):
+    """The default ends no lower than a start from anchors, and with topics."""
+    one = HDPTopicVB(random_state=seed).fit(short.train)
+    anchors = HDPTopicVB(10, init_params="anchor", random_state=seed).fit(short.train)
+    assert one.n_components_ > 1
+    n_tokens = short.train.sum()
+    assert one.lower_bound_ > anchors.lower_bound_ - 0.005 * n_tokens
+    assert one.score(short.heldout) > anchors.score(short.heldout) - 0.02
+
+
+def test_the_first_anchors_are_those_of_fewer(short):
+    anchors = Anchors(short.train, 8, np.random.RandomState(0))
+    for n in (3, 8):
+        topics = anchors.topics(n)
+        assert topics.shape == (n, short.train.shape[1])
+        assert topics.min() >= 0
+        assert_allclose(topics.sum(axis=0), short.train.sum(axis=0).A1, rtol=1e-9)
+    assert_array_equal(anchor_topics(short.train, 8, np.random.RandomState(0)), anchors.topics(8))
+
+
+def test_thinned_texts_are_parts_of_documents():
+    X = np.random.default_rng(0).poisson(0.5, size=(20, 50))
+    pieces = thinned(X, 6, np.random.default_rng(1), most_pieces=2)
+    assert np.all(pieces.sum(axis=1) == 6)
+    assert pieces.shape[0] == np.minimum(X.sum(axis=1) // 6, 2).sum()
+    assert np.all(X.sum(axis=0) >= pieces.sum(axis=0).A1)
+
+
+def test_one_topic_after_refused_births_warns():
+    """Documents of one topic: births are tried, refused and recorded."""
+    X = np.random.default_rng(0).multinomial(40, np.full(30, 1 / 30), size=200)
+    with pytest.warns(UserWarning, match="ends with one topic.*init_params='anchor'"):
+        model = HDPTopicVB(random_state=0).fit(X)
+    assert model.n_components_ == 1
+    assert sum(lap.tried.get("birth", 0) for lap in model.history_) > 0
+    assert not any(lap.accepted for lap in model.history_)
+
+
+def test_no_warning_without_refused_births():
+    X, _ = documents()
+    rows, groups, _ = grouped_rows()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert HDPTopicVB(proposals=None).fit(X).n_components_ == 1
+        assert HDPTopicVB(max_components=1).fit(X).n_components_ == 1
+        assert HDPTopicVB(random_state=0).fit(sparse.csr_matrix(X)).n_components_ > 1
+        HDPTopicVB(observation="gaussian", random_state=0).fit(rows, groups=groups)

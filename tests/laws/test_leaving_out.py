@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from sklearn_bnp.likelihood.leaving_out import LEAST_SHARE, change_of_evidence
 from tests.reference.leaving_out import predictive_without
@@ -106,4 +106,5 @@ def test_order_of_rows_does_not_matter(posterior):
     likelihood = g.model.likelihood
     moved = likelihood.log_predictive_without(g.model.prior, g.s, g.z[order], g.resp[order])
     assert_allclose(moved, table(g)[order], rtol=1e-9, atol=1e-9)
-    assert_array_equal(features_of(likelihood, g.z[order]), g.features[order])
+    moved = features_of(likelihood, g.z[order])  # products of matrices may round by place
+    assert_allclose(moved, g.features[order], rtol=1e-12, atol=1e-12)

@@ -7,6 +7,10 @@ from .topic_kinds import KINDS, PRIORS
 
 # Of the leading families, those whose searches quick tests run with every prior of the weights.
 _WITH_EVERY_ALLOCATION = {"full", "bernoulli"}
+# Mixtures of rows refuse correlated rows, and laws of sequences have them too. Here they are for the engine's
+# sake, which adapts a prior with dynamics: whole streams and fits of them are long, and are slow tests.
+_FOR_SEQUENCES = {"correlated", "correlated-ridge"}
+_LONG = ("test_streaming.py", "test_invariance.py")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -21,6 +25,8 @@ def pytest_collection_modifyitems(items):
         params = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         allocation = params.pop("allocation", None)
         family = params.pop("family", None) or params.get("leading_family")
+        if getattr(family, "name", None) in _FOR_SEQUENCES and item.path.name in _LONG:
+            item.add_marker(pytest.mark.slow)
         if getattr(allocation, "name", None) is None or getattr(family, "name", None) is None:
             continue
         if "leading_family" in params:

@@ -21,9 +21,7 @@ class Failures:
     def __init__(self, change, patience=1):
         self.change, self.patience = change, patience
         self._memory = {}  # key -> number of failures, and the mass at the last one
-        self._forgiven = (
-            set()
-        )  # keys whose failures were forgiven, and have not been forgotten since
+        self._forgiven = set()  # keys whose failures were forgiven once, and are not forgiven again
 
     def __deepcopy__(self, memo):
         other = Failures(self.change, self.patience)
@@ -48,7 +46,7 @@ class Failures:
         return self._memory[key][0] if self._holds(key, mass) else 0
 
     def _holds(self, key, mass):
-        """Whether there is a memory of the key that has not to be forgotten."""
+        """Whether there is a memory of the key that still counts: its mass has hardly changed."""
         then = self._memory.get(key, (0, -1.0))[1]
         return abs(mass - then) <= self.change * then
 

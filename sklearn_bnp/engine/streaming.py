@@ -88,7 +88,7 @@ class _Pool(GroupSource):
         return super().batch(i)._replace(batch_id=self.name(i))
 
     def without_responsibilities(self):
-        """The same, without responsibilities that local steps will find."""
+        """A copy of the pool without given responsibilities: local steps will find them."""
         other = copy(self)
         other.everything = self.everything._replace(resp=None)
         return other

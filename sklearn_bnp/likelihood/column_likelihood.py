@@ -123,7 +123,7 @@ class ColumnLikelihood(TableRows, Likelihood):
         return np.concatenate([np.broadcast_to(own, size) for own, size in each])
 
     def with_missing(self):
-        """The same blocks for rows with missing entries; see `Likelihood`."""
+        """The likelihood of these blocks for rows with missing entries; see `Likelihood`."""
         blocks = []
         for b in self.blocks:
             with says_which_block(b.name, b.columns):

@@ -260,7 +260,7 @@ def _apart(moves, promises):
 
 
 def _tried(settings, topics, items, memory, moves):
-    """Those of the ``moves``, the best first, that raise the bound together, and the topics after them.
+    """Moves that raise the bound together, and the topics after them; ``moves`` has the best first.
 
     None if there are none. If all of them do not raise it, the better half is tried. A move that fails alone
     is remembered, and the next are tried.

@@ -251,7 +251,7 @@ class _Joins:
         return sizes * each
 
     def _losses(self, s, others):
-        """What joining group s with each of the ``others`` loses."""
+        """Loss of the bound, in nats, by joining group s with each of the ``others``."""
         joined = self._values(
             self.counts[others] + self.counts[s], self.sizes[others] + self.sizes[s]
         )

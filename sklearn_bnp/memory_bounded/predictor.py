@@ -1,7 +1,7 @@
 """Prediction for new rows and documents by a model in bounded memory.
 
-Design note. The topic shares of a document are inferred from its rows, as by `HDPTopicVB`, and scores are of
-document completion, as there.
+Design note. The topic shares of a document are inferred from its rows by variational steps, and
+scores are of document completion.
 """
 
 from __future__ import annotations

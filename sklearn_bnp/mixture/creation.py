@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .restricted import RestrictedMixture, affords_collapse
+from .restricted import RestrictedMixture, most_collapsed
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
@@ -85,8 +85,8 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     others : ndarray, shape (K - 1, P)
         Statistics of the components that stay.
     n_seeds : int
-        Number of seeds to start from. Two seeds are tried as well.
-        If there are no other components, and few rows for so many parameters, there are more seeds.
+        Number of seeds to start from. Two seeds are tried as well. There are more seeds if
+        there are no other components, and few rows for so many parameters.
     attempt : int
         How often the target has been tried before. On a small sample the first attempt tries every way
         of seeding. Every other attempt tries one way, and the next attempt the next one.
@@ -146,13 +146,12 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
     n = sample.z.shape[0]
     size, few = n * n_statistics, n_others < _FEW
     geometries = (False, True) if likelihood.n_features > 1 else (False,)
+    affordable = most_collapsed(likelihood, sample.z)
 
     def way(n_seeds, whiten, least, n_steps, n_rows=None):
         m = n if n_rows is None else min(n, n_rows)
         numbers = n_seeds * n_statistics
-        collapses = least * m <= numbers <= _MOST_NUMBERS and affords_collapse(
-            likelihood, sample.z, n_seeds, m / n
-        )
+        collapses = n_seeds * m / n <= affordable and least * m <= numbers <= _MOST_NUMBERS
         return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
 
     ways = [

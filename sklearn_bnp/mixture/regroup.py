@@ -17,7 +17,7 @@ from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import Creation, seeded
 from .relocate import Everything, affordable_rows, shows_everything
-from .restricted import RestrictedMixture, affords_collapse
+from .restricted import RestrictedMixture, most_collapsed
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
 _NEAR = 6.0
@@ -100,10 +100,8 @@ class Regroup(Proposal):
     def plan(self, context):
         """Split trials in which pooled components give way to those of a new split."""
         totals = context.totals
-        if not self._due or context.partial:
-            return []
-        self._due = False
-        if self._rounds >= self.max_rounds:
+        due, self._due = self._due, False
+        if not due or context.partial or self._rounds >= self.max_rounds:
             return []
         self._rounds += 1
         sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
@@ -150,9 +148,8 @@ class Regroup(Proposal):
         samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
         sample, scale = pooled(samples, totals.n[pool], shares)
         most = context.max_components
-        if everything is None and np.isfinite(
-            most
-        ):  # other trials, carried out with this one, may need the room
+        # other trials, carried out with one of a pool alone, may need the room
+        if everything is None and np.isfinite(most):
             most = len(totals.uids)
         room = int(min(most - len(others), max(_SEEDS)))
         if room < 2:
@@ -265,7 +262,7 @@ def _settled(small, s, n_seeds):
     likelihood, sample = small.model.likelihood, small.sample
     tol = 1e-4 * sample.total
     self_fits = n_seeds * s.shape[1] >= _SELF_FIT * sample.z.shape[0]
-    collapse = self_fits and affords_collapse(likelihood, sample.z, n_seeds)
+    collapse = self_fits and n_seeds <= most_collapsed(likelihood, sample.z)
     if len(s) > 1 and collapse:
         s, _, resp = small.step(s)
         s, _ = small.collapse(s, resp, _COLLAPSED)

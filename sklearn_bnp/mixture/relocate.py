@@ -11,7 +11,7 @@ from ..engine.failures import Attempts
 from ..engine.proposal import Proposal
 from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
-from .restricted import RestrictedMixture, affords_collapse
+from .restricted import RestrictedMixture, most_collapsed
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
@@ -124,7 +124,7 @@ def relocated(model, totals, uniform, n_steps):
     """
     if not shows_everything(uniform, totals):
         return None
-    if not affords_collapse(model.likelihood, uniform.z, len(totals.s)):
+    if len(totals.s) > most_collapsed(model.likelihood, uniform.z):
         return None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)

@@ -27,11 +27,9 @@ _LEAST_LEFT = 1e-10
 _MOST_WORK = 200_000
 
 
-def affords_collapse(likelihood, z, n_components, share=1.0):
-    """Whether collapsed steps of a ``share`` of the rows ``z`` are possible, and not too slow."""
-    if not likelihood.leaves_out:
-        return False
-    return likelihood.leaving_out_work(z) * share * n_components <= _MOST_WORK
+def most_collapsed(likelihood, z):
+    """Number of components up to which collapsed steps of rows ``z`` are possible, and not too slow."""
+    return _MOST_WORK / max(likelihood.leaving_out_work(z), 1e-9) if likelihood.leaves_out else 0
 
 
 class RestrictedMixture:

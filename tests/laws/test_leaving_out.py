@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from sklearn_bnp.likelihood.counts import sums_over_entries
 from sklearn_bnp.likelihood.leaving_out import LEAST_SHARE, change_of_evidence
 from tests.reference.leaving_out import predictive_without
 
@@ -108,3 +109,12 @@ def test_order_of_rows_does_not_matter(posterior):
     assert_allclose(moved, table(g)[order], rtol=1e-9, atol=1e-9)
     moved = features_of(likelihood, g.z[order])  # products of matrices may round by place
     assert_allclose(moved, g.features[order], rtol=1e-12, atol=1e-12)
+
+
+def test_sums_over_many_distinct_counts():
+    """Rows in blocks, where nearly every count is one of its own, add up to the same sums."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 10**6, size=(500, 60)).astype(float)
+    scale = rng.uniform(size=(60, 3))
+    sums = sums_over_entries(counts, lambda column, x: np.log(x)[:, np.newaxis] * scale[column])
+    assert_allclose(sums, np.log(counts) @ scale, rtol=1e-12)

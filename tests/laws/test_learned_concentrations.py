@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn_bnp import HDPHMMVB, HDPTopicVB
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import Snapshot
+from sklearn_bnp.hmm.setup import with_present_parameters
 from sklearn_bnp.hmm.weights import HDPChains
 from sklearn_bnp.topics.weights import HDPDocuments
 
@@ -207,3 +208,33 @@ def test_finite_priors_learn_nothing():
     assert values == (1.0, 1.0, 50.0)
     lda = topics(n_components=4, allocation="dirichlet", proposals=None).fit(corpus(7))
     assert lda.doc_topic_prior_ == 0.25
+
+
+def levels_of_three_states():
+    rng = np.random.RandomState(0)
+    level = 6.0 * (np.arange(80) // 20 % 3)[:, np.newaxis]
+    return [level + rng.normal(size=(80, 2)) for _ in range(6)]
+
+
+def test_stochastic_steps_learn_no_concentrations():
+    """They know no objective to learn by, and keep the values of priors that do not learn."""
+    model = HDPHMMVB(3, learning_method="stochastic", n_batches=3, max_iter=5, random_state=0).fit(
+        levels_of_three_states()
+    )
+    found = model.transition_concentration_, model.start_concentration_, model.stickiness_
+    assert found == (1.0, 1.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"stickiness": 1000.0}, {"weight_concentration_prior": 1.5}],
+    ids=lambda g: next(iter(g)),
+)
+def test_a_number_set_on_the_way_leaves_what_others_have_learned(given):
+    model = HDPHMMVB(random_state=0).fit(levels_of_three_states())
+    before = model._learner_.model
+    after = with_present_parameters(before, model.set_params(**given)._chain_prior(), False)
+    assert after.allocation != before.allocation
+    for name in after.learned:
+        assert getattr(after.allocation, name) == getattr(before.allocation, name)
+    assert after.learned == tuple(name for name in before.learned if name not in given)

@@ -111,7 +111,7 @@ def bound(n_rows, n_features, n_statistics, model, most):
     "n_rows, n_features, n_clusters, n_components, batch_size, observation",
     [
         (20_000, 20, 3, 1, 2000, GaussianObservation()),
-        (20_000, 20, 3, 3, 2000, GaussianObservation()),
+        pytest.param(20_000, 20, 3, 3, 2000, GaussianObservation(), marks=pytest.mark.slow),
         pytest.param(
             20_000, 12, 3, 3, 1000, GaussianObservation(zero_mean=True), marks=pytest.mark.slow
         ),

@@ -25,10 +25,10 @@ from sklearn_bnp import DPMixtureVB, HDPHMMVB, HDPTopicVB, MemoryBoundedTopicVB
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-rows = rng.normal(size=(3000, 2)) + 9.0 * rng.integers(0, 2, size=(3000, 1))
+rows = rng.normal(size=(1000, 2)) + 9.0 * rng.integers(0, 2, size=(1000, 1))
 words = rng.multinomial(20, np.full(6, 1 / 6), size=300)
 sequences = np.split(rows, 10)
-groups = np.repeat(np.arange(30), 100)
+groups = np.repeat(np.arange(20), 50)
 
 # estimator, the method that it predicts with, data, and what goes with them
 CASES = [
@@ -98,7 +98,7 @@ WHILE_A_KERNEL_RUNS = """
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 
-many = np.tile(rows, (20, 1))
+many = np.tile(rows, (60, 1))
 expected, model = use(*CASES[0]), CASES[0][0]
 fitted, done = DPMixtureVB(2, max_iter=1, n_jobs=2, random_state=0).fit(many), threading.Event()
 

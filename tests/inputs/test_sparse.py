@@ -1,5 +1,7 @@
 """CSR rows in the estimators: every form of them, nothing made dense, clear errors."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -72,10 +74,15 @@ FORMS = {
 }
 
 
+@cache
+def dense_mixture():
+    return mixture("poisson", n_batches=2).fit(rows("poisson")[0])
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form):
     X, labels = rows("poisson")
-    given, dense = FORMS[form](X), mixture("poisson", n_batches=2).fit(X)
+    given, dense = FORMS[form](X), dense_mixture()
     before = [a.copy() for a in vars(given).values() if isinstance(a, np.ndarray)]
     model = mixture("poisson", n_batches=2).fit(given)
     # single precision: of some hundred rows, each with an error of 1e-7

@@ -297,12 +297,9 @@ FAMILIES += [
 ]
 
 
-# The others differ from one of these by parameters or by rows alone: long laws run on them if slow
-# tests do.
-LEADING = {
-    "full", "diag-rounded", "bernoulli", "multinomial", "autoregressive", "correlated", "columns",
-    "shared-variance", "spherical-missing",
-}  # fmt: skip
+# The others differ from one of these by parameters, by rows or by formulas that laws of densities and of
+# statistics check: long laws run on them if slow tests do.
+LEADING = {"full", "diag-rounded", "bernoulli", "autoregressive", "columns", "spherical-missing"}
 LEADING_FAMILIES = [
     pytest.param(f, marks=() if f.name in LEADING else (pytest.mark.slow,), id=f.name)
     for f in FAMILIES

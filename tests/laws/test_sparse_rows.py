@@ -123,9 +123,9 @@ def test_sources(problem):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         {"n_batches": 3},
-        {"n_components": 5},
+        pytest.param({"n_components": 5}, marks=pytest.mark.slow),
         {"learning_method": "stochastic", "n_components": 3},
     ],
     ids=str,

@@ -33,8 +33,8 @@ groups = np.repeat(np.arange(20), 50)
 # estimator, the method that it predicts with, data, and what goes with them
 CASES = [
     (DPMixtureVB(max_iter=2, n_jobs=2, random_state=0), "predict_proba", rows, {}),
-    (DPMixtureVB(observation="multinomial", max_iter=2, n_jobs=2, random_state=0), "predict_proba",
-     words, {}),
+    (DPMixtureVB(2, observation="multinomial", proposals=None, max_iter=2, n_jobs=2, random_state=0),
+     "predict_proba", words, {}),
     (HDPTopicVB(2, proposals=None, max_iter=2, n_jobs=2, random_state=0), "transform", words, {}),
     (HDPHMMVB(2, proposals=None, max_iter=2, n_jobs=2, random_state=0), "predict", sequences, {}),
     (MemoryBoundedTopicVB(200, max_iter=2, n_jobs=2), "predict_proba", rows, {"groups": groups}),

@@ -147,11 +147,7 @@ class Regroup(Proposal):
 
         samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
         sample, scale = pooled(samples, totals.n[pool], shares)
-        most = context.max_components
-        # other trials, carried out with one of a pool alone, may need the room
-        if everything is None and np.isfinite(most):
-            most = len(totals.uids)
-        room = int(min(most - len(others), max(_SEEDS)))
+        room = int(min(context.max_components - len(others), max(_SEEDS)))
         if room < 2:
             return []
         new = resplit(model, sample, totals.s[pool], others, room, context.rng)

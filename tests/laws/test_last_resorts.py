@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp import DPMixtureVB, Regroup, Relocate
+from sklearn_bnp import Birth, DPMixtureVB, Regroup, Relocate
 from sklearn_bnp.engine.trials import SplitTrial
 from tests.benchmarks.one_start_mixtures import gaussian, nested
 
@@ -102,6 +102,34 @@ def test_no_more_components_than_allowed(max_components):
     data = nested(9)
     model = DPMixtureVB(max_components=max_components, random_state=0).fit(data.X[:800])
     assert max(lap.n_components for lap in model.history_) <= max_components
+
+
+class OtherBirth(Birth):
+    """A second source of components, which knows nothing of the first."""
+
+    kind = "other"
+
+
+@pytest.mark.parametrize("n_most", [3, 5, 6])
+@pytest.mark.parametrize(
+    "proposals",
+    [
+        (Birth("adopt"), OtherBirth()),
+        (Birth(), OtherBirth()),
+        (OtherBirth("adopt"), Regroup()),
+        (Birth("adopt"), OtherBirth(), "delete", Regroup()),
+    ],
+    ids=lambda proposals: "-".join(getattr(p, "kind", p) for p in proposals),
+)
+def test_proposals_share_the_room_that_there_is(proposals, n_most):
+    """Each alone would respect the limit, but what several plan for one lap may be accepted together."""
+    rng, labels = np.random.default_rng(0), np.arange(400) % 16
+    X = rng.standard_normal((400, 2)) + 20.0 * np.stack([labels // 4, labels % 4], axis=1)
+    start = {"init_params": one_hot(labels // 8), "n_batches": 2, "random_state": 0}
+    model = quiet_fit(
+        DPMixtureVB(max_components=n_most, proposals=proposals, max_iter=12, **start), X
+    )
+    assert max(lap.n_components for lap in model.history_) == n_most
 
 
 def test_rounds_are_limited():

@@ -19,10 +19,16 @@ from ..estimator.soundness.laps import (
     check_prepared_rows,
     check_sampling,
 )
+from .birth import Birth
+from .delete import Delete
+from .last_resort import LastResort
 from .model import MixtureModel
 from .sampling import RowSampling
 
 MIXTURE = Kind(MixtureModel, (NoExtra,))
+
+for _proposal in (Birth, Delete, LastResort):
+    laps.check_proposal.register(_proposal, laps.check_own_memories)
 
 
 def check_mixture(estimator):

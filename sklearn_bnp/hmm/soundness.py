@@ -49,8 +49,7 @@ from .unions import GroupsEdit
 SEQUENCES = Kind(SequenceModel, (NoExtra, Transitions), (TransitionUnions,))
 
 check_own_model.register(SequenceModel, check_sticks)
-for _proposal in (StateBirth, StateDelete, StateMerge, StateRestart):
-    laps.check_proposal.register(_proposal, laps.check_own_memories)
+laps.check_memories_of(StateBirth, StateDelete, StateMerge, StateRestart)
 
 
 def check_chains(estimator):

@@ -21,14 +21,13 @@ from ..estimator.soundness.laps import (
 )
 from .birth import Birth
 from .delete import Delete
-from .last_resort import LastResort
 from .model import MixtureModel
+from .regroup import Regroup
+from .relocate import Relocate
 from .sampling import RowSampling
 
 MIXTURE = Kind(MixtureModel, (NoExtra,))
-
-for _proposal in (Birth, Delete, LastResort):
-    laps.check_proposal.register(_proposal, laps.check_own_memories)
+laps.check_memories_of(Birth, Delete, Regroup, Relocate)
 
 
 def check_mixture(estimator):

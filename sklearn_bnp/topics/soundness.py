@@ -109,12 +109,12 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
-laps.check_proposal.register(TopicDelete, laps.check_own_memories)
+laps.check_memories_of(TopicDelete)
 
 
 @laps.check_proposal.register
 def _(proposal: TopicBirth):
-    laps.check_own_memories(proposal)
+    laps.check_memories(proposal, TopicBirth)
     if proposal._size is not None:
         expect_number("the size of a corpus", proposal._size, least=0.0)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import partial, singledispatch
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone
 
 from ...engine.failures import Attempts, Failures
 from ...engine.merge import Merge
@@ -121,28 +121,39 @@ def check_proposal(proposal):
                 _check_numbers("what was involved", masses)
 
 
-def check_own_memories(proposal):
-    """Raise unless a proposal of ours has valid parameters, and counters and memories of the right kinds."""
+def check_memories_of(*kinds):
+    """Let states with proposals of these classes of ours be sound only if all their memories are."""
+    for kind in kinds:
+        check_proposal.register(kind, partial(check_memories, kind=kind))
+
+
+def check_memories(proposal, kind):
+    """Raise unless a proposal has valid parameters, and memories of the kinds that this class begins with."""
     check_proposal.dispatch(object)(proposal)
-    fresh = clone(proposal)
+    proposal._validate_params()
+    fresh = kind()
     fresh.reset()
     for name, like in vars(fresh).items():
-        expect(name in vars(proposal), f"a {proposal.kind} has no {name}")
-        if name.startswith("_") and like is not None:
+        there = name in vars(proposal)
+        expect(there or type(proposal) is not kind, f"a {proposal.kind} has no {name}")
+        if there and name.startswith("_") and like is not None:
             _check_memory(f"{name} of a {proposal.kind}", vars(proposal)[name], like)
 
 
-check_proposal.register(Merge, check_own_memories)
+check_memories_of(Merge)
 
 
 def _check_memory(what, value, like):
     """Raise unless a value is of the kind of ``like``: a flag, a counter, a number, or a collection."""
-    expect(type(value) is type(like), f"{what} is a {type(value).__name__}")
+    expect_type(what, value, type(like), *((np.bool_,) if isinstance(like, bool) else ()))
     if isinstance(value, dict):
         _check_numbers(what, value)
     elif isinstance(value, (set, frozenset)):
         _check_names(what, value)
-    elif type(value) is int:
+    elif isinstance(value, list):
+        for part in value:
+            _check_tuple(what, part)
+    elif isinstance(value, Integral):
         expect_count(what, value)
     elif isinstance(value, float):
         expect_number(what, value, finite=False)
@@ -152,8 +163,19 @@ def _check_names(what, names):
     """Raise unless these are uids, tuples of uids, or words."""
     for name in names:
         parts = name if isinstance(name, tuple) else (name,)
-        known = isinstance(name, str) or all(type(part) is int and part >= 0 for part in parts)
+        known = isinstance(name, str) or all(
+            isinstance(part, Integral) and part >= 0 for part in parts
+        )
         expect(known, f"{what} are not names")
+
+
+def _check_tuple(what, value):
+    """Raise unless this is a finite number, or a tuple of such values."""
+    if isinstance(value, tuple):
+        for part in value:
+            _check_tuple(what, part)
+    else:
+        expect_number(f"a part of {what}", value)
 
 
 def _check_numbers(what, values):

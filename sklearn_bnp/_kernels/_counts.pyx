@@ -16,6 +16,7 @@ cdef extern from "count_math.h" nogil:
     void tabulate_types(const double*, Py_ssize_t, double*, Factors*)
     double lgamma_rise(const double*, const double*, const Factors*, const double*, const double*,
                        Py_ssize_t)
+    void log_rise_row(const double*, const double*, Py_ssize_t, double*)
     double digamma_total(const double*, const double*, Py_ssize_t)
     void digamma_row(const double*, const double*, Py_ssize_t, double, double*)
     void exp_digamma_row(const double*, const double*, Py_ssize_t, double, double*)
@@ -111,6 +112,16 @@ def pair_log_gamma_sums(
                                min(block, M - b * block), &out[b * block])
     free(types.base)
     free(types.factors)
+
+
+def log_rises(
+    const double[::1] a,                # IN  (n,) > 0
+    const double[::1] x,                # IN  (n,) >= 0
+    double[::1] out,                    # OUT (n,)
+):
+    """Equivalent to ``out[:] = gammaln(a + x) - gammaln(a)``."""
+    if a.shape[0]:
+        log_rise_row(&a[0], &x[0], a.shape[0], &out[0])
 
 
 def digamma_rows(

@@ -111,6 +111,24 @@ MULTIVERSION static double lgamma_rise(const double *restrict lam, const double 
                   + log_normal(own.product / prior->product));
 }
 
+/* log(1 + u) for u >= 0: what is lost in 1 + u is made good by a factor (Higham 2002, Sec. 1.14.1). */
+static inline double log1p_positive(double u) {
+    double w = 1.0 + u, d = w - 1.0;
+    return d > 0.0 ? log_normal(w) * (u / d) : u;
+}
+
+/* out = lnGamma(a + x) - lnGamma(a) for a > 0 and x >= 0. Leading terms of the two, with y = a + 8, are
+ * (y - 1/2) log(1 + x / y) + x log(y + x) - x, in which nothing cancels where a is large. */
+MULTIVERSION static void log_rise_row(const double *restrict a, const double *restrict x, ptrdiff_t n,
+                                      double *restrict out) {
+    for (ptrdiff_t v = 0; v < n; v++) {
+        double y = a[v] + 8.0, z = y + x[v];
+        double moved = a[v] + x[v] < LARGE ? eight_factors(a[v] + x[v]) / eight_factors(a[v]) : 1.0;
+        out[v] = (y - 0.5) * log1p_positive(x[v] / y) + x[v] * (log_normal(z) - 1.0)
+                 + (lgamma_tail(1.0 / z) - lgamma_tail(1.0 / y)) - log_normal(moved);
+    }
+}
+
 /* psi(sum of lam + s) over n types. */
 MULTIVERSION static double digamma_total(const double *restrict lam, const double *restrict s,
                                          ptrdiff_t n) {

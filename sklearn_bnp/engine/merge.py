@@ -81,7 +81,7 @@ class Merge(Proposal):
             several = self._several(context, near)
             groups += several
             if not several:
-                self._barren = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+                self._barren = totals.sizes
         if self._last_chance and _is_better_as_one(context.model, totals):
             groups.append(tuple(range(K)))
         self._last_chance = False
@@ -94,8 +94,9 @@ class Merge(Proposal):
 
     def _has_moved(self, totals):
         """Whether a component is new or has changed since an agglomeration led to no trial."""
-        counts = zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-        return any(abs(n - self._barren.get(uid, -n)) > _MOVED * n for uid, n in counts)
+        return any(
+            abs(n - self._barren.get(uid, -n)) > _MOVED * n for uid, n in totals.sizes.items()
+        )
 
     def _pairs(self, context, near):
         """Pairs with the best upper bounds of the gain (4.10), which leave out the falling entropy."""

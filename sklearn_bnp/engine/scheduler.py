@@ -119,6 +119,13 @@ class Scheduler:
             for proposal in self.proposals:
                 proposal.weighted = True
 
+    def go_on_with(self, proposals, new):
+        """Go on with other proposals, of which some are ``new`` and begin without memories."""
+        self.proposals = proposals
+        for proposal in new:
+            proposal.reset()
+            proposal.weighted = self.mean_weight is not None
+
     # ------------------------------------------------------------------ a lap
 
     def begin_lap(self, totals, share=1.0):
@@ -227,7 +234,8 @@ class Scheduler:
 
     def _verdict(self, model, totals, trials):
         """`Verdict` on trials, the gain of each before any was accepted, and the indices of the accepted."""
-        standing, gains = _Standing(model, totals), [-np.inf] * len(trials)
+        standing = _Standing(model, totals, self.settings.max_components)
+        gains = [-np.inf] * len(trials)
         here = [i for i, t in enumerate(trials) if t.removed]  # of others nothing is left
         renamed = [i for i in here if trials[i].renames]
         for i in renamed:
@@ -259,6 +267,7 @@ class Scheduler:
             if not accepted:
                 for i, gain in zip(pending, gains.tolist(), strict=True):
                     gains_of[i] = gain - least
+            gains[[not standing.has_room_for(trials[i]) for i in pending]] = -np.inf
             if not np.max(gains) > least:
                 break
             best = pending.pop(int(np.argmax(gains)))
@@ -333,10 +342,15 @@ class Scheduler:
             uniform=uniform.listed(uids, context.totals.uids),
             settling=born < 0 or (first and len(uids) > 1),
         )
-        trials = []
+        trials, most = [], context.max_components
         for proposal in self.proposals:
             busy = trials or any(p.pending for p in self.proposals) or context.settling
-            trials += _planned(proposal, context._replace(idle=not (busy or accepted)))
+            # components on trial are there when the other trials are judged; these share what room is left
+            adopted = sum(len(t.created) for t in trials if t.policy is Policy.WITH_LAP)
+            context = context._replace(
+                idle=not (busy or accepted), max_components=max(most - adopted, len(uids))
+            )
+            trials += _planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
         trials = [
@@ -438,10 +452,17 @@ def _present(trial, totals):
 
 
 class _Standing:
-    """The model and totals while trials are accepted one after the other."""
+    """The model and totals while trials are accepted one after the other, up to ``n_most`` components."""
 
-    def __init__(self, model, totals):
-        self.model, self.totals = model, totals
+    def __init__(self, model, totals, n_most):
+        self.model, self.totals, self._n_most = model, totals, n_most
+
+    def has_room_for(self, trial):
+        """Whether there are not too many components after the trial, or not more than before it."""
+        if trial.successors is None:
+            return False
+        more = len(trial.successors.uids) - len(trial.removed)
+        return more <= 0 or len(self.totals.uids) + more <= self._n_most
 
     def fixed_gains(self, trials):
         """Changes of the data and entropy terms: no other trial accepted in the lap can alter them."""
@@ -482,7 +503,7 @@ class _Standing:
 
     def accept_adapted(self, trial, least):
         """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""
-        if trial.successors is None:
+        if not self.has_room_for(trial):
             return False
         totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
         model = model.with_adapted_prior(totals, _ADAPT_STEPS)

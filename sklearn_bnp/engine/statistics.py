@@ -80,6 +80,17 @@ class StatBag(NamedTuple):
         """
         return self.s[:, -1]
 
+    @property
+    def sizes(self):
+        """Counts of the components by name.
+
+        Returns
+        -------
+        sizes : dict of int to float
+            Uid -> count.
+        """
+        return dict(zip(self.uids.tolist(), self.n.tolist(), strict=True))
+
     def positions(self, uids):
         """Positions of components.
 

@@ -35,11 +35,12 @@ from ..estimator.soundness.statistics import (
     check_values,
 )
 from .batch import SequenceBatch
-from .delete import StateDeleteTrial
+from .birth import StateBirth
+from .delete import StateDelete, StateDeleteTrial
 from .local import ChainParams
-from .merge import CoarseningTrial
+from .merge import CoarseningTrial, StateMerge
 from .model import SequenceModel
-from .restart import RestartTrial
+from .restart import RestartTrial, StateRestart
 from .sampling import RunSampling
 from .steps import Steps
 from .transitions import Transitions, TransitionUnions
@@ -48,6 +49,7 @@ from .unions import GroupsEdit
 SEQUENCES = Kind(SequenceModel, (NoExtra, Transitions), (TransitionUnions,))
 
 check_own_model.register(SequenceModel, check_sticks)
+laps.check_memories_of(StateBirth, StateDelete, StateMerge, StateRestart)
 
 
 def check_chains(estimator):

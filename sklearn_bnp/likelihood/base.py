@@ -183,9 +183,10 @@ class Likelihood(DenseRows, ABC):
         Whether entries of documents are word types with counts, and not rows of data. The family
         then has ``word_table(prior, s)``, the table (V, K) of ``exp E[log p(word | k)]``.
     leaves_out : bool
-        Whether births may use `log_predictive_without`, when they look for new components. A family
-        that imputes missing entries has to define this method itself. A family for which it is too slow
-        sets this to False.
+        Whether births may use `log_predictive_without`, when they look for new components. By default
+        they may unless the family imputes: the evidence of a component with an imputed row, less that
+        without the row, is not the density of the row's observed entries. A family that imputes and
+        defines the method itself sets this to True. A family for which it is too slow sets it to False.
     fast_unions : bool
         Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
         components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
@@ -215,10 +216,14 @@ class Likelihood(DenseRows, ABC):
     lags = 0
     has_missing = imputes = allows_missing = False
     words = fast_unions = False
-    leaves_out = True
 
     def __deepcopy__(self, memo):
         return self  # never changed in place
+
+    @property
+    def leaves_out(self):
+        """Whether rows may be left out of components, by default unless the family imputes."""
+        return not self.imputes
 
     @property
     def n_statistics(self):
@@ -380,7 +385,8 @@ class Likelihood(DenseRows, ABC):
         Returns
         -------
         log_density : ndarray, shape (n, K)
-            As `log_predictive`, which it is for shares of 0.
+            As `log_predictive`, which it is for shares of 0. The default is right for families whose
+            ``features`` of a row do not depend on the component: they do not impute.
         """
         out = self.log_predictive(prior, s, z)
         for i, k, r in pairs_with_shares(shares, self.n_statistics):

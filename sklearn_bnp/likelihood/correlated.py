@@ -31,16 +31,15 @@ from numbers import Real
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .base import ObservationModel
 from .correlated_rows import MOST_CORRELATION, CorrelatedGaussian, CorrelatedPrior
-from .gaussian import GaussianObservation
+from .gaussian import GaussianObservation, GaussianParameters
 from .new_starts import MOST_RESTART, RestartingGaussian
 
 # Where empirical Bayes starts: no correlation, and one new start in twenty rows.
 _FIRST_CORRELATION, _FIRST_RESTART = 0.0, 0.05
 
 
-class CorrelatedGaussianObservation(ObservationModel):
+class CorrelatedGaussianObservation(GaussianParameters):
     """Gaussian states whose rows are like the rows before them.
 
     A state has a mean and a covariance, as in `GaussianObservation`. Within a state, the deviation of a row
@@ -103,7 +102,7 @@ class CorrelatedGaussianObservation(ObservationModel):
     """
 
     _parameter_constraints = {
-        "covariance_type": GaussianObservation._parameter_constraints["covariance_type"],
+        **GaussianParameters._parameter_constraints,
         "autocorrelation": [
             StrOptions({"auto"}),
             Interval(Real, 0, MOST_CORRELATION, closed="both"),
@@ -127,23 +126,15 @@ class CorrelatedGaussianObservation(ObservationModel):
         reg_covar=1e-6,
         resolution="auto",
     ):
-        self.covariance_type = covariance_type
+        super().__init__(
+            covariance_type, mean_prior, mean_precision_prior, degrees_of_freedom_prior,
+            covariance_prior, reg_covar, resolution,
+        )  # fmt: skip
         self.autocorrelation = autocorrelation
         self.restart_probability = restart_probability
-        self.mean_prior = mean_prior
-        self.mean_precision_prior = mean_precision_prior
-        self.degrees_of_freedom_prior = degrees_of_freedom_prior
-        self.covariance_prior = covariance_prior
-        self.reg_covar = reg_covar
-        self.resolution = resolution
 
     lags = 1
-    allows_missing = needs_covariance = True
-
-    @property
-    def needs_step(self):
-        """Whether `bind` needs the steps to which columns were recorded."""
-        return isinstance(self.resolution, str)
+    needs_covariance = True
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
@@ -173,14 +164,6 @@ class CorrelatedGaussianObservation(ObservationModel):
         return GaussianObservation(
             **{name: value for name, value in self.get_params().items() if name not in own}
         )
-
-
-# parameters of Gaussians have their constraints
-CorrelatedGaussianObservation._parameter_constraints |= {
-    name: constraint
-    for name, constraint in GaussianObservation._parameter_constraints.items()
-    if name != "zero_mean"
-}
 
 
 def _moments_of_rows(moments):

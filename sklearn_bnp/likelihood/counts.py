@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from copy import copy
+from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import digamma, gammaln
 
-from .._kernels._counts import digamma_rows, log_gamma_sums
+from .._kernels._counts import digamma_rows, log_gamma_sums, log_rises
 from .._kernels._sparse_rows import are_counts
 from ..inputs.batches import even_slices
 from ..inputs.rows import part
@@ -190,6 +192,58 @@ def statistics_as_rows(s):
     return np.ascontiguousarray(s, dtype=np.float64).reshape(-1, s.shape[-1])
 
 
+class DistinctEntries(NamedTuple):
+    """Entries of rows of counts that are not zero, as occurrences of distinct pairs of a column and a count.
+
+    Attributes
+    ----------
+    column, values : ndarray, shape (m,)
+        The column and the count of each distinct pair.
+    occurrences : csr_array, shape (n, m)
+        How often each row has each pair: once or never.
+    """
+
+    column: np.ndarray
+    values: np.ndarray
+    occurrences: csr_array
+
+    @classmethod
+    def of(cls, counts):
+        """Those of rows (n, V)."""
+        row, column, values = nonzeros(counts)
+        levels, level = np.unique(values, return_inverse=True)
+        code = column.astype(np.intp) * len(levels) + level
+        _, first, number = np.unique(code, return_index=True, return_inverse=True)
+        ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
+        shape = (counts.shape[0], len(first))
+        occurrences = csr_array((np.ones(len(row)), number, ends), shape=shape)
+        return cls(column[first], values[first], occurrences)
+
+
+class _LastRows:
+    """`DistinctEntries` of the rows that were asked for last, which steps ask for over and over.
+
+    They are forgotten together with the rows, which nothing changes.
+    """
+
+    def __init__(self):
+        self._last = None, None
+
+    def __call__(self, counts):
+        rows, entries = self._last
+        if rows is None or rows() is not counts:
+            entries = DistinctEntries.of(counts)
+            self._last = ref(counts, self._forget), entries
+        return entries
+
+    def _forget(self, rows):
+        if self._last[0] is rows:
+            self._last = None, None
+
+
+distinct_entries = _LastRows()
+
+
 def sums_over_entries(counts, gains):
     """Sums (n, K) over the entries of rows (n, V) that are not zero, of what each gains a component.
 
@@ -197,37 +251,19 @@ def sums_over_entries(counts, gains):
     for once: where there are many entries, most pairs occur repeatedly. Where they do not, rows are gone
     through in blocks, so that no table is large.
     """
-    row, column, values = nonzeros(counts)
-    first, number = _distinct(column, values)
-    if len(first) > _MOST_PAIRS and counts.shape[0] > 1:
-        blocks = even_slices(counts.shape[0], max(1, _MOST_PAIRS * counts.shape[0] // len(row)))
-        return np.concatenate([sums_over_entries(counts[rows], gains) for rows in blocks])
-    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=counts.shape[0]))])
-    shape = (counts.shape[0], len(first))
-    return csr_array((np.ones(len(row)), number, ends), shape=shape) @ gains(
-        column[first], values[first]
-    )
-
-
-def _distinct(column, values):
-    """First of each distinct pair of a column and a count, and for each entry which pair it is."""
-    levels, level = np.unique(values, return_inverse=True)
-    code = column.astype(np.intp) * len(levels) + level
-    return np.unique(code, return_index=True, return_inverse=True)[1:]
-
-
-def n_distinct_entries(counts):
-    """Number of distinct pairs of a column and a count other than zero, in rows (n, V)."""
-    _, column, values = nonzeros(counts)
-    return len(_distinct(column, values)[0])
+    entries, n = distinct_entries(counts), counts.shape[0]
+    if len(entries.values) <= _MOST_PAIRS or n == 1:
+        return entries.occurrences @ gains(entries.column, entries.values)
+    blocks = even_slices(n, max(1, _MOST_PAIRS * n // entries.occurrences.nnz))
+    parts = (DistinctEntries.of(counts[rows]) for rows in blocks)
+    return np.concatenate([part.occurrences @ gains(part.column, part.values) for part in parts])
 
 
 def log_rise(pseudo, x):
-    """Log rising factorials ``lnGamma(pseudo + x) - lnGamma(pseudo)`` of counts x of 1 and more."""
-    out = np.log(pseudo)
-    more = np.broadcast_to(x != 1, out.shape)
-    base, x = pseudo[more], np.broadcast_to(x, out.shape)[more]
-    out[more] = gammaln(base + x) - gammaln(base)
+    """Log rising factorials ``lnGamma(pseudo + x) - lnGamma(pseudo)`` of counts x."""
+    pseudo = np.ascontiguousarray(pseudo)
+    out, x = np.empty(pseudo.shape), np.broadcast_to(x, pseudo.shape)
+    log_rises(pseudo.reshape(-1), np.ascontiguousarray(x).reshape(-1), out.reshape(-1))
     return out
 
 

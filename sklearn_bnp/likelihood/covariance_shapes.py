@@ -22,8 +22,8 @@ from .leaving_out import LEAST_SHARE
 from .limits import variances_within
 
 _LOG_2 = np.log(2.0)
-# Rows whose statistics are in memory at a time: a tile that stays in the cache.
-_BLOCK_ROWS = 256
+# Rows whose statistics are in memory at a time, a tile that stays in the cache; fewer if these are long.
+_BLOCK_ROWS, _BLOCK_NUMBERS, _LEAST_ROWS = 256, 2_000_000, 16
 
 
 def _is_positive_definite(b):
@@ -35,16 +35,17 @@ def _is_positive_definite(b):
     return bool(np.all(values > 16 * len(b) * np.finfo(float).eps))
 
 
-def _slices(n_rows):
+def _slices(n_rows, size=_BLOCK_ROWS):
     """Slices of rows to work on, one after another."""
-    for lo in range(0, n_rows, _BLOCK_ROWS):
-        yield slice(lo, min(lo + _BLOCK_ROWS, n_rows))
+    for lo in range(0, n_rows, size):
+        yield slice(lo, min(lo + size, n_rows))
 
 
 def _features(z, quadratic, linear, n_statistics):
     """Slices of rows with their statistics, which are overwritten by those of the next slice."""
-    features = np.empty((min(len(z), _BLOCK_ROWS), n_statistics))
-    for rows in _slices(len(z)):
+    size = int(np.clip(_BLOCK_NUMBERS // n_statistics, _LEAST_ROWS, _BLOCK_ROWS))
+    features = np.empty((min(len(z), size), n_statistics))
+    for rows in _slices(len(z), size):
         own = features[: len(z[rows])]
         statistics(z[rows], quadratic, linear, own)
         yield rows, own

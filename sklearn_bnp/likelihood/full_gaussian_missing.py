@@ -96,7 +96,7 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
         Covariance of all the data, in internal units.
     """
 
-    imputes = True
+    imputes = leaves_out = True
     n_added = 2
 
     def __init__(self, complete, observed, covariance):

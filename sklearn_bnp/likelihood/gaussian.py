@@ -52,7 +52,48 @@ class NormalWishartPrior(NamedTuple):
     b: np.ndarray
 
 
-class GaussianObservation(ObservationModel):
+class GaussianParameters(ObservationModel):
+    """Base class of models of Gaussian components: the parameters that they share."""
+
+    _parameter_constraints = {
+        "covariance_type": [StrOptions(set(SHAPES))],
+        "mean_prior": ["array-like", None],
+        "mean_precision_prior": [POSITIVE, None],
+        "degrees_of_freedom_prior": [POSITIVE, None],
+        "covariance_prior": [
+            StrOptions({"data", "increments"}),
+            "array-like",
+            Interval(Real, 0, None, closed="neither"),
+            None,
+        ],
+        "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
+        "resolution": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="left"),
+            "array-like",
+            None,
+        ],
+    }
+    allows_missing = True
+
+    def __init__(
+        self, shape, mean, mean_precision, degrees_of_freedom, covariance, reg, resolution
+    ):
+        self.covariance_type = shape
+        self.mean_prior = mean
+        self.mean_precision_prior = mean_precision
+        self.degrees_of_freedom_prior = degrees_of_freedom
+        self.covariance_prior = covariance
+        self.reg_covar = reg
+        self.resolution = resolution
+
+    @property
+    def needs_step(self):
+        """Whether `bind` needs the steps to which columns were recorded."""
+        return isinstance(self.resolution, str)
+
+
+class GaussianObservation(GaussianParameters):
     """Gaussian observations with a conjugate prior.
 
     Parameters
@@ -105,24 +146,8 @@ class GaussianObservation(ObservationModel):
     """
 
     _parameter_constraints = {
-        "covariance_type": [StrOptions(set(SHAPES))],
+        **GaussianParameters._parameter_constraints,
         "zero_mean": ["boolean"],
-        "mean_prior": ["array-like", None],
-        "mean_precision_prior": [POSITIVE, None],
-        "degrees_of_freedom_prior": [POSITIVE, None],
-        "covariance_prior": [
-            StrOptions({"data", "increments"}),
-            "array-like",
-            Interval(Real, 0, None, closed="neither"),
-            None,
-        ],
-        "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
-        "resolution": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-            "array-like",
-            None,
-        ],
     }
 
     def __init__(
@@ -137,21 +162,11 @@ class GaussianObservation(ObservationModel):
         reg_covar=1e-6,
         resolution="auto",
     ):
-        self.covariance_type = covariance_type
+        super().__init__(
+            covariance_type, mean_prior, mean_precision_prior, degrees_of_freedom_prior,
+            covariance_prior, reg_covar, resolution,
+        )  # fmt: skip
         self.zero_mean = zero_mean
-        self.mean_prior = mean_prior
-        self.mean_precision_prior = mean_precision_prior
-        self.degrees_of_freedom_prior = degrees_of_freedom_prior
-        self.covariance_prior = covariance_prior
-        self.reg_covar = reg_covar
-        self.resolution = resolution
-
-    allows_missing = True
-
-    @property
-    def needs_step(self):
-        """Whether `bind` needs the steps to which columns were recorded."""
-        return isinstance(self.resolution, str)
 
     @property
     def needs_increments(self):

@@ -25,15 +25,16 @@ from .._kernels._counts import (
 from .base import Likelihood, ObservationModel
 from .counts import (
     checked_counts,
+    distinct_entries,
     log_rise,
     log_rising_factorials,
-    n_distinct_entries,
     nonzeros_of_rows,
     points_of_counts,
     statistics_as_rows,
     sum_log_factorials,
     sums_over_entries,
 )
+from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
 
@@ -159,7 +160,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         return table
 
     def leaving_out_work(self, z):
-        return n_distinct_entries(z)
+        return len(distinct_entries(z).values)
 
     def log_predictive(self, prior, s, z):
         a = prior.lam + s[:, :-1]
@@ -170,15 +171,18 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
         return out - (gammaln(total + n_tokens) - gammaln(total))
 
-    def change_without(self, prior, s, k, z, i, r):
-        """The pseudo-count of each type loses r times its count in the row; types not in it do not matter."""
-        pair, column, x = nonzeros_of_rows(z, i)
-        counts, less = s[k[pair], column], r[pair] * x
-        terms = _change_of_rise(prior.lam[column], counts, x, less)
-        change = np.bincount(pair, terms, minlength=len(r))
-        n_tokens = np.bincount(pair, x, minlength=len(r))
-        total = s[:, :-1].sum(axis=1)[k]
-        return change - _change_of_rise(prior.total, total, n_tokens, r * n_tokens)
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; the pseudo-count of each type loses what the component has of its count."""
+        out, total = self.log_predictive(prior, s, z), s[:, :-1].sum(axis=1)
+        for i, k, r in pairs_with_shares(shares, self.n_statistics):
+            pair, column, x = nonzeros_of_rows(z, i)
+            left = np.maximum(s[k[pair], column] - r[pair] * x, 0.0)
+            rises = log_rise(prior.lam[column] + left, x)
+            n_tokens = np.bincount(pair, x, minlength=len(r))
+            left = np.maximum(total[k] - r * n_tokens, 0.0)
+            out[i, k] = np.bincount(pair, rises, minlength=len(r))
+            out[i, k] -= log_rise(prior.total + left, n_tokens)
+        return out
 
     def log_base(self, x):
         return gammaln(x.sum(axis=1, dtype=np.float64) + 1.0) - sum_log_factorials(x)
@@ -226,8 +230,3 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 def _evidence(prior, rising, total):
     """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
     return rising - (gammaln(prior.total + total) - gammaln(prior.total))
-
-
-def _change_of_rise(pseudo, counts, x, less):
-    """Change of the log rising factorial of order x by taking ``less`` from the counts."""
-    return log_rise(pseudo + np.maximum(counts - less, 0.0), x) - log_rise(pseudo + counts, x)

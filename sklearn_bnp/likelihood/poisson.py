@@ -25,9 +25,9 @@ from .counts import (
     alike_columns,
     checked_counts,
     digammas,
+    distinct_entries,
     log_rise,
     log_rising_factorials,
-    n_distinct_entries,
     nonzeros_of_rows,
     pair_of_priors,
     points_of_counts,
@@ -35,7 +35,7 @@ from .counts import (
     sum_log_factorials,
     sums_over_entries,
 )
-from .leaving_out import blocks
+from .leaving_out import blocks, pairs_with_shares
 from .missing import columns_of
 
 _DEFAULT_SHAPE = 1.0
@@ -161,7 +161,7 @@ class PoissonLikelihood(ColumnsOfCounts):
         return np.mean(np.abs(np.log(new.b / old.b)))
 
     def leaving_out_work(self, z):
-        return n_distinct_entries(self.columns.filled(z))
+        return len(distinct_entries(self.columns.filled(z)).values)
 
     def log_predictive(self, prior, s, z):
         """Negative binomial probabilities without the factorials of `log_base`; zeros are skipped."""
@@ -174,22 +174,28 @@ class PoissonLikelihood(ColumnsOfCounts):
 
         return sums_over_entries(self.columns.filled(z), gains) - self.columns.total(zero, z)
 
-    def change_without(self, prior, s, k, z, i, r):
-        """Each observed entry takes r times its value from the shape, and r from the inverse scale."""
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; an entry takes r times its value from the shape, and r from the inverse scale."""
         if issparse(z):
-            return self._change_of_sparse(prior, s, k, z, i, r)
-        s, z, r = s[k], z[i].astype(float), r[:, np.newaxis]
-        seen, x = ~np.isnan(z), np.where(np.isnan(z), 0.0, z)
-        total, n = self.columns.values(s), self.columns.counts(s)
-        before = _log_negative_binomial(prior, x, seen, total, n)
-        total, n = np.maximum(total - r * x, 0.0), np.maximum(n - r, 0.0)
-        return _log_negative_binomial(prior, x, seen, total, n) - before
+            return super().log_predictive_without(prior, s, z, shares)
+        out = self.log_predictive(prior, s, z)
+        for i, k, r in pairs_with_shares(shares, self.n_statistics):
+            rows, r, own = z[i].astype(float), r[:, np.newaxis], s[k]
+            seen, x = ~np.isnan(rows), np.where(np.isnan(rows), 0.0, rows)
+            a = prior.a + np.maximum(self.columns.values(own) - r * x, 0.0)
+            b = prior.b + np.maximum(self.columns.counts(own) - r, 0.0)
+            growth = np.log(b + 1.0)
+            terms = log_rise(a, x) - x * growth - seen * a * (growth - np.log(b))
+            out[i, k] = terms.sum(axis=1)
+        return out
 
-    def _change_of_sparse(self, prior, s, k, z, i, r):
-        """`change_without` of a row of zeros, and what is different where there are counts.
+    def change_without(self, prior, s, k, z, i, r):
+        """For sparse rows: the change of a row of zeros, and what is different where there are counts.
 
         Columns whose rates have the same inverse scale are summed up together.
         """
+        if not issparse(z):
+            return super().change_without(prior, s, k, z, i, r)
         n, rest = s[:, -1], np.maximum(s[k, -1] - r, 0.0)
         first, group = alike_columns(prior.b)
         scale, change = prior.b[first], np.empty(len(r))
@@ -228,14 +234,3 @@ class PoissonLikelihood(ColumnsOfCounts):
 
     def sample(self, attributes, labels, rng):
         return rng.poisson(attributes["means_"][labels]).astype(float)
-
-
-def _log_negative_binomial(prior, x, seen, total, n):
-    """Log densities (m,) of rows of counts x, without the factorials of `log_base`, a component for each.
-
-    Where ``seen`` is false, an entry is missing, and x is 0.
-    """
-    a, b = prior.a + total, prior.b + n
-    total = np.ascontiguousarray(total)
-    rise = log_rising_factorials(total + x, prior.a) - log_rising_factorials(total, prior.a)
-    return rise - np.sum(x * np.log1p(b) + seen * a * np.log1p(1.0 / b), axis=1)

@@ -91,7 +91,7 @@ class Birth(Proposal):
         """Components that may be split next, fewest failures first, then largest."""
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
-            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
+            for uid, n in totals.sizes.items()
             if (self.weighted or n >= self.min_rows) and not self._failures.blocked(uid, n)
         )
         return [uid for _, _, uid in keyed][: self.max_targets]

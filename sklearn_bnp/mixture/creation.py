@@ -71,6 +71,11 @@ def tries_all_ways(sample, n_statistics):
     return sample.z.shape[0] * n_statistics <= _SMALL
 
 
+def most_seeds(n_statistics):
+    """Number of seeds whose statistics are few enough for collapsed steps and for pools."""
+    return _MOST_NUMBERS // n_statistics
+
+
 def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False, n_most=10**6):
     """New components to replace a target.
 
@@ -160,10 +165,10 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
         for whiten in geometries
     ]
     if n_others == 0:
-        J = min(_MOST_SEEDS, n // _ROWS_A_SEED, _MOST_NUMBERS // n_statistics)
+        J = min(_MOST_SEEDS, n // _ROWS_A_SEED, most_seeds(n_statistics))
         J = min(max(n_seeds, J), n_most)
         many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
-        if many[0].n_collapsed:
+        if many[0].n_collapsed and attempt == 0:
             return many + (ways * _FEW_RESTARTS * 2 if size <= _TINY else [])
     if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
         return [ways[attempt % len(ways)]]

@@ -59,7 +59,7 @@ class Delete(Proposal):
         self._attempts = Attempts(change=0.1)
 
     def _targets(self, totals):
-        sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        sizes = totals.sizes
         open_ = [(n, uid) for uid, n in sizes.items() if not self._attempts.failed(uid, sizes)]
         return [uid for _, uid in sorted(open_)[: self.max_targets]]
 

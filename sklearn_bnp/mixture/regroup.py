@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from numbers import Integral
 
 import numpy as np
@@ -9,14 +10,12 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
 from ..engine.agglomeration import agglomerate
-from ..engine.failures import Attempts
-from ..engine.proposal import Proposal
 from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
-from .creation import Creation, seeded
-from .relocate import Everything, affordable_rows, shows_everything
+from .creation import Creation, most_seeds, seeded
+from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
 from .restricted import RestrictedMixture, most_collapsed
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -31,15 +30,15 @@ _SELF_FIT = 0.25
 _LOSS, _LOSS_A_ROW = 5.0, 0.005
 # Rows of all on which the new split is tried together with all components, at the most.
 _TOGETHER = 10_000
-# Estimated gain, in nats, from which the pool is tried alone, on larger data.
-_WORTH = 0.5
+# Of trials that replace all components only one can be carried out: so many are planned, the best ones.
+_BEST = 1
+# Numbers (rows x seeds x P) of one step in all splits of a round together; at least one split is tried.
+_MOST_NUMBERS = 1_000_000_000
 # Parts of a pool that may be the inner one of two, one around the other.
 _INNER = (0.25, 0.55)
-# Relative change of a component's mass after which a pool is tried again.
-_MOVED = 0.05
 
 
-class Regroup(Proposal):
+class Regroup(LastResort):
     """Pool two or three near components and split the pool anew.
 
     Two components may share the rows of two clusters in the wrong way, each with a part of both; or a narrow
@@ -67,23 +66,15 @@ class Regroup(Proposal):
     """
 
     kind = "regroup"
-    suits = ("mixture",)
     _parameter_constraints = {
+        **LastResort._parameter_constraints,
         "max_pools": [Interval(Integral, 1, None, closed="left")],
-        "max_rows": [Interval(Integral, 2, None, closed="left")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
     }
+    _moved = 0.05
 
     def __init__(self, max_pools=4, max_rows=2000, max_rounds=5):
+        super().__init__(max_rows, max_rounds)
         self.max_pools = max_pools
-        self.max_rows = max_rows
-        self.max_rounds = max_rounds
-
-    def reset(self):
-        """Forget all failures."""
-        self._validate_params()
-        self._attempts = Attempts(change=_MOVED)
-        self._due, self._rounds = False, 0
 
     def wants(self, totals):
         """All components if a round is due: which are near is known only when the lap ends."""
@@ -100,22 +91,42 @@ class Regroup(Proposal):
     def plan(self, context):
         """Split trials in which pooled components give way to those of a new split."""
         totals = context.totals
-        due, self._due = self._due, False
-        if not due or context.partial or self._rounds >= self.max_rounds:
+        if not self._begins(context):
             return []
         self._rounds += 1
-        sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         together = shows_everything(context.uniform, totals)
         everything = Everything(context.model, totals, context.uniform) if together else None
+        promising = []
+        pools = self._open_pools(context)
+        for pool, n_splits in zip(pools, _splits(context, pools), strict=False):
+            new = _regrouped(context, everything, pool, n_splits)
+            if new is None:
+                self._begin(totals, pool)
+            else:
+                promising.append((pool, new))
+        promising.sort(key=lambda found: -found[1].gain)
         trials = []
-        for pool in self._pools(context.model, totals):
-            uids = totals.uids[pool]
-            key = tuple(sorted(uids.tolist()))
-            if self._attempts.failed(key, sizes) or any(uid not in context.samples for uid in key):
-                continue
-            self._attempts.begin(key, uids, totals.n[pool])
-            trials += self._trials(context, everything, pool)
+        for pool, new in promising[:_BEST] if together else promising:
+            self._begin(totals, pool)
+            removed = totals.uids if together else totals.uids[pool]
+            created = context.new_uids(len(new.coef))
+            trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef))
         return trials
+
+    def _begin(self, totals, pool):
+        """Remember that a pool was tried."""
+        uids = totals.uids[pool]
+        self._attempts.begin(tuple(sorted(uids.tolist())), uids, totals.n[pool])
+
+    def _open_pools(self, context):
+        """Positions of the components of each pool that was not tried as it is now, a list of lists."""
+        totals, sizes = context.totals, context.totals.sizes
+
+        def is_open(uids):
+            return context.samples.keys() >= set(uids) and not self._attempts.failed(uids, sizes)
+
+        pools = self._pools(context.model, totals)
+        return [pool for pool in pools if is_open(tuple(sorted(totals.uids[pool].tolist())))]
 
     def _pools(self, model, totals):
         """Positions of the nearest pairs, of the nearest of these with a third, and of the largest alone."""
@@ -137,51 +148,40 @@ class Regroup(Proposal):
         largest = np.argsort(-totals.n, kind="stable")[:half]
         return pools + [[int(k)] for k in largest]
 
-    def _trials(self, context, everything, pool):
-        """A trial, or none, of a new split: with all components, or of the pool alone on large data."""
-        totals, model = context.totals, context.model
-        others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
 
-        def shares(z):
-            return model.likelihood.local_step(coef, z, None, None, None, None)
+def _splits(context, pools):
+    """Numbers of splits to try of each pool, a list; it ends early if splits are too costly for all."""
+    if not pools:
+        return []
+    n_rows = [sum(context.samples[uid].z.shape[0] for uid in context.totals.uids[p]) for p in pools]
+    numbers = max(_SEEDS) * context.totals.s.shape[1] * max(n_rows)
+    room = int(max(1, _MOST_NUMBERS // numbers))
+    return [max(1, room // len(pools))] * min(room, len(pools))
 
-        samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
-        sample, scale = pooled(samples, totals.n[pool], shares)
-        most = context.max_components
-        # other trials, carried out with one of a pool alone, may need the room
-        if everything is None and np.isfinite(most):
-            most = len(totals.uids)
-        room = int(min(most - len(others), max(_SEEDS)))
-        if room < 2:
-            return []
-        new = resplit(model, sample, totals.s[pool], others, room, context.rng)
-        if new is None:
-            return []
-        small = RestrictedMixture(model, sample, others, adapt=False)
-        now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
-        gain, removed, coef = scale * (new.gain - now), totals.uids[pool], new.coef
-        if gain < -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
-            return []
-        if everything is not None:
-            coef = everything.settled(np.concatenate([others, scale * new.s]))
-            removed = totals.uids
-        elif gain < _WORTH:
-            return []
-        if coef is None:
-            return []
-        return [SplitTrial(self.kind, removed.tolist(), context.new_uids(len(coef)), coef)]
 
-    def last_resort(self):
-        """Nothing is left to try but this."""
-        self._due = True
+def _regrouped(context, everything, pool, n_splits):
+    """`Creation` of a new split: of all components, or on large data of the pool; None if not worth it."""
+    totals, model = context.totals, context.model
+    others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
 
-    def new_data(self):
-        """New rows may belong together in another way."""
-        self.reset()
+    def shares(z):
+        return model.likelihood.local_step(coef, z, None, None, None, None)
 
-    def prior_changed(self):
-        """Under another prior a pool may be split in another way."""
-        self._attempts.clear()
+    room = min(context.max_components - len(others), max(_SEEDS), most_seeds(totals.s.shape[1]))
+    if room < 2:
+        return None
+    samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
+    sample, scale = pooled(samples, totals.n[pool], shares)
+    new = resplit(model, sample, totals.s[pool], others, int(room), n_splits, context.rng)
+    if new is None:
+        return None
+    small = RestrictedMixture(model, sample, others, adapt=False)
+    now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
+    gain = scale * (new.gain - now)
+    if everything is not None and gain > -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
+        coef, gain = everything.settled(np.concatenate([others, scale * new.s]))
+        new = new._replace(coef=coef)
+    return new._replace(gain=gain) if gain > WORTH_A_TRIAL else None
 
 
 def pooled(samples, n, shares):
@@ -210,7 +210,7 @@ def pooled(samples, n, shares):
     return sample, n.sum() / sample.total
 
 
-def resplit(model, sample, s, others, n_most, rng):
+def resplit(model, sample, s, others, n_most, n_splits, rng):
     """The best of several splits of a pool into two components or more; None if there is none.
 
     Parameters
@@ -224,10 +224,12 @@ def resplit(model, sample, s, others, n_most, rng):
         Statistics of the other components.
     n_most : int
         Seeds, at the most.
+    n_splits : int
+        Splits to try, at the most.
     rng : numpy.random.RandomState
     """
     best = None
-    for seeds, n_seeds in _all_seeds(model, sample, s, n_most, rng):
+    for seeds, n_seeds in islice(_all_seeds(model, sample, s, n_most, rng), n_splits):
         small = RestrictedMixture(model, sample, others, adapt=False)
         new, entropy = _settled(small, seeds, n_seeds)
         if new is None:

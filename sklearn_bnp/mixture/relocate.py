@@ -7,26 +7,12 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..engine.failures import Attempts
-from ..engine.proposal import Proposal
-from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
-from .restricted import RestrictedMixture, most_collapsed
-
-# Ordinary steps of new components, and of the present ones with which they are compared.
-_SETTLING_STEPS = 10
-# Numbers (rows x K x P) that a step of all components may take, and of responsibilities (rows x K).
-_MOST_NUMBERS, _MOST_SHARES = 50_000_000, 500_000
-# The least part of the data that the rows have to be: parameters from fewer rows would be no better than
-# the present ones.
-_LEAST_PART = 0.25
-# Estimated gain, in nats, from which a trial is worth its cost.
-_WORTH_A_TRIAL = 0.5
-# Relative change of a component's mass after which a relocation that failed is tried again.
-_MOVED = 0.02
+from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
+from .restricted import most_collapsed
 
 
-class Relocate(Proposal):
+class Relocate(LastResort):
     """Let all rows change components at once, each compared with components that do not hold it.
 
     Where a component has few rows for its parameters, it fits its own rows so closely that ordinary steps
@@ -56,23 +42,15 @@ class Relocate(Proposal):
     """
 
     kind = "relocate"
-    suits = ("mixture",)
     _parameter_constraints = {
+        **LastResort._parameter_constraints,
         "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "max_rows": [Interval(Integral, 2, None, closed="left")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
     }
+    _moved = 0.02
 
     def __init__(self, n_steps=10, max_rows=10_000, max_rounds=5):
+        super().__init__(max_rows, max_rounds)
         self.n_steps = n_steps
-        self.max_rows = max_rows
-        self.max_rounds = max_rounds
-
-    def reset(self):
-        """Forget all failures."""
-        self._validate_params()
-        self._attempts = Attempts(change=_MOVED)
-        self._due, self._rounds = False, 0
 
     def uniform_rows(self, totals):
         """All rows, or as many as are allowed, if a relocation is due."""
@@ -81,11 +59,9 @@ class Relocate(Proposal):
     def plan(self, context):
         """A trial in which all components give way to those after the collapsed steps."""
         totals, model = context.totals, context.model
-        sizes = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        due, self._due = self._due, False
-        if not due or len(sizes) < 2 or context.partial or not model.likelihood.leaves_out:
+        if not self._begins(context) or len(totals.uids) < 2 or not model.likelihood.leaves_out:
             return []
-        if self._rounds >= self.max_rounds or self._attempts.failed(self.kind, sizes):
+        if self._attempts.failed(self.kind, totals.sizes):
             return []
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
@@ -96,18 +72,6 @@ class Relocate(Proposal):
         kept = len(coef) == len(totals.uids)
         created = totals.uids.tolist() if kept else context.new_uids(len(coef))
         return [SplitTrial(self.kind, totals.uids.tolist(), created, coef)]
-
-    def last_resort(self):
-        """Nothing is left to try but this."""
-        self._due = True
-
-    def new_data(self):
-        """New rows may have to go elsewhere."""
-        self.reset()
-
-    def prior_changed(self):
-        """Under another prior a relocation may succeed."""
-        self._attempts.clear()
 
 
 def relocated(model, totals, uniform, n_steps):
@@ -128,46 +92,5 @@ def relocated(model, totals, uniform, n_steps):
         return None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
-    return everything.settled(s) if len(s) > 1 else None
-
-
-def affordable_rows(totals, most):
-    """Rows of all on which steps of all components do not cost much."""
-    return int(min(most, _MOST_NUMBERS // totals.s.size, _MOST_SHARES // len(totals.s)))
-
-
-def shows_everything(uniform, totals):
-    """Whether rows drawn from all are enough to find parameters of all components."""
-    return len(uniform.resp) > 0 and uniform.total >= _LEAST_PART * totals.n.sum()
-
-
-class Everything:
-    """A sample of all rows, on which other components are compared with the present ones.
-
-    Attributes
-    ----------
-    small : RestrictedMixture
-        All components, on the sample.
-    s, resp : ndarray, shapes (K, P) and (m, K)
-        Statistics of the sample and responsibilities, after a local step of the present components.
-    """
-
-    def __init__(self, model, totals, uniform):
-        z, resp, weight = uniform
-        sample = Sample(z, np.ones(len(resp)), weight)
-        sample = sample.standing_for(totals.n.sum())
-        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
-        self.s, _, self.resp = self.small.step(totals.s)
-        self._present = None
-
-    def _settled(self, s):
-        """Statistics after ordinary steps, and the objective of the sample in nats."""
-        s, entropy, _ = self.small.iterate(s, _SETTLING_STEPS, 1e-4 * self.small.sample.total)
-        return s, self.small.evidence(s).sum() + entropy.sum() + self.small.allocation(s[:, -1])
-
-    def settled(self, s):
-        """Coefficients (J, P) after ordinary steps from ``s``; None if the present ones do as well."""
-        if self._present is None:
-            self._present = self._settled(self.s)[1]
-        s, value = self._settled(s)
-        return self.small.coefficients(s) if value > self._present + _WORTH_A_TRIAL else None
+    coef, gain = everything.settled(s) if len(s) > 1 else (None, -np.inf)
+    return coef if gain > WORTH_A_TRIAL else None

@@ -223,7 +223,7 @@ class RowSampling:
         If rows have weights, nobody knows how many a component has, and all share the room. Rows of all
         are drawn beside these.
         """
-        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
+        counts = totals.sizes
         most = max((proposal.uniform_rows(totals) for proposal in proposals), default=0)
         everything = {EVERYTHING: max(min(most, room), _UNIFORM_ROWS)}
         wanted, left = {}, room if mean_weight is None else np.inf

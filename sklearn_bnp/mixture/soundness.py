@@ -19,10 +19,15 @@ from ..estimator.soundness.laps import (
     check_prepared_rows,
     check_sampling,
 )
+from .birth import Birth
+from .delete import Delete
 from .model import MixtureModel
+from .regroup import Regroup
+from .relocate import Relocate
 from .sampling import RowSampling
 
 MIXTURE = Kind(MixtureModel, (NoExtra,))
+laps.check_memories_of(Birth, Delete, Regroup, Relocate)
 
 
 def check_mixture(estimator):

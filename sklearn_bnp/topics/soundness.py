@@ -28,7 +28,7 @@ from ..estimator.soundness.statistics import (
 )
 from .birth import TopicBirth
 from .counts import DocumentCounts
-from .delete import TopicDeleteTrial
+from .delete import TopicDelete, TopicDeleteTrial
 from .model import TopicModel, TopicParams
 from .sampling import DocumentSampling
 
@@ -109,9 +109,12 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
+laps.check_memories_of(TopicDelete)
+
+
 @laps.check_proposal.register
 def _(proposal: TopicBirth):
-    laps.check_proposal.dispatch(object)(proposal)
+    laps.check_memories(proposal, TopicBirth)
     if proposal._size is not None:
         expect_number("the size of a corpus", proposal._size, least=0.0)
 

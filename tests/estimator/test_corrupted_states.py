@@ -3,12 +3,16 @@
 import json
 import subprocess
 import sys
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from sklearn_bnp import DPMixtureVB
+from sklearn_bnp.engine.failures import Attempts, Failures
 from sklearn_bnp.estimator.object_graph import Graph, value_of
 from tests.corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
 from tests.estimators import names
@@ -86,6 +90,58 @@ def test_arrays_that_do_not_fit_whatever_the_checksum(name):
             continue  # how many documents there were, nobody else knows
         if i not in harmless and state["arrays"][i].ndim:
             assert is_refused(model, signed(model, spoiled)), (i, how)
+
+
+def spoiled_memories(memory):
+    """Ways to spoil a memory of a proposal, a list of functions that each change one thing of it."""
+    if isinstance(memory, Failures):
+        return [
+            partial(setattr, memory, "_forgiven", {(1, 2): 3}),
+            partial(memory._forgiven.add, 12345),
+            partial(memory._memory.update, {7: (1.5, 3.0)}),
+            partial(memory._memory.update, {7: (1, "3")}),
+            partial(memory._memory.update, {(7, 0.5): (1, 3.0)}),
+            partial(memory._memory.update, {7: [1, 3.0]}),
+        ]
+    if isinstance(memory, Attempts):
+        return [
+            partial(memory._memory.update, {7: {"7": np.nan}}),
+            partial(memory._memory.update, {7: {1.5: 3.0}}),
+            partial(memory._memory.update, {7: {1: "3.0"}}),
+            partial(memory._memory.update, {7: [(1, 3.0)]}),
+            partial(setattr, memory, "_memory", []),
+        ]
+    if isinstance(memory, dict):
+        return [partial(memory.update, {7: None}), partial(memory.update, {0.5: 1.0})]
+    if isinstance(memory, set):
+        return [partial(memory.add, 0.5), partial(memory.add, (1, None))]
+    return []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["birth under way", "unions of states", "topics on trial", "mixture"],
+)
+def test_memories_of_proposals_that_are_of_another_kind(name):
+    n_spoiled = 0
+    for i, proposal in enumerate(saved_model(name)._learner_.schedule.proposals):
+        fresh = clone(proposal)
+        fresh.reset()
+        for field, like in vars(fresh).items():
+            if not field.startswith("_") or like is None:
+                continue
+            values = [None, "five", [like], -3, 2.5, np.nan]
+            for j in range(len(values) + len(spoiled_memories(like))):
+                model = deepcopy(saved_model(name))
+                spoiled, fits = model._learner_.schedule.proposals[i], False
+                if j < len(values):
+                    setattr(spoiled, field, values[j])
+                    fits = type(values[j]) is type(like) and values[j] == 2.5
+                else:
+                    spoiled_memories(getattr(spoiled, field))[j - len(values)]()
+                assert is_refused(model, model.__getstate__()) or fits, (i, field, j)
+                n_spoiled += 1
+    assert n_spoiled > 10
 
 
 @pytest.mark.parametrize("entry", ["version", "checksum", "text", "arrays", "others"])

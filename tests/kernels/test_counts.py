@@ -9,6 +9,7 @@ from sklearn_bnp._kernels._counts import (
     digamma_rows,
     exp_digamma_table,
     log_gamma_sums,
+    log_rises,
     pair_log_gamma_sums,
 )
 
@@ -181,3 +182,19 @@ def test_nothing_to_do():
     assert logs(none, lam).shape == (0, 4)
     no_pairs = np.empty(0, dtype=np.intp)
     assert pair_rises(np.ones((3, 5)), lam, no_pairs, no_pairs).shape == (0,)
+
+
+@pytest.mark.parametrize("x", [0.0, 1.0, 2.0, 7.0, 30.0, 1e4, 1e9])
+def test_log_rises(x):
+    """Against the logarithms of the factors where these are few, which are exact where a is large."""
+    a = np.exp(np.linspace(np.log(1e-12), np.log(1e12), 1037))
+    out = np.full(len(a), np.nan)
+    log_rises(a, np.full(len(a), x), out)
+    if x <= 30:
+        expected = np.log(a[:, np.newaxis] + np.arange(x)).sum(axis=1)
+        assert_allclose(out, expected, rtol=1e-13, atol=1e-13 * max(x, 1.0))
+    else:
+        before = gammaln(a)
+        size = np.abs(before) + np.abs(gammaln(a + x))
+        assert np.all(np.abs(out - (gammaln(a + x) - before)) <= 1e-14 * size)
+    log_rises(a[:0], a[:0], out[:0])

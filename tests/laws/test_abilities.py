@@ -1,10 +1,14 @@
 """What a likelihood declares that it can do, it can do."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bnp import Likelihood
 from sklearn_bnp.engine.affinity import union_evidence
+from sklearn_bnp.mixture.restricted import most_collapsed
 
 from .harness import given, random_resp
 
@@ -68,3 +72,22 @@ def test_tables_of_words(posterior):
         pytest.skip("entries of documents are rows")
     coef = likelihood.coefficients(prior, s)
     assert_allclose(likelihood.word_table(prior, s), np.exp(coef[:, :-1].T), rtol=1e-12)
+
+
+def test_who_leaves_rows_out(posterior):
+    """Whoever imputes says so only with densities of its own: differences of its evidence are none."""
+    likelihood = posterior.model.likelihood
+    if likelihood.imputes and likelihood.leaves_out:
+        own = type(likelihood).log_predictive_without
+        assert own is not Likelihood.log_predictive_without
+
+    class Imputing(type(likelihood)):
+        imputes, leaves_out = True, Likelihood.leaves_out
+
+    class Slow(type(likelihood)):
+        leaves_out = False
+
+    other = copy(likelihood)
+    for other.__class__ in (Imputing, Slow):
+        assert not other.leaves_out
+        assert most_collapsed(other, posterior.z) == 0

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp import DPMixtureVB, Regroup, Relocate
+from sklearn_bnp import Birth, DPMixtureVB, Regroup, Relocate
 from sklearn_bnp.engine.trials import SplitTrial
+from sklearn_bnp.mixture import creation, regroup
 from tests.benchmarks.one_start_mixtures import gaussian, nested
 
 from .families import FAMILIES
@@ -106,6 +107,34 @@ def test_no_more_components_than_allowed(max_components):
     assert max(lap.n_components for lap in model.history_) <= max_components
 
 
+class OtherBirth(Birth):
+    """A second source of components, which knows nothing of the first."""
+
+    kind = "other"
+
+
+@pytest.mark.parametrize("n_most", [3, 5, 6])
+@pytest.mark.parametrize(
+    "proposals",
+    [
+        (Birth("adopt"), OtherBirth()),
+        (Birth(), OtherBirth()),
+        (OtherBirth("adopt"), Regroup()),
+        (Birth("adopt"), OtherBirth(), "delete", Regroup()),
+    ],
+    ids=lambda proposals: "-".join(getattr(p, "kind", p) for p in proposals),
+)
+def test_proposals_share_the_room_that_there_is(proposals, n_most):
+    """Each alone would respect the limit, but what several plan for one lap may be accepted together."""
+    rng, labels = np.random.default_rng(0), np.arange(400) % 16
+    X = rng.standard_normal((400, 2)) + 20.0 * np.stack([labels // 4, labels % 4], axis=1)
+    start = {"init_params": one_hot(labels // 8), "n_batches": 2, "random_state": 0}
+    model = quiet_fit(
+        DPMixtureVB(max_components=n_most, proposals=proposals, max_iter=12, **start), X
+    )
+    assert max(lap.n_components for lap in model.history_) == n_most
+
+
 def test_rounds_are_limited():
     rows = np.random.default_rng(0).standard_normal((120, 6))
     proposals = Regroup(max_rounds=1), Relocate(max_rounds=1)
@@ -117,6 +146,30 @@ def test_rounds_are_limited():
         learner.run_lap(source)
         planned.append(len(learner.scheduler.trials))
     assert planned[1:] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("most_seeds", [1, 4])
+def test_the_cost_of_regrouping_is_bounded(most_seeds, monkeypatch):
+    """However wide rows are: seeds hold few numbers, and splits are few where each is costly."""
+    n, P, settled, seeds_of = 90, 10, regroup._settled, []
+    most_numbers = 3 * 6 * P * n  # three splits of all rows from six seeds
+
+    def counted(small, seeds, n_seeds):
+        seeds_of.append((small.sample.z.shape[0], len(seeds)))
+        return settled(small, seeds, n_seeds)
+
+    monkeypatch.setattr(regroup, "_settled", counted)
+    monkeypatch.setattr(creation, "_MOST_NUMBERS", most_seeds * P)
+    monkeypatch.setattr(regroup, "_MOST_NUMBERS", most_numbers)
+    X, rng = np.random.default_rng(0).standard_normal((n, 3)), np.random.default_rng(1)
+    learner, source = learner_for(
+        FAMILIES[0], X, resp=random_resp(rng, n, 3), proposals=[Regroup()]
+    )
+    learner.scheduler.last_resort()
+    learner.run_lap(source)
+    assert bool(seeds_of) == (most_seeds > 1)
+    assert sum(rows * n_seeds * P for rows, n_seeds in seeds_of) <= most_numbers
+    assert all(n_seeds <= most_seeds for _, n_seeds in seeds_of)
 
 
 @pytest.mark.parametrize(

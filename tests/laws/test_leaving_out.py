@@ -1,10 +1,14 @@
 """Predictive densities of rows without what they add to components, against twins that never saw the row."""
 
+import gc
+from weakref import ref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
-from sklearn_bnp.likelihood.counts import sums_over_entries
+from sklearn_bnp.likelihood.counts import distinct_entries, sums_over_entries
 from sklearn_bnp.likelihood.leaving_out import LEAST_SHARE, change_of_evidence
 from tests.reference.leaving_out import predictive_without
 
@@ -118,3 +122,20 @@ def test_sums_over_many_distinct_counts():
     scale = rng.uniform(size=(60, 3))
     sums = sums_over_entries(counts, lambda column, x: np.log(x)[:, np.newaxis] * scale[column])
     assert_allclose(sums, np.log(counts) @ scale, rtol=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_entries_are_looked_up_once_and_forgotten_with_the_rows(sparse):
+    counts = np.random.default_rng(0).poisson(1.0, size=(40, 7)).astype(float)
+    rows = csr_array(counts) if sparse else counts
+    found = distinct_entries(rows)
+    assert distinct_entries(rows) is found
+    dense = np.zeros(counts.shape)
+    for j, (column, value) in enumerate(zip(found.column, found.values, strict=True)):
+        dense[:, column] += value * found.occurrences[:, [j]].toarray()[:, 0]
+    assert_allclose(dense, counts)
+    assert distinct_entries(2.0 * rows).values.min() == 2.0
+    entries = ref(distinct_entries(rows).values)
+    del found, rows, counts
+    gc.collect()
+    assert entries() is None

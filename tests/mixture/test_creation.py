@@ -15,6 +15,7 @@ from sklearn_bnp import (
 )
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
+from sklearn_bnp.mixture.creation import _ways
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
@@ -156,3 +157,30 @@ def test_families_that_do_not_leave_rows_out(monkeypatch):
     monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", _NotLeftOut)
     X, _ = few_rows(6, spread=4.0)
     assert DPMixtureVB(random_state=0).fit(X).n_components_ > 1
+
+
+class _Imputing(GaussianLikelihood):
+    """A family of a user's own that imputes and says no more."""
+
+    imputes = True
+
+    def log_predictive_without(self, prior, s, z, shares):
+        raise AssertionError("differences of the evidence of imputed rows are no densities")
+
+
+def test_families_that_impute_do_not_leave_rows_out(monkeypatch):
+    monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", _Imputing)
+    X, _ = few_rows(6, spread=4.0)
+    assert DPMixtureVB(random_state=0).fit(X).n_components_ > 1
+
+
+@pytest.mark.parametrize("n_rows", [100, 3000])
+def test_many_seeds_are_tried_first_and_ordinary_ways_later(n_rows):
+    """A first birth that fails is tried again in other ways, whatever the size of the sample."""
+    X = np.random.default_rng(0).standard_normal((n_rows, 20))
+    model = DPMixtureVB(proposals=None).fit(X)._model
+    sample, P = Sample(X, np.ones(n_rows), None), model.likelihood.n_statistics
+    ways = [_ways(model.likelihood, sample, P, 0, 10, 10**6, attempt) for attempt in range(4)]
+    assert max(way.n_seeds for way in ways[0]) > 10 and ways[0][0].n_collapsed
+    assert all(way.n_seeds <= 10 for later in ways[1:] for way in later)
+    assert n_rows == 100 or len({later[0] for later in ways[1:]}) == 3

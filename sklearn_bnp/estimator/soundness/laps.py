@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import partial, singledispatch
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ...engine.failures import Attempts, Failures
+from ...engine.merge import Merge
 from ...engine.trials import AdoptTrial, SplitTrial, UnionTrial
 from .expectations import (
     expect,
@@ -99,19 +101,89 @@ def _(trial: AdoptTrial, findings, lap):
 
 @singledispatch
 def check_proposal(proposal):
-    """Raise unless a proposal's memory of failures holds numbers."""
+    """Raise unless a proposal's memories of failures are sound; no more is known of a user's own."""
+    expect_type("whether rows have weights", proposal.weighted, bool)
     for memory in vars(proposal).values():
-        if isinstance(memory, Failures):
+        if isinstance(memory, (Failures, Attempts)):
             expect_number("the change that forgives a failure", memory.change, least=0.0)
-            expect_count("the patience of a proposal", memory.patience)
-            for times, mass in memory._memory.values():
-                expect_count("how often something failed", times)
-                expect_number("the mass of what failed", mass)
+            expect_type("a memory of failures", memory._memory, dict)
+            _check_names("what was tried", memory._memory)
+        if isinstance(memory, Failures):
+            expect_count("the patience of a proposal", memory.patience, least=1)
+            for failure in memory._memory.values():
+                expect(isinstance(failure, tuple) and len(failure) == 2, "a failure is no pair")
+                expect_count("how often something failed", failure[0])
+                expect_number("the mass of what failed", failure[1])
+            expect_type("what was forgiven", memory._forgiven, set)
+            expect(memory._forgiven <= memory._memory.keys(), "what never failed was forgiven")
         if isinstance(memory, Attempts):
-            expect_number("the change that forgives an attempt", memory.change, least=0.0)
             for masses in memory._memory.values():
-                for mass in masses.values():
-                    expect_number("the mass of what was involved", mass)
+                _check_numbers("what was involved", masses)
+
+
+def check_memories_of(*kinds):
+    """Let states with proposals of these classes of ours be sound only if all their memories are."""
+    for kind in kinds:
+        check_proposal.register(kind, partial(check_memories, kind=kind))
+
+
+def check_memories(proposal, kind):
+    """Raise unless a proposal has valid parameters, and memories of the kinds that this class begins with."""
+    check_proposal.dispatch(object)(proposal)
+    proposal._validate_params()
+    fresh = kind()
+    fresh.reset()
+    for name, like in vars(fresh).items():
+        there = name in vars(proposal)
+        expect(there or type(proposal) is not kind, f"a {proposal.kind} has no {name}")
+        if there and name.startswith("_") and like is not None:
+            _check_memory(f"{name} of a {proposal.kind}", vars(proposal)[name], like)
+
+
+check_memories_of(Merge)
+
+
+def _check_memory(what, value, like):
+    """Raise unless a value is of the kind of ``like``: a flag, a counter, a number, or a collection."""
+    expect_type(what, value, type(like), *((np.bool_,) if isinstance(like, bool) else ()))
+    if isinstance(value, dict):
+        _check_numbers(what, value)
+    elif isinstance(value, (set, frozenset)):
+        _check_names(what, value)
+    elif isinstance(value, list):
+        for part in value:
+            _check_tuple(what, part)
+    elif isinstance(value, Integral):
+        expect_count(what, value)
+    elif isinstance(value, float):
+        expect_number(what, value, finite=False)
+
+
+def _check_names(what, names):
+    """Raise unless these are uids, tuples of uids, or words."""
+    for name in names:
+        parts = name if isinstance(name, tuple) else (name,)
+        known = isinstance(name, str) or all(
+            isinstance(part, Integral) and part >= 0 for part in parts
+        )
+        expect(known, f"{what} are not names")
+
+
+def _check_tuple(what, value):
+    """Raise unless this is a finite number, or a tuple of such values."""
+    if isinstance(value, tuple):
+        for part in value:
+            _check_tuple(what, part)
+    else:
+        expect_number(f"a part of {what}", value)
+
+
+def _check_numbers(what, values):
+    """Raise unless this is a dict of finite numbers by name."""
+    expect_type(what, values, dict)
+    _check_names(what, values)
+    for value in values.values():
+        expect_number(f"a number of {what}", value)
 
 
 # ---------------------------------------------------------------------- samples

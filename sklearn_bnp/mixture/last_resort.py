@@ -1,0 +1,112 @@
+"""Proposals that wait until a fit would end, and trials of all components at once."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ..engine.failures import Attempts
+from ..engine.proposal import Proposal
+from ..engine.samples import Sample
+from .restricted import RestrictedMixture
+
+# Ordinary steps of new components, and of the present ones with which they are compared.
+_SETTLING_STEPS = 10
+# Numbers (rows x K x P) that a step of all components may take, and of responsibilities (rows x K).
+_MOST_NUMBERS, _MOST_SHARES = 50_000_000, 500_000
+# The least part of the data that the rows have to be: parameters from fewer rows would be no better than
+# the present ones.
+_LEAST_PART = 0.25
+# Estimated gain, in nats, from which a trial is worth its cost.
+WORTH_A_TRIAL = 0.5
+
+
+class LastResort(Proposal):
+    """Base class of proposals that plan only when nothing else is left to try, and so often at the most.
+
+    Parameters
+    ----------
+    max_rows : int
+        Rows that are looked at, at the most.
+    max_rounds : int
+        How often a fit tries it, at the most.
+    """
+
+    suits = ("mixture",)
+    _parameter_constraints = {
+        "max_rows": [Interval(Integral, 2, None, closed="left")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+    }
+    # Relative change of a component's mass after which an attempt with it is made again.
+    _moved: float
+
+    def __init__(self, max_rows, max_rounds):
+        self.max_rows = max_rows
+        self.max_rounds = max_rounds
+
+    def reset(self):
+        """Forget all attempts."""
+        self._validate_params()
+        self._attempts = Attempts(change=self._moved)
+        self._due, self._rounds = False, 0
+
+    def last_resort(self):
+        """Nothing is left to try but this."""
+        self._due = True
+
+    def new_data(self):
+        """What failed may succeed with new rows."""
+        self.reset()
+
+    def prior_changed(self):
+        """What failed may succeed under another prior."""
+        self._attempts.clear()
+
+    def _begins(self, context):
+        """Whether a round is due, and there may be one."""
+        due, self._due = self._due, False
+        return due and not context.partial and self._rounds < self.max_rounds
+
+
+def affordable_rows(totals, most):
+    """Rows of all on which steps of all components do not cost much."""
+    return int(min(most, _MOST_NUMBERS // totals.s.size, _MOST_SHARES // len(totals.s)))
+
+
+def shows_everything(uniform, totals):
+    """Whether rows drawn from all are enough to find parameters of all components."""
+    return len(uniform.resp) > 0 and uniform.total >= _LEAST_PART * totals.n.sum()
+
+
+class Everything:
+    """A sample of all rows, on which other components are compared with the present ones.
+
+    Attributes
+    ----------
+    small : RestrictedMixture
+        All components, on the sample.
+    s, resp : ndarray, shapes (K, P) and (m, K)
+        Statistics of the sample and responsibilities, after a local step of the present components.
+    """
+
+    def __init__(self, model, totals, uniform):
+        z, resp, weight = uniform
+        sample = Sample(z, np.ones(len(resp)), weight)
+        sample = sample.standing_for(totals.n.sum())
+        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
+        self.s, _, self.resp = self.small.step(totals.s)
+        self._present = None
+
+    def _settled(self, s):
+        """Statistics after ordinary steps, and the objective of the sample in nats."""
+        s, entropy, _ = self.small.iterate(s, _SETTLING_STEPS, 1e-4 * self.small.sample.total)
+        return s, self.small.evidence(s).sum() + entropy.sum() + self.small.allocation(s[:, -1])
+
+    def settled(self, s):
+        """Coefficients (J, P) after ordinary steps from ``s``, and the gain of the sample in nats."""
+        if self._present is None:
+            self._present = self._settled(self.s)[1]
+        s, value = self._settled(s)
+        return self.small.coefficients(s), value - self._present

@@ -162,7 +162,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
-        "topic_word_prior": [POSITIVE, "array-like", None],
+        "topic_word_prior": [POSITIVE, "array-like", StrOptions({"auto"}), None],
         "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
         "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
@@ -322,6 +322,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         observation = resolve_observation(self.observation, reading)
         return setup.with_word_prior(observation, self.topic_word_prior)
 
+    def _document_prior(self):
+        """A `DocumentAllocation`, and the names of its attributes that are learned."""
+        make = setup.DOCUMENT_ALLOCATIONS[self.allocation]
+        return make(self.doc_topic_prior, self.weight_concentration_prior)
+
     def _schedule(self):
         """How documents go about their local step in each lap."""
         return LocalSchedule(
@@ -331,13 +336,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     def _start(self, X, corpus, rng, settings, *, streaming):
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
-        make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
-        allocation, learned = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
-        if settings.stochastic:  # its steps know no objective to learn by
-            learned = ()
         model = setup.bind_model(
-            self._with_word_prior(corpus.reading), allocation, learned, self._schedule(), corpus,
-            streaming=streaming,
+            self._with_word_prior(corpus.reading), *self._document_prior(), self._schedule(), corpus,
+            streaming=streaming, stochastic=settings.stochastic,
         )  # fmt: skip
         first = setup.first_components(
             self.init_params, self.n_components, model.likelihood, corpus, X, rng
@@ -350,8 +351,18 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _present_batch(self, learner, batch):
         if not learner.model.likelihood.words:
             batch = base.ready_for(learner, batch, check_units)
-        learner.model = learner.model._replace(local=self._schedule())
+        model = self._as_set_now(learner.model)
+        if model.allocation != learner.model.allocation:
+            learner.end_trials()  # they were planned, and would be judged, under another prior
+            learner.scheduler.prior_changed()
+            model = self._as_set_now(learner.model)
+            learner.coef = model.coefficients(learner.totals)
+        learner.model = model
         return batch
+
+    def _as_set_now(self, model):
+        """A model with the parameters that may change between calls."""
+        return setup.with_present_parameters(model, *self._document_prior(), self._schedule())
 
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_documents

@@ -90,7 +90,7 @@ def of_documents(x, **named):
 
 
 def of_rows_in_documents(x, groups):
-    return lambda model: [model.transform(x, groups), model.predict_proba(x, groups)]
+    return lambda model: [model.transform(x, groups=groups), model.predict_proba(x, groups=groups)]
 
 
 def of_sequences(x):

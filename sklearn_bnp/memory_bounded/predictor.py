@@ -93,7 +93,7 @@ class BoundedPredictor(
         values = [function(found.resp) for found in self._inferred(corpus.documents)]
         return corpus.in_order_of_rows(np.concatenate(values))
 
-    def predict_proba(self, X, groups=None):
+    def predict_proba(self, X, *, groups=None):
         """Responsibility of each topic for each row.
 
         Parameters
@@ -110,7 +110,7 @@ class BoundedPredictor(
         """
         return self._of_rows(X, groups, lambda resp: resp)
 
-    def predict(self, X, groups=None):
+    def predict(self, X, *, groups=None):
         """Topic of greatest responsibility for each row.
 
         Parameters
@@ -132,7 +132,7 @@ class BoundedPredictor(
         shares = counts + self.doc_topic_prior_
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def transform(self, X, groups=None):
+    def transform(self, X, *, groups=None):
         """Topic distribution of documents.
 
         Parameters
@@ -185,7 +185,7 @@ class BoundedPredictor(
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         return corpus, self._log_density(part.x, shares[owner]), owner
 
-    def score_samples(self, X, groups=None):
+    def score_samples(self, X, *, groups=None):
         """Mean log predictive density of a fifth of each document's rows, given the others.
 
         Which fifth it is depends on the document alone.
@@ -206,7 +206,7 @@ class BoundedPredictor(
         sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
         return (sums / np.bincount(owner, minlength=corpus.n_documents))[corpus.document_of_row]
 
-    def score(self, X, y=None, groups=None):
+    def score(self, X, y=None, *, groups=None):
         """Mean log predictive density of rows, in nats; higher is better.
 
         A fifth of each document's rows is predicted from the others. Which rows these are depends on the
@@ -242,19 +242,19 @@ class BoundedPredictor(
             out[rows] += likelihood.log_base(x[rows])
         return out
 
-    def similarity(self, X, groups=None, others=None, other_groups=None):
+    def similarity(self, X, others=None, *, groups=None, other_groups=None):
         """Affinity of the topic distributions of documents, for instance to find the documents most alike.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of documents.
-        groups : array-like of shape (n_samples,)
-            The document of each row of X.
         others : array-like of shape (n_other_samples, n_features), default=None
             Rows of the documents with which those of X are compared. If None, they are compared with the
             documents that the model has learned from. These are known as far as they are kept: all documents
             of a document group have the same distribution. To tell them apart, give their rows again.
+        groups : array-like of shape (n_samples,)
+            The document of each row of X.
         other_groups : array-like of shape (n_other_samples,), default=None
             The document of each row of ``others``.
 

@@ -97,7 +97,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         each = [function(one.resp.astype(dtype, copy=False)) for one in found]
         return corpus.in_order_of_rows(np.concatenate(each))
 
-    def transform(self, X, groups=None):
+    def transform(self, X, *, groups=None):
         """Topic distribution of documents.
 
         Parameters
@@ -140,7 +140,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self.fit(X, groups=groups, sample_weight=sample_weight).transform(X, groups=groups)
 
     @available_if(_of_rows)
-    def predict_proba(self, X, groups=None):
+    def predict_proba(self, X, *, groups=None):
         """Responsibility of each topic for each row of data; not available for words.
 
         Parameters
@@ -158,7 +158,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self._each_row(X, groups, lambda resp: resp)
 
     @available_if(_of_rows)
-    def predict(self, X, groups=None):
+    def predict(self, X, *, groups=None):
         """The topic with the greatest responsibility for each row of data; not available for words.
 
         Parameters
@@ -229,7 +229,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         hidden = hidden_entries(corpus.documents, keys_of_content(corpus.documents), _HELDOUT)
         return corpus, *self._completion(corpus.documents, hidden)
 
-    def score_samples(self, X, groups=None):
+    def score_samples(self, X, *, groups=None):
         """Mean log predictive probability of a part of each document, given the rest of it.
 
         A fifth of a document's word types, or of its rows, is predicted from the others. Which fifth it
@@ -252,7 +252,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tokens = np.bincount(owner, counts, minlength=corpus.n_documents)
         return (sums / np.where(tokens > 0, tokens, 1.0))[corpus.document_of_row]
 
-    def score(self, X, y=None, groups=None):
+    def score(self, X, y=None, *, groups=None):
         """Mean log predictive probability per token, in nats; higher is better.
 
         It is the score of `score_completion` with a split that depends on each document alone. The inference
@@ -276,7 +276,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         _, log_prob, _, counts = self._scored(X, groups)
         return mean_of_tokens(log_prob, counts)
 
-    def perplexity(self, X, groups=None):
+    def perplexity(self, X, *, groups=None):
         """Perplexity of documents: ``exp(-score(X))``; lower is better.
 
         Parameters
@@ -293,7 +293,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         return perplexity_of(self.score(X, groups=groups))
 
-    def score_completion(self, X, random_state=0, by="types", heldout=_HELDOUT, groups=None):
+    def score_completion(self, X, random_state=0, by="types", heldout=_HELDOUT, *, groups=None):
         """Document completion: mean log probability of a random part of each document, given the rest.
 
         Parameters

@@ -379,7 +379,7 @@ def test_score_prefers_what_it_knows(fitted):
 
 
 def test_similar_documents_are_found(fitted):
-    affinity = fitted.similarity(ROWS, GROUPS)
+    affinity = fitted.similarity(ROWS, groups=GROUPS)
     assert affinity.shape == (20, 20)
     assert affinity.min() >= 0.0
     assert affinity.max() <= 1.0 + 1e-9
@@ -388,13 +388,13 @@ def test_similar_documents_are_found(fitted):
     best = shares[affinity.argmax(axis=1)]
     assert np.abs(best - shares).sum(axis=1).mean() < 0.2
     one = np.zeros(np.count_nonzero(GROUPS == 3))
-    np.testing.assert_allclose(fitted.similarity(ROWS[GROUPS == 3], one), affinity[3:4])
+    np.testing.assert_allclose(fitted.similarity(ROWS[GROUPS == 3], groups=one), affinity[3:4])
 
 
 def test_affinity_is_that_of_the_distributions(fitted):
     """1 less the square of the Hellinger distance, written down term by term."""
     others, other_groups, _ = grouped_rows(7, 15, seed=8)
-    affinity = fitted.similarity(ROWS, GROUPS, others, other_groups)
+    affinity = fitted.similarity(ROWS, others, groups=GROUPS, other_groups=other_groups)
     first = [fitted.transform(x, groups=np.zeros(len(x)))[0] for x in by_document(ROWS, GROUPS)]
     second = [
         fitted.transform(x, groups=np.zeros(len(x)))[0] for x in by_document(others, other_groups)
@@ -409,10 +409,10 @@ def by_document(X, groups):
 
 def test_documents_of_a_group_are_told_apart_if_they_are_given_again():
     model = streamed(3, max_document_groups=4)
-    kept = model.similarity(ROWS, GROUPS)
+    kept = model.similarity(ROWS, groups=GROUPS)
     assert kept.shape == (20, 30)
     assert all(len(np.unique(row)) <= 4 for row in kept)
-    again = model.similarity(ROWS, GROUPS, ROWS, GROUPS)
+    again = model.similarity(ROWS, ROWS, groups=GROUPS, other_groups=GROUPS)
     assert again.shape == (20, 20)
     np.testing.assert_allclose(np.diagonal(again), 1.0)
     assert all(len(np.unique(row)) > 4 for row in again)

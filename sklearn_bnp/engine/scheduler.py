@@ -119,6 +119,13 @@ class Scheduler:
             for proposal in self.proposals:
                 proposal.weighted = True
 
+    def go_on_with(self, proposals, new):
+        """Go on with other proposals, of which some are ``new`` and begin without memories."""
+        self.proposals = proposals
+        for proposal in new:
+            proposal.reset()
+            proposal.weighted = self.mean_weight is not None
+
     # ------------------------------------------------------------------ a lap
 
     def begin_lap(self, totals, share=1.0):

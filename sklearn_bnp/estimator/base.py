@@ -8,7 +8,11 @@ Design note
 (b) A call that fails, or is interrupted, changes nothing: `partial_fit` works on a copy of the learner, a
     learner is published only when it has come to the end, and `leaves_model_on_error` puts the
     attributes back that were set on the way.
-(c) ``fit`` and ``partial_fit`` take ``X, y=None``, and all else by keyword in this order: ``lengths``,
+(c) Parameters that are set between two calls of `partial_fit` are heeded, or the call is refused. The prior
+    of the weights and the proposals are taken as they are now (`go_on_under`, `go_on_with_proposals`). The
+    observation model has to stay, since statistics are in its terms. Parameters of the start and of `fit`
+    alone, such as ``n_components``, have no part in a later batch.
+(d) ``fit`` and ``partial_fit`` take ``X, y=None``, and all else by keyword in this order: ``lengths``,
     ``groups``, ``sample_weight``, ``batch_id``, as far as the estimator has them. The one exception is
     ``sample_weight`` of `DPMixtureVB.fit`, which may be given by position, as in scikit-learn's `KMeans`.
 """
@@ -29,7 +33,12 @@ from ..engine.streaming import stream_batch
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import column_moments, has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
-from .observations import ObservationParameters, check_same_observation, resolve_observation
+from .observations import (
+    ObservationParameters,
+    are_alike,
+    check_same_observation,
+    resolve_observation,
+)
 from .publishing import publish, warn_if_not_converged
 from .settings import settings_of
 from .threads import threads
@@ -83,7 +92,7 @@ class LearnerEstimator(ObservationParameters):
         A `Start`. ``data`` are the checked data, ``X`` is what the user gave.
     ``_present_batch(learner, batch)``
         The batch in a precision that suits the learner's units; the learner's model takes over
-        parameters that may change between calls.
+        parameters that may change between calls, its prior of weights by `go_on_under`.
     ``_population(batch)``
         Total weight of the population of ``total_samples`` units.
     ``_to_publish(learner)``
@@ -127,6 +136,8 @@ class LearnerEstimator(ObservationParameters):
                 batch_id = data.batch.content_hash()
             if self._is_begun:
                 n_laps, learner = self.n_iter_, Learner(self._learner_, learner_settings(settings))
+                go_on_with_proposals(learner, proposals_of(settings, self._kind))
+                self._keeps_order = self._keeps_order and not learner.scheduler.proposals
                 batch = self._present_batch(learner, data.batch)
             else:
                 n_laps, rng = 0, check_random_state(self.random_state)
@@ -197,13 +208,18 @@ def make_learner(model, rng, settings, kind):
     """A `Learner` with proposals for this `ModelKind`."""
     if settings.starts_by_name or settings.means_init is not None:
         settings.check_most(settings.n_components, "n_components={}")
-    names = None if settings.stochastic else settings.proposals
-    proposals = resolve_proposals(names, kind.proposals, kind.name)
+    proposals = proposals_of(settings, kind)
     for proposal in proposals:
         proposal.reset()
     seed = int(rng.randint(np.iinfo(np.int32).max))
     state = LearnerState(model, seed, ScheduleState(tuple(proposals)))
     return Learner(state, learner_settings(settings))
+
+
+def proposals_of(settings, kind):
+    """A list of fresh `Proposal` objects for a `ModelKind`; none if learning is by stochastic steps."""
+    names = None if settings.stochastic else settings.proposals
+    return resolve_proposals(names, kind.proposals, kind.name)
 
 
 def learner_settings(settings):
@@ -254,6 +270,31 @@ def ready_for(learner, batch, check):
     if likelihood is not before:
         learner.go_on_with(likelihood, likelihood.from_complete)
     return batch
+
+
+def go_on_under(learner, present):
+    """Let a learner go on with ``present(model)``: its model with the parameters that are set now.
+
+    If this has another prior of the weights, trials under way end, and failures are forgotten: they were
+    planned and judged under the prior before. The objective is that of the new prior from now on.
+    """
+    model = present(learner.model)
+    if model.allocation is not learner.model.allocation:
+        learner.end_trials()
+        learner.scheduler.prior_changed()
+        model = present(learner.model).updated(learner.totals)
+        learner.coef = model.coefficients(learner.totals)
+    learner.model = model
+
+
+def go_on_with_proposals(learner, proposals):
+    """Let a learner go on with these proposals; those that are as they were go on with their memories."""
+    known = {proposal.kind: proposal for proposal in learner.scheduler.proposals}
+    new = [p for p in proposals if p.kind not in known or not are_alike(p, known[p.kind])]
+    now = [p if p in new else known[p.kind] for p in proposals]
+    if now != learner.scheduler.proposals:
+        learner.end_trials()
+        learner.scheduler.go_on_with(now, new)
 
 
 def show_laps(learner, n_before, verbose, name):

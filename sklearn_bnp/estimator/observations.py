@@ -83,16 +83,21 @@ def check_same_observation(observation, before, call):
     ``before`` is the `ObservationModel` of that fit.
     """
     observation = resolve_observation(observation)
-    if type(observation) is not type(before) or _identity(observation) != _identity(before):
+    if not are_alike(observation, before):
         raise ValueError(
             f"observation={observation!r} differs from that of the fit which {call} continues, "
             f"{before!r}; set it back, or begin anew with fit."
         )
 
 
-def _identity(observation):
-    """A value that is the same for two observation models if their parameters are the same."""
-    params = clone(observation).get_params()  # a model in two blocks is like two equal ones
+def are_alike(one, other):
+    """Whether two objects with parameters have the same class and the same parameters."""
+    return type(one) is type(other) and _identity(one) == _identity(other)
+
+
+def _identity(holder):
+    """A value that is the same for two objects of a class if their parameters are the same."""
+    params = clone(holder).get_params()  # a model in two blocks is like two equal ones
     try:
         return joblib.hash(params)
     except (AttributeError, PicklingError):  # a function without a name, to choose columns

@@ -320,13 +320,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def _present_batch(self, learner, batch):
         batch = base.ready_for(learner, batch, setup.in_units)
-        model = setup.with_present_parameters(learner.model, self._chain_prior(), self.low_memory)
-        if model.allocation is not learner.model.allocation:
-            learner.end_trials()  # they were planned, and would be judged, under another prior
-            model = setup.with_present_parameters(
-                learner.model, self._chain_prior(), self.low_memory
-            )
-        learner.model = model
+        chain = self._chain_prior()
+        base.go_on_under(
+            learner, lambda model: setup.with_present_parameters(model, chain, self.low_memory)
+        )
         return batch
 
     def _population(self, batch):

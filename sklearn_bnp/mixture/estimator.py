@@ -254,6 +254,10 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         the number of components grows and shrinks. The first batch sets the units of the data, and should
         be like the others. After `fit`, batches add to the data of that fit.
 
+        Parameters may be set between two calls. The prior of the weights, the proposals and
+        ``max_components`` are those that are set now, and so is the prior in the ELBO, which may fall when
+        it changes. Another ``observation`` is an error.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -315,7 +319,10 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         return partial(setup.starting_statistics, settings, source, model.likelihood)
 
     def _present_batch(self, learner, batch):
-        return base.ready_for(learner, batch, check_units)
+        batch = base.ready_for(learner, batch, check_units)
+        now = allocation_from(self.allocation, self.weight_concentration_prior)
+        base.go_on_under(learner, lambda model: setup.under_allocation(model, now))
+        return batch
 
     def _population(self, batch):
         return self.total_samples

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..engine.merge import Merge
 from ..estimator import base, publishing
-from ..estimator.observations import check_explains_rows
+from ..estimator.observations import are_alike, check_explains_rows
 from ..estimator.validation import check_means, check_reach, check_responsibilities, checked
 from ..likelihood.seeding import seeded_statistics
 from .birth import Birth
@@ -30,6 +30,13 @@ def bind_model(observation, allocation, source, *, streaming=False):
     check_explains_rows(checked(observation))
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
     return MixtureModel(likelihood, allocation, likelihood.prior)
+
+
+def under_allocation(model, allocation):
+    """The model with this prior of the weights; itself if it has the same one."""
+    return (
+        model if are_alike(allocation, model.allocation) else model._replace(allocation=allocation)
+    )
 
 
 def given_responsibilities(settings, x, rng):

@@ -351,18 +351,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _present_batch(self, learner, batch):
         if not learner.model.likelihood.words:
             batch = base.ready_for(learner, batch, check_units)
-        model = self._as_set_now(learner.model)
-        if model.allocation != learner.model.allocation:
-            learner.end_trials()  # they were planned, and would be judged, under another prior
-            learner.scheduler.prior_changed()
-            model = self._as_set_now(learner.model)
-            learner.coef = model.coefficients(learner.totals)
-        learner.model = model
+        documents, schedule = self._document_prior(), self._schedule()
+        base.go_on_under(
+            learner, lambda model: setup.with_present_parameters(model, *documents, schedule)
+        )
         return batch
-
-    def _as_set_now(self, model):
-        """A model with the parameters that may change between calls."""
-        return setup.with_present_parameters(model, *self._document_prior(), self._schedule())
 
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_documents

@@ -132,11 +132,11 @@ def with_present_parameters(model, allocation, learned, schedule):
     Concentrations that are learned go on from where they are. Sticks stay, unless the prior is of another
     kind.
     """
-    model, before = model._replace(local=schedule), model.allocation
+    model, before = model._replace(local=schedule, learned=learned), model.allocation
     if type(allocation) is not type(before):
-        return model._replace(allocation=allocation, learned=learned, sticks=None, uids=())
-    allocation = replace(allocation, **{name: getattr(before, name) for name in learned})
-    return model._replace(allocation=allocation, learned=learned)
+        return model._replace(allocation=allocation, sticks=None, uids=())
+    now = replace(allocation, **{name: getattr(before, name) for name in learned})
+    return model if now == before else model._replace(allocation=now)
 
 
 # ---------------------------------------------------------------------- where fits start

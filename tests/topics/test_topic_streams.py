@@ -7,6 +7,7 @@ from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import batch as topic_batch
+from sklearn_bnp.topics.setup import with_present_parameters
 from tests.estimators import (
     TOPICS,
     documents,
@@ -170,7 +171,8 @@ def test_priors_of_documents_that_are_set_on_the_way_hold(given, attribute, valu
 def test_a_concentration_that_was_learned_stays_where_others_are_set():
     stream = HDPTopicVB(random_state=0).fit(X)
     before = stream._learner_.model
-    after = stream.set_params(weight_concentration_prior=1.5)._as_set_now(before)
+    stream.set_params(weight_concentration_prior=1.5)
+    after = with_present_parameters(before, *stream._document_prior(), stream._schedule())
     assert after.allocation.concentration == 1.5
     assert after.allocation.doc_concentration == before.allocation.doc_concentration != 1.0
     assert after.learned == before.learned == ("doc_concentration",)

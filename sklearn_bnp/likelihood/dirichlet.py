@@ -6,9 +6,9 @@ Design note
     anew for learning which words are rare, so that in short texts hardly any component is worth its cost. The
     learned prior has ``lam_v = even + strength * p_v``, with the relative frequencies p of the types in
     all data. Equal pseudo-counts are among its values, and so are those in proportion to frequencies.
-(b) The two weights maximise the evidence of all components together (empirical Bayes, Minka 2000, (51)),
-    in steps of bounded length. One component alone would have infinite strength, and says nothing of how
-    components differ: the prior then stays as it is.
+(b) The two weights maximise the evidence of all components together (empirical Bayes, Minka 2000), in steps
+    of bounded length; doc/formulas_word_priors.rst has the slopes. One component alone would have infinite
+    strength, and says nothing of how components differ: the prior then stays as it is.
 (c) A small part of p is even, too, so that types that were never seen keep some mass, whatever the weights
     are.
 (d) The frequencies are those of the statistics at hand. When a stream brings new data, p follows where

@@ -105,7 +105,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         Whether a prior whose parts are known is learned.
     """
 
-    words = fast_unions = True
+    words = fast_unions = adapts_late = True
     standardised = False
 
     def __init__(self, prior, n_tokens, *, learns=True):

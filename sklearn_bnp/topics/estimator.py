@@ -45,9 +45,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of the shares of topics in a document: a hierarchical Dirichlet process, or a finite
         symmetric Dirichlet distribution.
-    topic_word_prior : float or array-like of shape (n_features,), default=None
-        Pseudo-count of each word type in the Dirichlet prior of topics. If None, it is that of a
-        `MultinomialObservation`, by default 0.2. Other likelihoods have priors of their own.
+    topic_word_prior : float, array-like of shape (n_features,) or "auto", default=None
+        Pseudo-count of each word type in the Dirichlet prior of topics. With ``"auto"`` it is
+        ``a + b p``, where p is the frequency of the type in the corpus. The ELBO learns a and b once there
+        are several topics, or if a fit starts with several, once these have settled; stochastic steps keep
+        the values that learning starts from. If None, it is that of a `MultinomialObservation` that is given
+        as ``observation``, and else ``"auto"``. Other likelihoods have priors of their own.
     doc_topic_prior : float or "auto", default="auto"
         For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
         ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
@@ -119,8 +122,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         for topics that were never seen.
     doc_topic_prior_ : float
         The concentration, or the parameter, that was given or learned.
-    topic_word_prior_ : float or ndarray
-        Words only: the prior that was used.
+    topic_word_prior_ : float or ndarray of shape (n_features,)
+        Words only: the prior that was given or learned.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
     $lower_bounds_
@@ -272,6 +275,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         the way, so that the number of topics grows and shrinks. After `fit`, batches add to the corpus of
         that fit.
 
+        Parameters may be set between two calls. The prior of documents, the proposals and ``max_components``
+        are those that are set now, and the ELBO, which may fall when the prior changes, is that of the
+        present prior. Another ``observation`` or ``topic_word_prior`` is an error. Words that a later batch
+        makes frequent become frequent in a learned ``topic_word_prior``, too.
+
+        Between two calls the estimator holds the counts of topics in each document, and in the middle of an
+        epoch also samples of the documents. A pickle of it holds the same.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -319,8 +330,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     def _with_word_prior(self, reading=None):
         """The observation model, with ``topic_word_prior`` in it."""
-        observation = resolve_observation(self.observation, reading)
-        return setup.with_word_prior(observation, self.topic_word_prior)
+        observation, prior = resolve_observation(self.observation, reading), self.topic_word_prior
+        if prior is None and isinstance(self.observation, str) and setup.takes_words(observation):
+            prior = setup.TOPIC_WORD_PRIOR
+        return setup.with_word_prior(observation, prior)
 
     def _document_prior(self):
         """A `DocumentAllocation`, and the names of its attributes that are learned."""

@@ -143,8 +143,8 @@ class TopicModel(HierarchicalModel, BaseModel):
         return now._replace(sticks=self.allocation.averaged(weights, now.sticks, rate))
 
     def with_adapted_prior(self, totals, n_iter):
-        """The model after steps of empirical Bayes; where topics of words are to settle first, itself."""
-        if self.waits and self.likelihood.words:
+        """The model after steps of empirical Bayes; where topics have to settle first, itself."""
+        if self.waits and self.likelihood.adapts_late:
             return self
         return super().with_adapted_prior(totals, n_iter)
 

@@ -32,7 +32,9 @@ PROPOSALS = {
 }
 TOPICS = base.ModelKind("topics", PROPOSALS)
 
-_TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
+# The prior of topics of words where none is set, and where learning of others begins.
+TOPIC_WORD_PRIOR = "auto"
+_DOC_TOPIC_PRIOR, _CONCENTRATION = 1.0, 1.0
 
 
 def _hdp(doc_topic_prior, concentration):
@@ -114,14 +116,14 @@ def _in_short(prior):
 def bind_model(observation, allocation, learned, schedule, corpus, *, streaming, stochastic):
     """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`.
 
-    ``learned`` are names of attributes of the allocation. Stochastic steps learn no priors of words or
-    documents: topics that are nearly alike would ask for a prior that keeps them so.
+    ``learned`` are names of attributes of the allocation. Stochastic steps learn neither these nor the prior
+    of words: they begin with topics that are nearly alike, and know no objective.
     """
     check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
     if stochastic:
         learned = ()
-        if likelihood.words:
+        if likelihood.adapts_late:
             likelihood = likelihood.learning_nothing()
     return TopicModel(likelihood, allocation, likelihood.prior, learned=learned, local=schedule)
 

@@ -130,7 +130,7 @@ def test_objective_is_that_of_the_prior_that_is_published(seed, parameters):
 def test_a_better_prior_than_equal_pseudo_counts():
     """Topics whose words follow a power law are cheaper, at a higher bound."""
     X = corpus(0, n_docs=400)
-    auto, even = topics().fit(X), HDPTopicVB(random_state=0).fit(X)
+    auto, even = topics().fit(X), HDPTopicVB(topic_word_prior=0.2, random_state=0).fit(X)
     assert auto.lower_bound_ > even.lower_bound_ + 10.0
     held_out = corpus(0, n_docs=500)[400:]
     assert auto.score(held_out) > even.score(held_out) - 0.01
@@ -208,6 +208,15 @@ def test_grid_search_may_compare_auto_with_numbers():
     search = GridSearchCV(HDPTopicVB(random_state=0), {"topic_word_prior": ["auto", 0.2]}, cv=2)
     search.fit(corpus(8, n_docs=80))
     assert search.best_params_["topic_word_prior"] in ("auto", 0.2)
+
+
+def test_it_is_the_default_where_words_have_no_other_prior():
+    X = corpus(8, n_docs=80)
+    assert_array_equal(
+        HDPTopicVB(random_state=0).fit(X).topic_word_prior_, topics().fit(X).topic_word_prior_
+    )
+    own = HDPTopicVB(observation=MultinomialObservation(prior=0.3), random_state=0)
+    assert own.fit(X).topic_word_prior_ == 0.3
 
 
 def test_mixtures_of_counts_learn_it_too():

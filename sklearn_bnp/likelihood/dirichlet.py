@@ -8,7 +8,9 @@ Design note
     all data. Equal pseudo-counts are among its values, and so are those in proportion to frequencies.
 (b) The two weights maximise the evidence of all components together (empirical Bayes, Minka 2000), in steps
     of bounded length; doc/formulas_word_priors.rst has the slopes. One component alone would have infinite
-    strength, and says nothing of how components differ: the prior then stays as it is.
+    strength, and says nothing of how components differ: the prior then stays as it is. Nor does either weight
+    grow to more than the tokens of a mean component. Components would then be as the prior is, and new
+    ones, of which there may be several with more data, could not differ from it.
 (c) A small part of p is even, too, so that types that were never seen keep some mass, whatever the weights
     are.
 (d) The frequencies are those of the statistics at hand. When a stream brings new data, p follows where
@@ -31,8 +33,8 @@ from .counts import log_rising_factorials
 _FIRST_EVEN = _FIRST_STRENGTH = 0.1
 # Part of the frequencies that all types share evenly.
 _EVEN_PART = 0.01
-# Limits of the even pseudo-count and of the strength, and how far the logarithm of each may move in a step.
-_LEAST, _MOST, _LONGEST_STEP = np.array([1e-4, 1.0]), np.array([1e2, 1e6]), 0.2
+# Least even pseudo-count and strength, and how far the logarithm of each may move in a step.
+_LEAST, _LONGEST_STEP = np.array([1e-4, 1.0]), 0.2
 # Least slope of the evidence that moves a weight, in nats for a factor e, and L-BFGS iterations in a step.
 _LEAST_SLOPE, _ITERATIONS = 0.01, 20
 # Frequencies follow those of the data once they differ by so much, in total variation: more than rounding.
@@ -150,18 +152,22 @@ def _step(evidence, prior):
         return -value, -slopes
 
     low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(_LEAST)))
-    high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(_MOST)))
+    high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(evidence.most)))
     options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
     minimize(negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options)
     return best[1]
 
 
 class _Evidence:
-    """Evidence of components with ``counts`` (K, P), and its slopes in the logarithms of the weights."""
+    """Evidence of components with ``counts`` (K, P), and its slopes in the logarithms of the weights.
+
+    ``most`` (2,) are the weights with which the even part, or the other, is worth a mean component's tokens.
+    """
 
     def __init__(self, p, counts):
         self._p, self._counts = p, counts
         self._totals = counts[:, : len(p)].sum(axis=1)
+        self.most = np.array([1.0 / len(p), 1.0]) * self._totals.mean()
         self._with_none = np.concatenate([counts, np.zeros((1, counts.shape[1]))])
 
     def value(self, prior):

@@ -93,6 +93,30 @@ def test_one_component_says_nothing():
     assert learned(prior, 0.0 * s, 5) is prior
 
 
+def test_no_weight_is_worth_more_than_the_tokens_of_a_component():
+    """Components that are alike would want a prior from which no other could ever differ."""
+    s = np.repeat(counts_of(3, K=1, n=400), 4, axis=0)
+    prior, mean = first_prior(s[:, :-1].sum(axis=0)), s[0, -1]
+    prior = learned(prior, s, 200)
+    assert prior.about.strength == pytest.approx(mean)
+    assert prior.about.even <= mean / 30 + 1e-9
+    above = prior_about(prior.about.p, prior.about.even, 5.0 * mean)
+    assert learned(above, s, 3).about.strength <= 5.0 * mean
+    many = learned(prior, 10.0 * s, 200)
+    assert many.about.strength == pytest.approx(10.0 * mean)
+
+
+def test_a_stream_that_begins_with_few_documents_finds_its_topics():
+    """The first of them tell no topics apart, which must not keep later ones from doing so."""
+    X = corpus(12, n_docs=420, n_tokens=20)
+    stream = topics()
+    for i, batch in enumerate(np.split(X, [20, 60, 180, 300])):
+        stream.partial_fit(batch, batch_id=i)
+    for i, batch in enumerate(np.split(X, [20, 60, 180, 300])):
+        stream.partial_fit(batch, batch_id=i)
+    assert stream.n_components_ > 1
+
+
 def test_frequencies_follow_those_of_the_data():
     """But not where this would lower the evidence."""
     s = counts_of(1)

@@ -106,13 +106,12 @@ def test_no_weight_is_worth_more_than_the_tokens_of_a_component():
     assert many.about.strength == pytest.approx(10.0 * mean)
 
 
-def test_a_stream_that_begins_with_few_documents_finds_its_topics():
+@pytest.mark.parametrize(("seed", "V", "n_tokens", "K"), [(0, 400, 12, 8), (1, 800, 20, 10)])
+def test_a_stream_that_begins_with_few_documents_finds_its_topics(seed, V, n_tokens, K):
     """The first of them tell no topics apart, which must not keep later ones from doing so."""
-    X = corpus(12, n_docs=420, n_tokens=20)
+    batches = np.split(corpus(seed, n_docs=600, n_tokens=n_tokens, V=V, K=K), (60, 120, 240))
     stream = topics()
-    for i, batch in enumerate(np.split(X, [20, 60, 180, 300])):
-        stream.partial_fit(batch, batch_id=i)
-    for i, batch in enumerate(np.split(X, [20, 60, 180, 300])):
+    for i, batch in [*enumerate(batches), *enumerate(batches)]:
         stream.partial_fit(batch, batch_id=i)
     assert stream.n_components_ > 1
 

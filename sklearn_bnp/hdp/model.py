@@ -151,9 +151,12 @@ class HierarchicalModel(ABC):
         return totals, here
 
     def adopting(self, totals, retired):
-        """The model for a lap with components on trial: sticks from masses, none for retired ones."""
+        """The model for a lap with components on trial: sticks from masses, none for retired ones.
+
+        If none is new and none retires, sticks go on from where they are.
+        """
         uids = tuple(totals.uids.tolist())
-        if uids == self.uids and not retired:
+        if not retired and set(uids) == set(self.uids):
             return self.updated(totals)
         mass = totals.n.copy()
         mass[totals.positions(list(retired))] = 0.0

@@ -263,6 +263,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         A single sequence rarely pays for a new state. New batches are therefore kept, with their rows, until
         they have 20,000 rows or 2,000,000 numbers. Each time their mass has grown by a quarter, laps go over
         all of them as in `fit`. When a batch comes back the rows are forgotten: epochs then do the same.
+        Until then, a pickle of the estimator holds these rows.
 
         Parameters
         ----------

@@ -158,6 +158,10 @@ class Likelihood(DenseRows, ABC):
         Columns of prepared rows.
     adapts_prior : bool
         Whether `update_prior` may change anything.
+    adapts_late : bool
+        Whether topics have to settle before `update_prior` is of use: as long as they are alike, it would
+        find a prior that keeps them so. The family then has ``learning_nothing()``, which returns the same
+        family with its prior as it is.
     standardised : bool or ndarray of bool, shape (n_features,)
         Whether the columns of prepared rows are in standard deviations of the data. Rows that are more than
         1e7 of them away are refused. False for columns without a scale, such as counts.
@@ -209,7 +213,7 @@ class Likelihood(DenseRows, ABC):
     """
 
     prior: object
-    adapts_prior = False
+    adapts_prior = adapts_late = False
     standardised = True
     may_be_far_out = False
     may_be_nan = ()

@@ -12,10 +12,10 @@ Design note
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
+from sklearn.utils._param_validation import StrOptions
 
 from .._kernels._counts import (
     digamma_rows,
@@ -34,21 +34,10 @@ from .counts import (
     sum_log_factorials,
     sums_over_entries,
 )
+from .dirichlet import dirichlet_evidence, dirichlet_prior, first_prior, learned
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
-
-
-class DirichletPrior(NamedTuple):
-    """Pseudo-counts ``lam`` of the types, (V,), and their ``total``; made by `dirichlet_prior`."""
-
-    lam: np.ndarray
-    total: float
-
-
-def dirichlet_prior(lam):
-    """`DirichletPrior` of pseudo-counts (V,)."""
-    return DirichletPrior(lam, float(lam.sum()))
 
 
 class MultinomialObservation(ObservationModel):
@@ -62,9 +51,10 @@ class MultinomialObservation(ObservationModel):
 
     Parameters
     ----------
-    prior : float or array-like of shape (n_features,), default=0.2
+    prior : float, array-like of shape (n_features,) or "auto", default=0.2
         Pseudo-count > 0 of each type in the Dirichlet prior. The smaller it is, the fewer types a
-        component is expected to use.
+        component is expected to use. With ``"auto"``, pseudo-counts are ``a + b p`` with the relative
+        frequencies p of the types in the data. The evidence of the components learns a and b.
 
     Notes
     -----
@@ -82,7 +72,7 @@ class MultinomialObservation(ObservationModel):
     >>> model = DPMixtureVB(observation=MultinomialObservation(prior=0.5))
     """
 
-    _parameter_constraints = {"prior": [Real, "array-like"]}
+    _parameter_constraints = {"prior": [Real, "array-like", StrOptions({"auto"})]}
 
     def __init__(self, prior=0.2):
         self.prior = prior
@@ -91,14 +81,16 @@ class MultinomialObservation(ObservationModel):
 
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
-        lam = as_numbers(self.prior, len(moments.mean))
+        mean = moments.mean * moments.magnitude
+        if isinstance(self.prior, str) and self.prior == "auto":
+            return MultinomialLikelihood(first_prior(mean), float(mean.sum()))
+        lam = as_numbers(self.prior, len(mean))
         if not are_within(lam):
             raise ValueError(
                 f"prior={self.prior!r} must be a number from {LEAST:g} to {MOST:g}, the pseudo-count of each "
-                f"type, or an array of {len(moments.mean)} of them."
+                f"type, or an array of {len(mean)} of them, or 'auto'."
             )
-        n_tokens = float(np.sum(moments.mean * moments.magnitude))
-        return MultinomialLikelihood(dirichlet_prior(lam), n_tokens)
+        return MultinomialLikelihood(dirichlet_prior(lam), float(mean.sum()))
 
 
 class MultinomialLikelihood(SparseRows, Likelihood):
@@ -110,15 +102,22 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         Prior of each component's distribution.
     n_tokens : float
         Mean total of a row, which is the total of rows that are drawn.
+    learns : bool, default=True
+        Whether a prior whose parts are known is learned.
     """
 
-    words = fast_unions = True
+    words = fast_unions = adapts_late = True
     standardised = False
 
-    def __init__(self, prior, n_tokens):
+    def __init__(self, prior, n_tokens, *, learns=True):
         self.prior = prior
         self.n_features = len(prior.lam)
         self.n_tokens = n_tokens
+        self.adapts_prior = learns and prior.about is not None
+
+    def learning_nothing(self):
+        """The same family, whose prior stays as it is."""
+        return type(self)(self.prior, self.n_tokens, learns=False)
 
     def prepare(self, x):
         return checked_counts(
@@ -137,7 +136,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
     def evidence(self, prior, s):
         rows = statistics_as_rows(s)
         rising = log_rising_factorials(rows, prior.lam)
-        return _evidence(prior, rising, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
+        return dirichlet_evidence(prior, rising, rows[:, :-1].sum(axis=1)).reshape(s.shape[:-1])
 
     def union_evidence(self, prior, s, first, second):
         """Evidence (M,) of unions of components; see `Likelihood`."""
@@ -145,7 +144,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
         pair_log_gamma_sums(rows, prior.lam, first, second, rising, 1)
         total = rows[:, :-1].sum(axis=1)
-        return _evidence(prior, rising, total[first] + total[second])
+        return dirichlet_evidence(prior, rising, total[first] + total[second])
 
     def coefficients(self, prior, s):
         """``E[log phi_kv] = psi(lam_v + S_kv) - psi(sum_v lam_v + S_kv)``; the last coefficient is 0."""
@@ -158,6 +157,15 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         table = np.empty((self.n_features, len(s)))
         exp_digamma_table(statistics_as_rows(s), prior.lam, table, 1)
         return table
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior:
+            return prior
+        return learned(prior, statistics_as_rows(s), n_iter)
+
+    def prior_distance(self, old, new):
+        """Mean change of the logarithms of the pseudo-counts, in which each counts as often as its type."""
+        return np.dot(new.lam, np.abs(np.log(new.lam / old.lam))) / new.total
 
     def leaving_out_work(self, z):
         return len(distinct_entries(z).values)
@@ -225,8 +233,3 @@ class MultinomialLikelihood(SparseRows, Likelihood):
             rows = np.flatnonzero(labels == k)
             out[rows] = rng.multinomial(n_tokens, attributes["means_"][k], size=len(rows))
         return out
-
-
-def _evidence(prior, rising, total):
-    """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
-    return rising - (gammaln(prior.total + total) - gammaln(prior.total))

@@ -228,7 +228,8 @@ def _unions(settings, before, topics, items, memory):
         pairs = np.unique(np.concatenate([pairs, likely]), axis=0)
     found = unions(settings, before, topics, items, pairs) if len(pairs) else []
     for union in found:
-        memory.keep(n, union.members, union)
+        if not memory.failed(n, union):  # which is looked at again for the sake of swaps alone
+            memory.keep(n, union.members, union)
     return found
 
 

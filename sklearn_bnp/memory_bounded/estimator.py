@@ -32,6 +32,9 @@ from .items import NewDocuments, nothing
 from .model import EpochSettings
 from .predictor import BoundedPredictor, corpus_of_whole_rows
 
+# Relative error of sums of weights.
+_ROUNDING = 1e-9
+
 
 class EpochRecord(NamedTuple):
     """Record of an epoch: an entry of ``history_``.
@@ -155,7 +158,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         Mean of the rows of each clump, for likelihoods whose topics have ``means_``.
     n_documents_ : int
         Documents seen.
-    n_rows_ : int
+    n_rows_ : int or float
         Rows seen; a row of a document of weight w counts as w rows.
     memory_ : int
         Numbers kept, as ``memory_bound`` counts them.
@@ -398,7 +401,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
             "n_documents_": len(kept.group_of_document),
-            "n_rows_": round(float(s[:, -1].sum())),
+            "n_rows_": _whole(kept.s[:, -1].sum() + kept.weight.sum()),
             "memory_": record.memory,
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
@@ -416,3 +419,8 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
                 stacklevel=5,  # the line that calls fit, which has two decorators
             )
         return self
+
+
+def _whole(n):
+    """A number, as an int if it is whole but for rounding."""
+    return round(n) if abs(n - round(n)) <= _ROUNDING * n else float(n)

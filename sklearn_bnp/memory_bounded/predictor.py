@@ -1,7 +1,7 @@
 """Prediction for new rows and documents by a model in bounded memory.
 
-Design note. The topic shares of a document are inferred from its rows by variational steps, and
-scores are of document completion.
+Design note. Topics of documents are inferred as those of `HDPTopicVB` are, with the documents' shares
+integrated out (`topics/collapsed.py`), and scores are of document completion.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
+from ..topics.collapsed import infer, table_of_rows
 from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
-from ..topics.documents import DocumentSettings
-from ..topics.local import document_step
 from .soundness import check_bounded
 
 # Responsibilities that are held at a time.
@@ -32,9 +31,8 @@ _BLOCK_NUMBERS = 4_000_000
 _MANY_ROWS = 1e10
 # Share of a document's rows that `score` predicts from the others.
 _HELDOUT = 0.2
-_SETTINGS = DocumentSettings(
-    warm=False, cold=True, max_iter=100, tol=0.05, n_restarts=5, n_nonzero=None, n_threads=1
-)
+# Steps of a document end after so many, or when none moves more rows of any topic.
+_MAX_ITER, _TOL = 100, 0.05
 
 
 def corpus_of_whole_rows(estimator, x, groups, *, reset):
@@ -73,15 +71,18 @@ class BoundedPredictor(
         check_is_fitted(self)
         return corpus_of_whole_rows(self, X, groups, reset=False)
 
-    def _steps(self, documents):
-        """Yield the `DocumentStep` of each block of documents."""
-        settings = _SETTINGS._replace(n_threads=threads(self.n_jobs))
+    def _inferred(self, documents):
+        """Yield the `Inferred` topics of each block of documents."""
+        likelihood, prior = self._likelihood, self._topics.prior
         size = max(1, _BLOCK_NUMBERS // self.n_components_)
         for first, last in pairwise(documents.cuts(size)):
             with blas_on_one_thread():
                 docs = documents.documents(first, last, self._prepared)
-                model = (self._likelihood, self._coef)
-                yield document_step(*model, docs, self.doc_topic_prior_, settings, want_resp=True)
+                table = table_of_rows(likelihood, prior, self._statistics, docs.z)
+                yield infer(
+                    table, docs, self.doc_topic_prior_, _MAX_ITER, _TOL, want_resp=True,
+                    n_threads=threads(self.n_jobs),
+                )  # fmt: skip
 
     def _prepared(self, x):
         return in_range(self._likelihood.prepare, x)
@@ -89,7 +90,7 @@ class BoundedPredictor(
     def _of_rows(self, X, groups, function):
         """``function(resp)`` of the responsibilities of rows, joined in the order of X."""
         corpus = self._corpus(X, groups)
-        values = [function(step.resp) for step in self._steps(corpus.documents)]
+        values = [function(found.resp) for found in self._inferred(corpus.documents)]
         return corpus.in_order_of_rows(np.concatenate(values))
 
     def predict_proba(self, X, *, groups=None):
@@ -127,7 +128,7 @@ class BoundedPredictor(
         return self._of_rows(X, groups, lambda resp: resp.argmax(axis=1))
 
     def _shares(self, documents):
-        counts = np.concatenate([step.counts for step in self._steps(documents)])
+        counts = np.concatenate([found.counts for found in self._inferred(documents)])
         shares = counts + self.doc_topic_prior_
         return shares / shares.sum(axis=1, keepdims=True)
 

@@ -45,9 +45,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     allocation : {"hdp", "dirichlet"}, default="hdp"
         Prior of the shares of topics in a document: a hierarchical Dirichlet process, or a finite
         symmetric Dirichlet distribution.
-    topic_word_prior : float or array-like of shape (n_features,), default=None
-        Pseudo-count of each word type in the Dirichlet prior of topics. If None, it is that of a
-        `MultinomialObservation`, by default 0.2. Other likelihoods have priors of their own.
+    topic_word_prior : float, array-like of shape (n_features,) or "auto", default=None
+        Pseudo-count of each word type in the Dirichlet prior of topics. With ``"auto"`` it is
+        ``a + b p``, where p is the frequency of the type in the corpus. The ELBO learns a and b once there
+        are several topics, or if a fit starts with several, once these have settled; stochastic steps keep
+        the values that learning starts from. If None, it is that of a `MultinomialObservation` that is given
+        as ``observation``, and else ``"auto"``. Other likelihoods have priors of their own.
     doc_topic_prior : float or "auto", default="auto"
         For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
         ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
@@ -119,8 +122,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         for topics that were never seen.
     doc_topic_prior_ : float
         The concentration, or the parameter, that was given or learned.
-    topic_word_prior_ : float or ndarray
-        Words only: the prior that was used.
+    topic_word_prior_ : float or ndarray of shape (n_features,)
+        Words only: the prior that was given or learned.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
     $lower_bounds_
@@ -162,7 +165,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
-        "topic_word_prior": [POSITIVE, "array-like", None],
+        "topic_word_prior": [POSITIVE, "array-like", StrOptions({"auto"}), None],
         "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
         "n_nonzero_resp": [COUNT, None],
         "warm_start_docs": ["boolean"],
@@ -272,6 +275,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         the way, so that the number of topics grows and shrinks. After `fit`, batches add to the corpus of
         that fit.
 
+        Parameters may be set between two calls. The prior of documents, the proposals and ``max_components``
+        are those that are set now, and the ELBO, which may fall when the prior changes, is that of the
+        present prior. Another ``observation`` or ``topic_word_prior`` is an error. Words that a later batch
+        makes frequent become frequent in a learned ``topic_word_prior``, too.
+
+        Between two calls the estimator holds the counts of topics in each document, and in the middle of an
+        epoch also samples of the documents. A pickle of it holds the same.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -319,8 +330,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     def _with_word_prior(self, reading=None):
         """The observation model, with ``topic_word_prior`` in it."""
-        observation = resolve_observation(self.observation, reading)
-        return setup.with_word_prior(observation, self.topic_word_prior)
+        observation, prior = resolve_observation(self.observation, reading), self.topic_word_prior
+        if prior is None and isinstance(self.observation, str) and setup.takes_words(observation):
+            prior = setup.TOPIC_WORD_PRIOR
+        return setup.with_word_prior(observation, prior)
+
+    def _document_prior(self):
+        """A `DocumentAllocation`, and the names of its attributes that are learned."""
+        make = setup.DOCUMENT_ALLOCATIONS[self.allocation]
+        return make(self.doc_topic_prior, self.weight_concentration_prior)
 
     def _schedule(self):
         """How documents go about their local step in each lap."""
@@ -331,13 +349,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     def _start(self, X, corpus, rng, settings, *, streaming):
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
-        make_allocation = setup.DOCUMENT_ALLOCATIONS[self.allocation]
-        allocation, learned = make_allocation(self.doc_topic_prior, self.weight_concentration_prior)
-        if settings.stochastic:  # its steps know no objective to learn by
-            learned = ()
         model = setup.bind_model(
-            self._with_word_prior(corpus.reading), allocation, learned, self._schedule(), corpus,
-            streaming=streaming,
+            self._with_word_prior(corpus.reading), *self._document_prior(), self._schedule(), corpus,
+            streaming=streaming, stochastic=settings.stochastic,
         )  # fmt: skip
         first = setup.first_components(
             self.init_params, self.n_components, model.likelihood, corpus, X, rng
@@ -350,7 +364,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _present_batch(self, learner, batch):
         if not learner.model.likelihood.words:
             batch = base.ready_for(learner, batch, check_units)
-        learner.model = learner.model._replace(local=self._schedule())
+        documents, schedule = self._document_prior(), self._schedule()
+        base.go_on_under(
+            learner, lambda model: setup.with_present_parameters(model, *documents, schedule)
+        )
         return batch
 
     def _population(self, batch):

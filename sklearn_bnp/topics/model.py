@@ -142,6 +142,12 @@ class TopicModel(HierarchicalModel, BaseModel):
         weights = np.array([known[uid] for uid in uids] + [self.allocation.rest(before)])
         return now._replace(sticks=self.allocation.averaged(weights, now.sticks, rate))
 
+    def with_adapted_prior(self, totals, n_iter):
+        """The model after steps of empirical Bayes; where topics have to settle first, itself."""
+        if self.waits and self.likelihood.adapts_late:
+            return self
+        return super().with_adapted_prior(totals, n_iter)
+
     # ------------------------------------------------------------------ counts and sticks
 
     def counts(self, totals):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -31,7 +32,9 @@ PROPOSALS = {
 }
 TOPICS = base.ModelKind("topics", PROPOSALS)
 
-_TOPIC_WORD_PRIOR, _DOC_TOPIC_PRIOR, _CONCENTRATION = 0.2, 1.0, 1.0
+# The prior of topics of words where none is set, and where learning of others begins.
+TOPIC_WORD_PRIOR = "auto"
+_DOC_TOPIC_PRIOR, _CONCENTRATION = 1.0, 1.0
 
 
 def _hdp(doc_topic_prior, concentration):
@@ -64,8 +67,8 @@ def with_word_prior(observation, topic_word_prior):
         prior = numbers(prior, "topic_word_prior")
         if prior.ndim > 1 or not are_within(prior):
             raise ValueError(
-                f"topic_word_prior={topic_word_prior!r} must be a number from {LEAST:g} to {MOST:g}, or "
-                "an array of one for each word type."
+                f"topic_word_prior={topic_word_prior!r} must be a number from {LEAST:g} to {MOST:g}, an "
+                "array of one for each word type, or 'auto'."
             )
     return MultinomialObservation(prior=prior)
 
@@ -73,7 +76,7 @@ def with_word_prior(observation, topic_word_prior):
 def check_prior_length(topic_word_prior, n_features):
     """Raise unless there is a prior for each word type."""
     prior = topic_word_prior
-    if prior is not None and np.ndim(prior) and len(prior) != n_features:
+    if np.ndim(prior) and len(prior) != n_features:
         raise ValueError(
             f"topic_word_prior holds {len(prior)} numbers, but X has {n_features} features; give one "
             "for each, or a single number."
@@ -88,29 +91,54 @@ def check_same_prior(observation, topic_word_prior, before):
     if not takes_words(observation):
         return
     check_prior_length(topic_word_prior, len(before.lam))
-    now = np.broadcast_to(observation.prior, before.lam.shape)
-    if not np.array_equal(now, before.lam):
+    auto, was_auto = isinstance(observation.prior, str), before.about is not None
+    same = auto == was_auto
+    if same and not auto:
+        same = np.array_equal(np.broadcast_to(observation.prior, before.lam.shape), before.lam)
+    if not same:
         default = "None, which is " if topic_word_prior is None else ""
+        now, then = _in_short(observation.prior), "'auto'" if was_auto else _in_short(before.lam)
         raise ValueError(
-            f"topic_word_prior={default}{_in_short(now)} differs from that of the fit which partial_fit "
-            f"continues, {_in_short(before.lam)}; set it back, or begin anew with fit."
+            f"topic_word_prior={default}{now} differs from that of the fit which partial_fit continues, "
+            f"{then}; set it back, or begin anew with fit."
         )
 
 
 def _in_short(prior):
-    """Pseudo-counts (V,) as they are named in errors."""
+    """A prior of topics, a name, a number or pseudo-counts (V,), as it is named in errors."""
+    if isinstance(prior, str):
+        return repr(prior)
+    prior = np.atleast_1d(prior)
     same = np.all(prior == prior[0])
     return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
 
 
-def bind_model(observation, allocation, learned, schedule, corpus, *, streaming=False):
+def bind_model(observation, allocation, learned, schedule, corpus, *, streaming, stochastic):
     """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`.
 
-    ``learned`` are names of attributes of the allocation.
+    ``learned`` are names of attributes of the allocation. Stochastic steps learn neither these nor the prior
+    of words: they begin with topics that are nearly alike, and know no objective.
     """
     check_explains_rows(checked(observation))
     likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+    if stochastic:
+        learned = ()
+        if likelihood.adapts_late:
+            likelihood = likelihood.learning_nothing()
     return TopicModel(likelihood, allocation, likelihood.prior, learned=learned, local=schedule)
+
+
+def with_present_parameters(model, allocation, learned, schedule):
+    """The model with the prior of documents, and the schedule of their steps, that are set now.
+
+    Concentrations that are learned go on from where they are. Sticks stay, unless the prior is of another
+    kind.
+    """
+    model, before = model._replace(local=schedule, learned=learned), model.allocation
+    if type(allocation) is not type(before):
+        return model._replace(allocation=allocation, sticks=None, uids=())
+    now = replace(allocation, **{name: getattr(before, name) for name in learned})
+    return model if now == before else model._replace(allocation=now)
 
 
 # ---------------------------------------------------------------------- where fits start

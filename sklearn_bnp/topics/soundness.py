@@ -46,6 +46,10 @@ def check_topics(estimator):
     expect_number("the mean length of documents", estimator._mean_length, least=0.0)
     expect_number("doc_topic_prior_", estimator.doc_topic_prior_, least=0.0)
     expect_number("bound_", estimator.bound_, least=0.0, finite=False)
+    prior = getattr(estimator, "topic_word_prior_", None)
+    if isinstance(prior, np.ndarray):
+        same = np.array_equal(prior, estimator._learner_.model.prior.lam)
+        expect(same, "topic_word_prior_ is not the prior of the model")
     expect_numbers("topic_probs_", estimator.topic_probs_, (K,), least=0.0, most=1.0)
 
 

@@ -118,11 +118,12 @@ def bernoulli(name, **parameters):
     return Family(name, observation, switches, lambda likelihood, prior: BetaBernoulli(*prior))
 
 
-def multinomial(name, **parameters):
+def multinomial(name, adapts="", **parameters):
     observation = OBSERVATIONS["multinomial"](**parameters)
     return Family(
-        name, observation, bags, lambda likelihood, prior: DirichletMultinomial(prior.lam)
-    )
+        name, observation, bags, lambda likelihood, prior: DirichletMultinomial(prior.lam),
+        adapts=adapts,
+    )  # fmt: skip
 
 
 def poisson(name, adapts="", **parameters):
@@ -270,6 +271,7 @@ FAMILIES = [
         "correlated-ridge", "", autocorrelation=0.6, covariance_prior="data", reg_covar=0.01
     ),
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
+    multinomial("multinomial-auto", adapts="about", prior="auto"),
     poisson("poisson", adapts="b"),
     poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
     categorical("categorical"),

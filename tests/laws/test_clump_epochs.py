@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
+from sklearn_bnp.memory_bounded import building
 from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import applied, build
 from sklearn_bnp.memory_bounded.compression import grouping, joined_groups
@@ -122,6 +123,21 @@ def test_swaps_make_room():
     assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
     assert built.n_splits == built.n_merges > 0
     np.testing.assert_allclose(built.topics.bound, good.topics.bound, rtol=1e-4)
+
+
+def test_unions_that_failed_are_not_tried_again_where_room_is_short():
+    """They are looked at for swaps, and their failures stay in mind."""
+    likelihood, items = epoch_items(ROW_FAMILIES[0], n=600)
+    own = settings(likelihood, max_topics=3)
+    before = build(own, first_topics(own, items), items).topics
+    topics, memory = update(own, before, items), building._Memory(3)
+    n = topics.s[:, -1]
+    [first, *_] = building._unions(own, before, topics, items, memory)
+    assert not memory.failed(n, first)
+    memory.keep(n, first.members, building._FAILED)
+    again = building._unions(own, before, topics, items, memory)
+    assert first.members in [union.members for union in again]
+    assert memory.failed(n, first)
 
 
 def test_too_many_topics_are_joined(family):

@@ -174,6 +174,19 @@ def test_topics_settle_first_in_fits_that_start_from_several():
     assert topics(n_components=3, proposals=None).fit(X).doc_topic_prior_ != 1.0
 
 
+@pytest.mark.parametrize("make", [hmm, topics])
+def test_components_in_another_order_keep_their_weights(make):
+    """Sticks start from masses only where a component is new or retires."""
+    data = sequences if make is hmm else corpus
+    learner = make().fit(data(4))._learner_
+    others = learner.totals.take(np.arange(len(learner.totals.uids))[::-1])
+    there = learner.model.adopting(others, {})
+    assert there.allocation_term(others) >= learner.model.allocation_term(others)
+    again = there.adopting(learner.totals, {})
+    loss = learner.model.allocation_term(learner.totals) - again.allocation_term(learner.totals)
+    assert loss < 1e-4
+
+
 def test_a_lap_taken_back_restores_what_was_learned():
     """Birth laps that fail leave the concentrations of before, as they leave all else."""
     learner = Learner(hmm().fit(sequences(4))._learner_)

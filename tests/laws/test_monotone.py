@@ -113,6 +113,8 @@ def test_lap_says_what_it_did(leading_family):
 # ---------------------------------------------------------------------- empirical Bayes
 
 ADAPTIVE = [family for family in FAMILIES if family.adapts]
+# Weights of parts of a prior have a law of their own, in test_word_priors.py.
+WITH_SCALES = [family for family in ADAPTIVE if family.adapts != "about"]
 
 
 @pytest.mark.parametrize("n_components", [1, 4])
@@ -131,7 +133,7 @@ def test_empirical_bayes_never_lowers_the_evidence(family, n_components):
     assert_allclose(likelihood.evidence(several, g.s), likelihood.evidence(prior, g.s), rtol=1e-12)
 
 
-@pytest.mark.parametrize("family", ADAPTIVE, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", WITH_SCALES, ids=lambda family: family.name)
 def test_empirical_bayes_ends_at_a_maximum(family):
     """No scale of the prior near the fixed point, in any column, has more evidence."""
     rng = np.random.default_rng(6)

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.memory_bounded.epochs import default_groups
 from tests.estimators import CENTERS, assert_same_state, cases, grouped_rows, names, same_partition
+from tests.reference import collapsed
 
 ROWS, GROUPS, LABELS = grouped_rows(20, 25)
 BOUND = 900
@@ -303,6 +304,30 @@ def test_weights_are_repetition(batch):
         np.testing.assert_allclose(kept, len(X))
         weighted.partial_fit(ROWS, groups=GROUPS, sample_weight=0.5 * np.ones(len(ROWS)))
         assert weighted.n_rows_ == len(X) + len(ROWS) // 2
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 1.0 / 3.0, 2.0])
+def test_rows_are_counted_by_weight(weight):
+    """Not by whole numbers, unless these come out."""
+    model = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=GROUPS, sample_weight=[weight] * len(ROWS))
+    assert model.n_rows_ == pytest.approx(weight * len(ROWS), rel=1e-12)
+    assert isinstance(model.n_rows_, int) == (weight != 1.0 / 3.0)
+
+
+def test_documents_are_inferred_with_their_shares_integrated_out():
+    """Every topic gets what its rows want, where steps in psi(N + alpha) starve topics of few rows."""
+    model = MemoryBoundedTopicVB(None).fit(ROWS, groups=GROUPS)
+    X, groups, _ = grouped_rows(8, 5, seed=1)
+    X = 0.5 * X  # between the clusters
+    resp, shares = model.predict_proba(X, groups=groups), model.transform(X, groups=groups)
+    likelihood, prior = model._likelihood, model._topics.prior
+    log_lik = likelihood.log_predictive(prior, model._statistics, likelihood.prepare(X))
+    table, alpha = np.exp(log_lik - log_lik.max(axis=1, keepdims=True)), model.doc_topic_prior_
+    for d in range(8):
+        own = collapsed.shares(table[groups == d], np.ones(5), alpha)
+        np.testing.assert_allclose(resp[groups == d], own, atol=0.1)
+        expected = own.sum(axis=0) + alpha
+        np.testing.assert_allclose(shares[groups == d][0], expected / expected.sum(), atol=0.02)
 
 
 def test_weights_of_a_document_are_one(fitted):

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import batch as topic_batch
+from sklearn_bnp.topics.setup import with_present_parameters
 from tests.estimators import (
     TOPICS,
     documents,
@@ -57,9 +58,8 @@ def test_epochs_end_where_fit_ends(seed, model):
             stream.partial_fit(batch)
             assert consistent(stream)
             n_tokens = 40 * (80 if epoch else 20 * (i + 1))
-            assert stream.components_.sum() - 0.2 * V * stream.n_components_ == pytest.approx(
-                n_tokens
-            )
+            prior = stream.n_components_ * stream.topic_word_prior_.sum()
+            assert stream.components_.sum() - prior == pytest.approx(n_tokens)
             assert np.all(np.diff(stream.topic_probs_) <= 0)
     assert stream.n_components_ == K
     assert matches(stream)
@@ -137,3 +137,41 @@ def test_a_batch_comes_back_with_more_documents(monkeypatch):
     mass = X[:60].sum() + X[20:40].sum()
     assert model._learner_.totals.n.sum() == pytest.approx(mass)
     assert consistent(model)
+
+
+@pytest.mark.parametrize(
+    ("given", "attribute", "value"),
+    [
+        ({"doc_topic_prior": 3.0}, "doc_concentration", 3.0),
+        ({"weight_concentration_prior": 20.0}, "concentration", 20.0),
+        ({"allocation": "dirichlet", "doc_topic_prior": 0.3}, "doc_concentration", 0.3),
+    ],
+    ids=lambda v: "-".join(v) if isinstance(v, dict) else None,
+)
+@pytest.mark.parametrize("new", [False, True], ids=["seen before", "new"])
+def test_priors_of_documents_that_are_set_on_the_way_hold(given, attribute, value, new):
+    """Failures under the old prior mean little, and the objective is that of the new one."""
+    stream = HDPTopicVB(random_state=0)
+    for batch in [*BATCHES, BATCHES[0]]:  # a lap is under way
+        stream.partial_fit(batch)
+    before = stream._learner_.model.allocation
+    stream.set_params(**given).partial_fit(HELDOUT[:20] if new else BATCHES[1])
+    allocation = stream._learner_.model.allocation
+    assert allocation != before and getattr(allocation, attribute) == value
+    assert stream.lower_bound_ == pytest.approx(
+        stream._learner_.model.elbo(stream._learner_.totals)
+    )
+    assert consistent(stream)
+    for batch in BATCHES:
+        stream.partial_fit(batch)
+    assert stream.n_components_ == K
+
+
+def test_a_concentration_that_was_learned_stays_where_others_are_set():
+    stream = HDPTopicVB(random_state=0).fit(X)
+    before = stream._learner_.model
+    stream.set_params(weight_concentration_prior=1.5)
+    after = with_present_parameters(before, *stream._document_prior(), stream._schedule())
+    assert after.allocation.concentration == 1.5
+    assert after.allocation.doc_concentration == before.allocation.doc_concentration != 1.0
+    assert after.learned == before.learned == ("doc_concentration",)

@@ -225,7 +225,8 @@ def test_tiny_corpora(corpus):
 def test_counts_may_be_fractions():
     """A count is the weight of its token."""
     scaled = HDPTopicVB(init_params=TOPICS, proposals=None, random_state=0).fit(X * 0.5)
-    assert scaled.components_.sum() == pytest.approx(0.5 * X.sum() + 0.2 * K * V)
+    prior = K * scaled.topic_word_prior_.sum()
+    assert scaled.components_.sum() == pytest.approx(0.5 * X.sum() + prior)
     assert matches(scaled)
 
 
@@ -234,14 +235,15 @@ def test_counts_may_be_fractions():
 
 def test_attributes(model):
     assert model.components_.shape == model.exp_dirichlet_component_.shape == (K, V)
-    assert model.components_.sum() == pytest.approx(X.sum() + 0.2 * K * V)
+    assert model.topic_word_prior_.shape == (V,)  # learned
+    prior = K * model.topic_word_prior_.sum()
+    assert model.components_.sum() == pytest.approx(X.sum() + prior)
     assert np.all(np.diff(model.topic_probs_) <= 0)
     assert 0.9 < model.topic_probs_.sum() < 1.0
     assert np.all(model.exp_dirichlet_component_.sum(axis=1) < 1.0)
     assert model.lower_bound_ == pytest.approx(sum(model.elbo_terms_.values()))
     assert model.lower_bound_ == model.lower_bounds_[-1] == model.history_[-1].lower_bound
     assert model.bound_ == pytest.approx(np.exp(-model.lower_bound_ / X.sum()))
-    assert model.topic_word_prior_ == 0.2
     assert 0.01 < model.doc_topic_prior_ < 10.0  # learned
     assert model.n_features_in_ == V
     assert model.n_iter_ == len(model.history_)
@@ -271,8 +273,8 @@ def test_one_global_step_on_responsibilities(model):
     step = HDPTopicVB(init_params=resp, max_iter=0, proposals=None).fit(sparse.coo_matrix(X))
     expected = np.zeros((V, 2))
     np.add.at(expected, j, resp * X[i, j][:, np.newaxis])
-    expected = expected[:, np.argsort(-expected.sum(axis=0))] + 0.2
-    assert_allclose(step.components_, expected.T)
+    expected = expected[:, np.argsort(-expected.sum(axis=0))]
+    assert_allclose(step.components_, expected.T + step.topic_word_prior_)
     entropy = -np.sum(X[i, j][:, np.newaxis] * resp * np.log(resp))
     assert step.elbo_terms_["entropy"] == pytest.approx(entropy)
     assert step.n_iter_ == 1

@@ -322,8 +322,8 @@ def test_another_observation_in_mid_course(fitted):
 @pytest.mark.parametrize(
     "prior, words",
     [
-        (0.7, ["=0.7", "continues, 0.2;", "begin anew"]),
-        (np.linspace(0.1, 0.5, V), ["=an array of mean 0.3", "continues, 0.2;", "begin anew"]),
+        (0.7, ["=0.7", "continues, 'auto';", "begin anew"]),
+        (np.linspace(0.1, 0.5, V), ["=an array of mean 0.3", "continues, 'auto';", "begin anew"]),
         (np.full(V + 1, 0.2), [V + 1, "features"]),
     ],
     ids=["number", "array", "length"],
@@ -337,11 +337,13 @@ def test_another_prior_in_mid_course(fitted, prior, words):
 
 
 def test_priors_that_come_to_the_same(fitted):
-    """None is 0.2, and so is an array of that; back from another value is not the default."""
-    for prior in (0.2, np.full(V, 0.2)):
+    """None is learned; back from another value is not the default."""
+    for prior in ("auto", None):
         assert fitted.set_params(topic_word_prior=prior).partial_fit(X).n_iter_ > 0
     other = HDPTopicVB(topic_word_prior=0.5, random_state=0).partial_fit(X)
-    with pytest.raises(ValueError, match=names("topic_word_prior=None, which is 0.2", "0.5")):
+    for prior in (np.full(V, 0.5), 0.5):
+        assert other.set_params(topic_word_prior=prior).partial_fit(X).n_iter_ > 0
+    with pytest.raises(ValueError, match=names("topic_word_prior=None, which is 'auto'", "0.5")):
         other.set_params(topic_word_prior=None).partial_fit(X)
 
 

@@ -14,6 +14,7 @@ from ...likelihood.column_likelihood import ColumnLikelihood
 from ...likelihood.correlated_rows import CorrelatedGaussian
 from ...likelihood.counts import ColumnsOfCounts
 from ...likelihood.covariance_shapes import SHAPES
+from ...likelihood.dirichlet import AboutFrequencies
 from ...likelihood.fixed_variance import FixedVarianceLikelihood, IncompleteFixedVariance
 from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
@@ -205,6 +206,15 @@ def _(likelihood: MultinomialLikelihood, n_columns):
     expect_numbers("the prior's pseudo-counts", likelihood.prior.lam, (n_columns,), least=0.0)
     expect_number("the prior's total", likelihood.prior.total, least=0.0)
     expect_number("n_tokens", likelihood.n_tokens, least=0.0)
+    expect_type("adapts_prior", likelihood.adapts_prior, bool)
+    about = likelihood.prior.about
+    if about is None:
+        expect(not likelihood.adapts_prior, "a prior is learned whose parts are not known")
+        return
+    expect_type("parts of the prior", about, AboutFrequencies)
+    expect_numbers("frequencies of types", about.p, (n_columns,), least=0.0)
+    for name in ("even", "strength"):
+        expect_number(f"the prior's {name}", getattr(about, name), least=0.0)
 
 
 @check_own.register

@@ -1,0 +1,184 @@
+"""Dirichlet priors of distributions over types, such as words: given, or learned about their frequencies.
+
+Design note
+-----------
+(a) Frequencies of words differ by orders of magnitude. Under equal pseudo-counts each component pays
+    anew for learning which words are rare, so that in short texts hardly any component is worth its cost. The
+    learned prior has ``lam_v = even + strength * p_v``, with the relative frequencies p of the types in
+    all data. Equal pseudo-counts are among its values, and so are those in proportion to frequencies.
+(b) The two weights maximise the evidence of all components together (empirical Bayes, Minka 2000), in steps
+    of bounded length; doc/formulas_word_priors.rst has the slopes. One component alone would have infinite
+    strength, and says nothing of how components differ: the prior then stays as it is. Nor does either weight
+    grow to more than the tokens of a mean component. Components would then be as the prior is, and new
+    ones, of which there may be several with more data, could not differ from it.
+(c) A small part of p is even, too, so that types that were never seen keep some mass, whatever the weights
+    are.
+(d) The frequencies are those of the statistics at hand. When a stream brings new data, p follows where
+    this raises the evidence, so that no step lowers it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+from scipy.special import gammaln
+
+from .._kernels._counts import digamma_rows
+from .counts import log_rising_factorials
+
+# Where learning begins: pseudo-counts of each type that are even, and in proportion to its frequency on
+# average. Together they are the default that is not learned.
+_FIRST_EVEN = _FIRST_STRENGTH = 0.1
+# Part of the frequencies that all types share evenly.
+_EVEN_PART = 0.01
+# Least even pseudo-count and strength, and how far the logarithm of each may move in a step.
+_LEAST, _LONGEST_STEP = np.array([1e-4, 1.0]), 0.2
+# Least slope of the evidence that moves a weight, in nats for a factor e, and L-BFGS iterations in a step.
+_LEAST_SLOPE, _ITERATIONS = 0.01, 20
+# Frequencies follow those of the data once they differ by so much, in total variation: more than rounding.
+_MOVED = 1e-6
+
+
+class AboutFrequencies(NamedTuple):
+    """The parts of pseudo-counts ``even + strength * p``; see the module's note.
+
+    Attributes
+    ----------
+    p : ndarray, shape (V,)
+        Relative frequencies of the types, smoothed; they sum to 1.
+    even : float
+        The part that all types have.
+    strength : float
+        Sum of the parts that are in proportion to frequencies.
+    """
+
+    p: np.ndarray
+    even: float
+    strength: float
+
+
+class DirichletPrior(NamedTuple):
+    """Pseudo-counts ``lam`` of the types, (V,), their ``total``, and their parts if these are learned.
+
+    It is made by `dirichlet_prior`, or by `prior_about` if it is learned.
+    """
+
+    lam: np.ndarray
+    total: float
+    about: AboutFrequencies | None = None
+
+
+def dirichlet_prior(lam):
+    """`DirichletPrior` of pseudo-counts (V,) that stay as they are."""
+    return DirichletPrior(lam, float(lam.sum()))
+
+
+def first_prior(counts):
+    """`DirichletPrior` from which learning begins, of types that occur ``counts`` (V,) times in the data."""
+    return prior_about(frequencies(counts), _FIRST_EVEN, _FIRST_STRENGTH * len(counts))
+
+
+def prior_about(p, even, strength):
+    """`DirichletPrior` that is learned, with these parts."""
+    lam = even + strength * p
+    about = AboutFrequencies(p, float(even), float(strength))
+    return DirichletPrior(lam, float(lam.sum()), about)
+
+
+def frequencies(counts):
+    """Relative frequencies (V,) of types that occur ``counts`` (V,) times, smoothed."""
+    total = counts.sum()
+    shares = counts / total if total > 0 else 1.0 / len(counts)
+    return (1.0 - _EVEN_PART) * shares + _EVEN_PART / len(counts)
+
+
+def dirichlet_evidence(prior, rising, total):
+    """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
+    return rising - (gammaln(prior.total + total) - gammaln(prior.total))
+
+
+def learned(prior, counts, n_steps):
+    """The prior after steps of empirical Bayes, none of which lowers the evidence.
+
+    Parameters
+    ----------
+    prior : DirichletPrior
+        One whose parts are learned.
+    counts : ndarray, shape (K, P), C-contiguous
+        Counts of the types in components, in the first V columns.
+    n_steps : int
+
+    Returns
+    -------
+    DirichletPrior
+        The same object if nothing is gained.
+    """
+    V = len(prior.lam)
+    everything = counts[:, :V].sum(axis=0)
+    if not everything.sum() > 0:
+        return prior
+    p = frequencies(everything)
+    if 0.5 * np.abs(p - prior.about.p).sum() > _MOVED:
+        evidence, there = _Evidence(p, counts), prior_about(p, *prior.about[1:])
+        if evidence.value(there) >= evidence.value(prior):
+            prior = there
+    used = counts[:, :V].sum(axis=1) > 0
+    if np.count_nonzero(used) < 2:
+        return prior
+    evidence = _Evidence(prior.about.p, np.ascontiguousarray(counts[used]))
+    for _ in range(n_steps):
+        better = _step(evidence, prior)
+        if better is prior:
+            break
+        prior = better
+    return prior
+
+
+def _step(evidence, prior):
+    """The prior after one step of its weights; itself if nothing is gained."""
+    start = np.log([prior.about.even, prior.about.strength])
+    value, slopes = evidence(prior)
+    if np.abs(slopes).max() < _LEAST_SLOPE:
+        return prior
+    best = [value, prior]
+
+    def negated(logs):
+        there = prior_about(prior.about.p, *np.exp(logs))
+        value, slopes = evidence(there)
+        if value > best[0]:
+            best[:] = value, there
+        return -value, -slopes
+
+    low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(_LEAST)))
+    high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(evidence.most)))
+    options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
+    minimize(negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options)
+    return best[1]
+
+
+class _Evidence:
+    """Evidence of components with ``counts`` (K, P), and its slopes in the logarithms of the weights.
+
+    ``most`` (2,) are the weights with which the even part, or the other, is worth a mean component's tokens.
+    """
+
+    def __init__(self, p, counts):
+        self._p, self._counts = p, counts
+        self._totals = counts[:, : len(p)].sum(axis=1)
+        self.most = np.array([1.0 / len(p), 1.0]) * self._totals.mean()
+        self._with_none = np.concatenate([counts, np.zeros((1, counts.shape[1]))])
+
+    def value(self, prior):
+        """The sum of the evidences of the components, in nats."""
+        rising = log_rising_factorials(self._counts, prior.lam)
+        return float(dirichlet_evidence(prior, rising, self._totals).sum())
+
+    def __call__(self, prior):
+        psi = np.empty((len(self._with_none), len(self._p)))
+        digamma_rows(self._with_none, prior.lam, psi, 1)  # minus psi of each row's total
+        slopes = psi[:-1].sum(axis=0) - len(self._totals) * psi[-1]  # in the pseudo-counts
+        even = prior.about.even * slopes.sum()
+        strength = prior.about.strength * np.dot(self._p, slopes)
+        return self.value(prior), np.array([even, strength])

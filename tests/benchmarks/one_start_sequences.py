@@ -180,9 +180,7 @@ def main() -> None:
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
-    drawn = problems(
-        args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits
-    )
+    drawn = problems(args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits)
     for problem in drawn[args.skip :]:
         runs += [compared(problem, seed, args.start) for seed in range(args.seeds)]
         print("\n".join(line(run) for run in runs[-args.seeds :]), flush=True)

@@ -20,8 +20,8 @@ from .transitions import Transitions
 class StateBirth(Proposal):
     """Replace states by several, created by a hidden Markov model nested in each.
 
-    The runs of rows that a state explains are sequences of a small model of their own. All states
-    for which it finds several give way to these for one lap of ordinary local steps. At its end they
+    The runs of rows that a state explains are sequences of a small model of their own, which also knows
+    the states before and after each run. All states for which it finds several give way to these for one lap of ordinary local steps. At its end they
     stay if the objective of the whole data is higher than before the lap; otherwise all is as it
     was, and the more promising half of the targets is tried without the others.
 

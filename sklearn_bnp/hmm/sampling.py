@@ -428,14 +428,11 @@ def _neighbours(first, last, owners, indptr, uids):
 
 def _pieces_of(first, last):
     """Runs with long ones cut."""
-    n_cuts = np.maximum(1, -(-(last - first) // _LONGEST))
-    pieces = [
-        np.linspace(a, b, n + 1).astype(np.int64)
-        for a, b, n in zip(first.tolist(), last.tolist(), n_cuts.tolist(), strict=True)
-    ]
-    if not pieces:
-        return first, last
-    return np.concatenate([p[:-1] for p in pieces]), np.concatenate([p[1:] for p in pieces])
+    sizes = last - first
+    n = np.maximum(1, -(-sizes // _LONGEST))
+    run = np.repeat(np.arange(len(n)), n)
+    i = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    return first[run] + i * sizes[run] // n[run], first[run] + (i + 1) * sizes[run] // n[run]
 
 
 def _joined(parts):

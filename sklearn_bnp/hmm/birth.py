@@ -20,10 +20,11 @@ from .transitions import Transitions
 class StateBirth(Proposal):
     """Replace states by several, created by a hidden Markov model nested in each.
 
-    The runs of rows that a state explains are sequences of a small model of their own, which also knows
-    the states before and after each run. All states for which it finds several give way to these for one lap of ordinary local steps. At its end they
-    stay if the objective of the whole data is higher than before the lap; otherwise all is as it
-    was, and the more promising half of the targets is tried without the others.
+    The runs of rows that a state explains are sequences of a small model of their own, which also knows the
+    states before and after each run. All states for which it finds several give way to these for one lap
+    of ordinary local steps. At its end they stay if the objective of the whole data is higher than
+    before the lap; otherwise all is as it was, and the more promising half of the targets is tried without
+    the others.
 
     When no single state is left to try, pairs of states are: those most likely to share out their rows in
     a wrong way give way to states created from the rows of both.

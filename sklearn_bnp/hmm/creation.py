@@ -150,10 +150,10 @@ class _Field:
     def enter_visits(self, n_most):
         """Add a candidate that starts from runs, by the states around them, if these differ."""
         likelihood, _, sample, _, _ = self.problem
-        model = NestedModel(*self.problem)
-        labels, J = _consecutive(visit_groups(model.around, sample.weight, n_most))
+        model, lengths = NestedModel(*self.problem), np.diff(sample.indptr)
+        labels, J = _consecutive(visit_groups(model.around, lengths, sample.weight, n_most))
         if J > 1:
-            labels = np.repeat(labels, np.diff(sample.indptr))
+            labels = np.repeat(labels, lengths)
             s = _statistics(likelihood, sample, labels, J)
             self._enter(0, model, model.labelled(s, labels))
 

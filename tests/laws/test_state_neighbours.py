@@ -16,7 +16,7 @@ from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.nested_chain import Links, NestedChain, NestedModel, Surroundings
 from sklearn_bnp.hmm.sampling import EDGE, UNKNOWN, RunProbe, RunSampling, StateSample
 from sklearn_bnp.hmm.transitions import Transitions
-from sklearn_bnp.hmm.visits import visit_groups
+from sklearn_bnp.hmm.visits import _Mixture, visit_groups
 from tests.reference import chains
 
 from . import chain_harness as h
@@ -256,41 +256,74 @@ def test_unknown_neighbours_change_nothing():
 # ---------------------------------------------------------------------- groups of visits
 
 
+WEIGHTS = {0: 0.2, 1: 0.2, 3: 0.2, 4: 0.2}
+
+
+def around_of(pairs):
+    """`Surroundings` of runs of one row with these neighbours (n_runs, 2)."""
+    sample = StateSample(np.zeros((len(pairs), 1)), np.arange(len(pairs) + 1), None, pairs)
+    return Surroundings(NestedChain(1.0, 5.0, None, 1.0, WEIGHTS), sample)
+
+
 def visits(rng, n_runs, way):
-    """`Surroundings` of runs from 0 to 3 or 1 to 4, or (1 - way of them) from each to each; their kinds."""
+    """Runs from 0 to 3 and from 1 to 4, but (1 - way) of them to either; their kinds."""
     kind = rng.integers(2, size=n_runs)
     after = np.where(rng.random(n_runs) < way, kind, rng.integers(2, size=n_runs))
-    weights = {0: 0.2, 1: 0.2, 3: 0.2, 4: 0.2}
-    sample = StateSample(
-        np.zeros((n_runs, 1)), np.arange(n_runs + 1), None, np.column_stack([kind, 3 + after])
-    )
-    return Surroundings(NestedChain(1.0, 5.0, None, 1.0, weights), sample), kind
+    return around_of(np.column_stack([kind, 3 + after])), kind
 
 
 @pytest.mark.parametrize("way, right", [(1.0, 1.0), (0.6, 0.75)])
 def test_visits_of_two_kinds_are_told_apart(way, right):
     around, kind = visits(np.random.default_rng(5), 400, way)
-    groups = visit_groups(around, None, 10)
+    groups = visit_groups(around, np.ones(400, dtype=int), None, 10)
     assert set(groups) == {0, 1}
     assert max(np.mean(groups == kind), np.mean(groups != kind)) >= right
 
 
+def test_lengths_tell_visits_apart():
+    """Where sequences go does not depend on where they come from, but on how long they stay."""
+    rng = np.random.default_rng(5)
+    kind = rng.integers(2, size=400)
+    pairs = np.column_stack([rng.integers(2, size=400), 3 + kind])
+    lengths = np.where(kind, 1, rng.integers(4, 9, size=400))
+    groups = visit_groups(around_of(pairs), lengths, None, 10)
+    assert max(np.mean(groups == kind), np.mean(groups != kind)) == 1.0
+
+
 @pytest.mark.parametrize("n_most", [1, 10])
 def test_visits_of_one_kind_are_not(n_most):
-    around, _ = visits(np.random.default_rng(6), 400, 0.0 if n_most > 1 else 1.0)
-    assert not visit_groups(around, None, n_most).any()
+    rng = np.random.default_rng(6)
+    around, _ = visits(rng, 400, 0.0 if n_most > 1 else 1.0)
+    assert not visit_groups(around, rng.geometric(0.5, 400), None, n_most).any()
 
 
 def test_weights_of_runs_are_copies():
     rng = np.random.default_rng(7)
     around, _ = visits(rng, 200, 0.5)
-    times = rng.integers(1, 4, size=200)
-    pairs = np.column_stack([around.enters, 3 + around.leaves])[np.repeat(np.arange(200), times)]
-    copies = StateSample(np.zeros((len(pairs), 1)), np.arange(len(pairs) + 1), None, pairs)
-    weights = {0: 0.2, 1: 0.2, 3: 0.2, 4: 0.2}
-    other = Surroundings(NestedChain(1.0, 5.0, None, 1.0, weights), copies)
-    own = visit_groups(around, times.astype(float), 10)
-    assert_array_equal(np.repeat(own, times), visit_groups(other, None, 10))
+    times, lengths = rng.integers(1, 4, size=200), rng.geometric(0.5, 200)
+    copies = np.repeat(np.arange(200), times)
+    other = around_of(np.column_stack([around.enters, 3 + around.leaves])[copies])
+    own = visit_groups(around, lengths, times.astype(float), 10)
+    assert own.any()
+    assert_array_equal(own[copies], visit_groups(other, lengths[copies], None, 10))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_never_lower_the_bound_of_visits(seed):
+    rng = np.random.default_rng(seed)
+    kinds = np.array(list(itertools.product(range(3), range(-1, 2), range(2))))
+    marks = [
+        np.equal.outer(kinds[:, i], np.arange(n)).astype(float) for i, n in enumerate((3, 2, 2))
+    ]
+    number = rng.integers(30, size=len(kinds)).astype(float)
+    mixture = _Mixture(number, marks, np.full(3, 0.8), np.array([0.3, 0.6]), np.ones(2))
+    for resp in (rng.dirichlet(np.ones(3), len(kinds)), *(mixture.start(i, 3) for i in range(3))):
+        bounds = []
+        for _ in range(15):
+            bounds.append(mixture.bound(resp))
+            resp = mixture.step(resp)
+            assert_allclose(resp.sum(axis=1), 1.0)
+        assert np.diff(bounds).min() >= -1e-9
 
 
 # ---------------------------------------------------------------------- heirs

@@ -13,16 +13,18 @@ from ..engine.trials import AdoptTrial
 from .creation import create_states
 from .nested_chain import NestedChain
 from .pairs import create_from_pair, likely_pairs
+from .sampling import EDGE, UNKNOWN
 from .transitions import Transitions
 
 
 class StateBirth(Proposal):
     """Replace states by several, created by a hidden Markov model nested in each.
 
-    The runs of rows that a state explains are sequences of a small model of their own. All states
-    for which it finds several give way to these for one lap of ordinary local steps. At its end they
-    stay if the objective of the whole data is higher than before the lap; otherwise all is as it
-    was, and the more promising half of the targets is tried without the others.
+    The runs of rows that a state explains are sequences of a small model of their own, which also knows the
+    states before and after each run. All states for which it finds several give way to these for one lap
+    of ordinary local steps. At its end they stay if the objective of the whole data is higher than
+    before the lap; otherwise all is as it was, and the more promising half of the targets is tried without
+    the others.
 
     When no single state is left to try, pairs of states are: those most likely to share out their rows in
     a wrong way give way to states created from the rows of both.
@@ -148,7 +150,7 @@ class StateBirth(Proposal):
         """`StateCreation` for a target, or None."""
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
-        sample = context.samples[uids if len(uids) > 1 else uids[0]]
+        sample = context.samples[uids if len(uids) > 1 else uids[0]].among(totals.uids)
         sample = sample.standing_for(float(totals.n[rows].sum()))
         if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
             return None
@@ -156,8 +158,7 @@ class StateBirth(Proposal):
             return create_from_pair(
                 model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
-        allocation, others = model.allocation, np.delete(totals.s, rows, axis=0)
-        settings = NestedChain(allocation.concentration, allocation.stickiness, others)
+        settings = NestedChain.of(model, totals, rows)
         return create_states(
             model.likelihood, model.prior, sample, settings, n_most, context.rng, context.n_threads,
         )  # fmt: skip
@@ -168,13 +169,12 @@ class StateBirth(Proposal):
         sample = creation.s[:, -1].sum()
         scale = totals.n[totals.positions(uids)].sum() / sample
         created = context.new_uids(len(creation.s))
-        counts = np.vstack([np.zeros(len(created)), scale * creation.counts])
         if len(uids) > 1:  # how many states there are in these rows has just been found out
             for uid, n in zip(created, scale * creation.s[:, -1], strict=True):
                 self._barren.note((uid,), float(n))
         return AdoptTrial(
             self.kind, uids[0], created, scale * creation.s, retires=True,
-            extra=Transitions(created, counts), others=uids[1:],
+            extra=_transitions(creation, created).scaled(scale), others=uids[1:],
         )  # fmt: skip
 
     def _choose_pairs(self, context):
@@ -211,3 +211,18 @@ class StateBirth(Proposal):
         best = sorted(self._gains, key=self._gains.get, reverse=True)
         self._half = set(best[: len(best) // 2])
         self._pairs = [uids for uids in self._half if len(uids) > 1]
+
+
+def _transitions(creation, created):
+    """`Transitions` of the states of a creation, with the links to their neighbours that are known."""
+    around, links = creation.around, creation.links
+    uids = [*created, *sorted({uid for uid in around.before if uid >= 0}.union(around.after))]
+    place = {uid: i for i, uid in enumerate(uids)} | {EDGE: -1}
+    counts = np.zeros((len(uids) + 1, len(uids)))
+    J = len(created)
+    counts[1 : J + 1, :J] = links.counts
+    for uid, entries in zip(around.before, links.entries, strict=True):
+        if uid != UNKNOWN:
+            counts[place[uid] + 1, :J] = entries
+    counts[1 : J + 1, [place[uid] for uid in around.after]] = links.exits
+    return Transitions(tuple(uids), counts)

@@ -2,8 +2,9 @@
 
 A hidden Markov model is nested in the state. Its seeds are windows of runs, as neighbours mostly belong
 together. It makes a few passes, and then states are joined by agglomeration. How long states last is not
-known beforehand, so windows of several lengths are tried, and more seeds where most of them survive. The
-best few candidates get more passes, and the small states of the winner are removed if that is better.
+known beforehand, so windows of several lengths are tried, and more seeds where most of them survive. One more
+candidate starts from whole runs, told apart by the states around them (``visits.py``). The best few
+candidates get more passes, and the small states of the winner are removed if that is better.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .nested_chain import Chain, NestedModel, feature_tiles
+from .nested_chain import Chain, Links, NestedModel, Surroundings, feature_tiles
+from .visits import visit_groups
 
 # Rows of a window.
 _WINDOWS = (1, 10, 50)
@@ -46,18 +48,23 @@ class StateCreation(NamedTuple):
     ----------
     s : ndarray, shape (J, P)
         Statistics of the successors; they add up to those of the sample.
-    counts : ndarray, shape (J, J)
-        Expected transitions within runs.
-    start : ndarray, shape (J,)
-        Expected first states of runs.
+    links : Links
+        Expected transitions.
+    around : Surroundings
+        The neighbours in ``links``.
     gain : float
         Estimated change of the whole objective, in nats.
     """
 
     s: np.ndarray
-    counts: np.ndarray
-    start: np.ndarray
+    links: Links
+    around: Surroundings
     gain: float
+
+    @classmethod
+    def of(cls, model, chain, before):
+        """That of a `Chain` of a `NestedModel`, which replaces one state under the prior ``before``."""
+        return cls(chain.s, chain.links, model.around, model.gain(chain, before))
 
 
 def create_states(
@@ -97,6 +104,7 @@ def create_states(
             break
         for n_seeds in sorted({min(n, n_most) for n in seeds if n_most > 1}, reverse=True):
             field.enter(L, n_seeds, rng)
+    field.enter_visits(n_most)
     n_seeds, most = min(seeds[0], n_most), min(_MOST_SEEDS, n_most)
     while n_seeds < most and field.crowded(n_seeds):
         n_seeds = min(2 * n_seeds, most)
@@ -111,8 +119,8 @@ def create_states(
     if best is None:
         return None
     chain = best.model.pruned(best.chain, _PRUNINGS)
-    gain = best.model.gain(chain, prior)
-    return StateCreation(chain.s, chain.counts, chain.start, gain) if gain > 0 else None
+    made = StateCreation.of(best.model, chain, prior)
+    return made if made.gain > 0 else None
 
 
 class _Entrant(NamedTuple):
@@ -133,11 +141,23 @@ class _Field:
         self.windows, self.entrants = {}, []
 
     def enter(self, L, n_seeds, rng):
-        """Add a candidate, unless it is left with fewer than two states."""
+        """Add a candidate that starts from windows, unless it is left with fewer than two states."""
         if L not in self.windows:
             self.windows[L] = windows(*self.problem[:3], L)
         model = NestedModel(*self.problem)
-        chain = self.windows[L].seeded(n_seeds, rng)
+        self._enter(L, model, model.labelled(*self.windows[L].seeded(n_seeds, rng)))
+
+    def enter_visits(self, n_most):
+        """Add a candidate that starts from runs, by the states around them, if these differ."""
+        likelihood, _, sample, _, _ = self.problem
+        model, lengths = NestedModel(*self.problem), np.diff(sample.indptr)
+        labels, J = _consecutive(visit_groups(model.around, lengths, sample.weight, n_most))
+        if J > 1:
+            labels = np.repeat(labels, lengths)
+            s = _statistics(likelihood, sample, labels, J)
+            self._enter(0, model, model.labelled(s, labels))
+
+    def _enter(self, L, model, chain):
         if len(chain.s) > 1:
             model.adapt(
                 chain.s, _ADAPT_STEPS
@@ -185,21 +205,16 @@ def window_lengths(sample):
     return out
 
 
-def _hard_chain(s, labels, sample):
-    """The chain of rows that belong to one state each: ``labels`` (n,), statistics ``s`` (J, P)."""
-    J, later, weight = len(s), np.ones(sample.n_rows, dtype=bool), sample.row_weight
-    later[sample.indptr[:-1]] = False
-    later = np.flatnonzero(later)
-    times = None if weight is None else weight[later]
-    counts = np.bincount(J * labels[later - 1] + labels[later], times, minlength=J * J)
-    start = np.bincount(labels[sample.indptr[:-1]], sample.weight, minlength=J)
-    return Chain(s, counts.reshape(J, J).astype(float), start.astype(float))
-
-
 def _consecutive(labels):
     """Labels renamed 0, 1, ..., and the number of different ones."""
     names, labels = np.unique(labels, return_inverse=True)
     return labels, len(names)
+
+
+def _statistics(likelihood, sample, labels, J):
+    """Statistics (J, P) of the rows of each label."""
+    shares = sample.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
+    return summaries(likelihood, sample.z, shares)
 
 
 def windows(likelihood, prior, sample, L):
@@ -212,19 +227,15 @@ class _Rows:
 
     def __init__(self, likelihood, prior, sample, L):
         self.likelihood, self.sample = likelihood, sample
-        weight, ones = sample.row_weight, np.ones(sample.n_rows)
-        self.mass = ones if weight is None else weight
-        self.odds = seeding_mass(ones, weight)
-        whole = summaries(likelihood, sample.z, self.mass[:, np.newaxis])[0]
+        self.odds = seeding_mass(np.ones(sample.n_rows), sample.row_weight)
+        whole = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
         self.points = likelihood.seeding_points(prior, whole, sample.z)
 
     def seeded(self, n_seeds, rng):
-        """A chain to start from: the rows nearest to one seed are one state."""
+        """Statistics (J, P) of states, and the state (n,) of each row: that of the nearest seed."""
         shares = lloyd(self.points, self.odds, n_seeds, rng, n_steps=_LLOYD_STEPS)
         labels, J = _consecutive(shares.argmax(axis=1))
-        shares = self.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
-        s = summaries(self.likelihood, self.sample.z, shares)
-        return _hard_chain(s, labels, self.sample)
+        return _statistics(self.likelihood, self.sample, labels, J), labels
 
 
 class _Windows:
@@ -261,7 +272,7 @@ class _Windows:
         return out
 
     def seeded(self, n_seeds, rng):
-        """A chain to start from: the windows that one seed explains best are one state."""
+        """As of `_Rows`: the windows that one seed explains best are one state."""
         coef = self.coef[self._seeds(n_seeds, rng)]
         for _ in range(_LLOYD_STEPS + 1):
             labels, J = _consecutive(np.argmax(self.s @ coef.T, axis=1))
@@ -270,7 +281,7 @@ class _Windows:
             coef = self.likelihood.coefficients(self.prior, s)
         if self.times is not None:
             s = (hard * self.times) @ self.s
-        return _hard_chain(s, labels[self.of_row], self.sample)
+        return s, labels[self.of_row]
 
     def _seeds(self, n_seeds, rng):
         """Positions of windows, drawn in proportion to their loss under the seeds so far.

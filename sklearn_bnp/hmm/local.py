@@ -158,14 +158,20 @@ def emission_table(likelihood, coef, z, n_threads=1):
     return likelihood.likelihood_table(coef, z, np.exp(LOG_FLOOR), n_threads)[0]
 
 
-def filtered(z, indptr, likelihood, coef, first, trans, n_threads=1):
+def filtered(z, indptr, likelihood, coef, first, trans, n_threads=1, *, last=None):
     """Forward pass over sequences; ``first`` (n_sequences, K) and ``trans`` (K, K) are weights.
+
+    Likelihoods of the last rows of sequences are multiplied by ``last`` (n_sequences, K), unless it is None.
 
     Returns
     -------
     Filtered
     """
     alpha = emission_table(likelihood, coef, z, n_threads)
+    if last is not None:
+        ends = alpha[indptr[1:] - 1] * last
+        ends /= ends.max(axis=1, keepdims=True)
+        alpha[indptr[1:] - 1] = np.maximum(ends, np.exp(LOG_FLOOR))
     scale = np.empty(len(alpha))
     kernel.forward(alpha, indptr, first, trans, scale, n_threads)
     return Filtered(z, indptr, alpha, scale, first)

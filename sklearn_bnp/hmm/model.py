@@ -52,10 +52,12 @@ class SequenceModel(HierarchicalModel, BaseModel):
         groups = {}
         for gone, created in (self.retired or {}).items():
             groups.setdefault(created, []).append(gone)
-        for created, gone in groups.items():
-            leaving = totals.positions(gone)
-            states = np.setdiff1d(states, leaving)
-            counts = _inherited(counts, leaving, totals.positions(created), totals.n)
+        if groups:
+            both = [
+                (totals.positions(gone), totals.positions(heirs)) for heirs, gone in groups.items()
+            ]
+            states = np.setdiff1d(states, np.concatenate([gone for gone, _ in both]))
+            counts = _inherited(counts, both, totals.n)
         log_rows = self.allocation.expected_log_rows(self.current_sticks(totals), counts)
         coef = self.likelihood.coefficients(self.prior, totals.s[states])
         log_rows = log_rows[np.ix_(np.concatenate([[0], states + 1]), states)]
@@ -134,18 +136,41 @@ def chain_counts(totals):
     return np.maximum(totals.extra.listed(totals.uids.tolist()), 0.0)
 
 
-def _inherited(counts, gone, heirs, mass):
-    """Counts with the transitions of states ``gone`` given to their heirs, in proportion to masses.
+def _inherited(counts, groups, mass):
+    """Counts with the transitions of states that go given to their heirs.
 
-    Transitions among the states that go are left out, as the heirs bring transitions among themselves.
+    Heirs bring transitions among themselves, and may bring some with other states. They get what these
+    lack of the transitions of the states that go: in proportion to what they bring, and a little to masses.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (K + 1, K)
+    groups : list of pairs of ndarray of intp
+        Positions of states that go together, and of their heirs.
+    mass : ndarray, shape (K,)
     """
     counts = counts.copy()
-    into, out_of = counts[:, gone].sum(axis=1), counts[gone + 1].sum(axis=0)
-    into[gone + 1] = out_of[gone] = 0.0
-    counts[:, gone] = 0.0
-    counts[gone + 1] = 0.0
-    if len(heirs):
-        share = mass[heirs] / max(mass[heirs].sum(), 1e-290)
-        counts[:, heirs] += np.multiply.outer(into, share)
-        counts[heirs + 1] += np.multiply.outer(share, out_of)
+    known = (
+        counts.copy()
+    )  # a state that is new itself is entered from as the one that it is made of
+    for gone, heirs in groups:
+        known[heirs + 1] += counts[gone + 1].sum(axis=0)
+    for gone, heirs in groups:
+        into = counts[:, gone].sum(axis=1)
+        into[gone + 1] = into[heirs + 1] = 0.0
+        counts[:, heirs] += _shared(into, counts[:, heirs], known[:, heirs], mass[heirs])
+        counts[:, gone] = 0.0
+    for gone, heirs in groups:
+        out_of = counts[gone + 1].sum(axis=0)
+        out_of[heirs] = 0.0
+        own = counts[heirs + 1].T
+        counts[heirs + 1] += _shared(out_of, own, own, mass[heirs]).T
+        counts[gone + 1] = 0.0
     return counts
+
+
+def _shared(total, own, known, mass):
+    """Shares (n, J) of ``total`` (n,), less what is in ``own`` (n, J), in proportion to ``known`` (n, J)."""
+    lacking = np.maximum(total - own.sum(axis=1), 0.0)[:, np.newaxis]
+    share = known + mass / max(mass.sum(), 1e-290)
+    return lacking * share / np.maximum(share.sum(axis=1, keepdims=True), 1e-290)

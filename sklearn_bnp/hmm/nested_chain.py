@@ -3,12 +3,19 @@
 Design note
 -----------
 (a) The state explains *runs* of consecutive rows; a run of weight w counts as w runs. The nested model has J
-    states. The prior of each row of transitions is Dir(alpha/J + kappa delta_k), that of the first states of
-    runs is Dir(alpha/J). The posterior of transitions is always at its optimum given the counts, so
-    that their term is a ratio of Gamma functions, and a chain is known by three sums: statistics, counts
-    of transitions, and counts of first states.
-(b) A pass is the forward-backward pass of whole sequences (``local.py``), with its floors of logarithms.
-(c) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
+    states. The posterior of transitions is always at its optimum given the counts, so that their term is a
+    ratio of Gamma functions, and a chain is known by sums: statistics, and counts of transitions.
+(b) A run is entered from the state of the row before it, and left for the state of the row after it. These
+    *neighbours* are taken as known, and stay as they are. So two states with the same emissions are worth a
+    split if they come after, or before, different states. The row of transitions from a neighbour gives out
+    among the J successors what it gave to the target: that has the prior Dir(alpha/J). The row of a successor
+    has alpha/J for each successor, kappa more on the diagonal, and alpha beta_c for each neighbour c.
+(c) The global weights of the successors would be smaller than 1/J. But these weights are found anew once the
+    successors are part of the whole, and under very small ones transitions that a start does not use stay
+    dead (``restart.py``). If no neighbour is known, all runs are entered from one place.
+(d) A pass is the forward-backward pass of whole sequences (``local.py``), with its floors of logarithms.
+    Weights of exits multiply the likelihoods of last rows.
+(e) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
     that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
     a tenth of the cost. The chain that is chosen so is then judged by a pass.
 
@@ -25,7 +32,8 @@ from scipy.special import digamma
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
-from .weights import log_rising_factorial
+from .sampling import EDGE, UNKNOWN
+from .weights import TINY, log_rising_factorial
 
 # Entries of the rows' statistics that are held at a time.
 _TILE_ENTRIES = 2**17
@@ -35,47 +43,152 @@ _LEAST_ROWS, _LEAST_SHARE = 1.0, 0.002
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 
 
+class Links(NamedTuple):
+    """Expected numbers of steps into, among, and out of the nested states.
+
+    Attributes
+    ----------
+    counts : ndarray, shape (J, J)
+        Transitions within runs.
+    entries : ndarray, shape (E, J)
+        First states of runs, by the neighbour before.
+    exits : ndarray, shape (J, X)
+        Last states of runs, by the neighbour after.
+    """
+
+    counts: np.ndarray
+    entries: np.ndarray
+    exits: np.ndarray
+
+    def grouped(self, share):
+        """Those of unions of states; ``share`` (J', J) is 1 where a state is part of a union."""
+        return Links(share @ self.counts @ share.T, self.entries @ share.T, share @ self.exits)
+
+    def scaled(self, scale):
+        """Each counted ``scale`` times."""
+        return Links(*(scale * part for part in self))
+
+    @property
+    def leaving(self):
+        """Steps (J, J + X) from each of the states."""
+        return np.hstack([self.counts, self.exits])
+
+
 class NestedChain(NamedTuple):
     """Priors of the nested model.
 
     Attributes
     ----------
     concentration : float
-        The alpha of Dir(alpha/J + kappa delta_k).
+        The alpha of the rows of transitions.
     stickiness : float
-        The kappa of Dir(alpha/J + kappa delta_k).
+        The kappa of the rows of transitions.
     others : ndarray, shape (K - 1, P), or None
         Statistics of the states that stay. A prior that is learned adapts to these and to the
         new states together. None leaves the prior as it is.
+    start_concentration : float or None
+        The alpha of the first rows of sequences; None if it is that of the others.
+    weights : dict or None
+        Global weights of the states that stay by uid. None if no neighbour is known.
     """
 
     concentration: float
     stickiness: float
     others: np.ndarray | None = None
+    start_concentration: float | None = None
+    weights: dict | None = None
 
-    def row_priors(self, n_states):
-        """Dirichlet parameters (J + 1, J) of first states and of the rows of transitions."""
-        alpha = self.concentration / n_states
-        return np.vstack([np.full(n_states, alpha), alpha + self.stickiness * np.eye(n_states)])
-
-    def transition_term(self, counts, start):
-        """Log evidence of transitions (J, J) and first states (J,)."""
-        prior = self.row_priors(len(start))
-        return _log_dirichlet(prior[:1], start[np.newaxis]) + _log_dirichlet(prior[1:], counts)
-
-    def expected_log_rows(self, counts, start):
-        """``E[log pi]`` (J + 1, J) of first states and transitions, no less than `LOG_FLOOR`."""
-        theta = self.row_priors(len(start)) + np.vstack([start, counts])
-        return np.maximum(digamma(theta) - digamma(theta.sum(axis=1, keepdims=True)), LOG_FLOOR)
+    @classmethod
+    def of(cls, model, totals, rows):
+        """Those of states nested in the states ``rows`` (positions in ``totals``) of a `SequenceModel`."""
+        own, uids = model.allocation, totals.uids.tolist()
+        weights = dict(zip(uids, model.weights(totals).tolist(), strict=True))
+        for row in rows:
+            del weights[uids[row]]
+        return cls(
+            own.concentration, own.stickiness, np.delete(totals.s, rows, axis=0),
+            own.start_concentration, weights or None,
+        )  # fmt: skip
 
 
-def _log_dirichlet(prior, counts):
-    """Log evidence of rows of counts under Dirichlet priors."""
-    total = prior.sum(axis=1)
-    each, rows = (
-        log_rising_factorial(counts, prior),
-        log_rising_factorial(counts.sum(axis=1), total),
-    )
+class Surroundings:
+    """The neighbours of a sample's runs, and the priors of links with them.
+
+    Parameters
+    ----------
+    settings : NestedChain
+    sample : StateSample
+
+    Attributes
+    ----------
+    before, after : list of int
+        The neighbours that runs are entered from (E,) and left for (X,).
+    enters, leaves : ndarray of int, shape (n_runs,)
+        Positions of the neighbours of runs in ``before``, and in ``after``, or -1.
+    rows : ndarray, shape (E,)
+        Sums of the Dirichlet parameters of entries.
+    exits : ndarray, shape (X,)
+        Dirichlet parameters of exits.
+    """
+
+    def __init__(self, settings, sample):
+        n_runs, weights = len(sample.indptr) - 1, settings.weights
+        around = sample.neighbours
+        if weights is None or around is None:
+            weights, around = {}, np.full((n_runs, 2), UNKNOWN)
+        self.before, self.enters = _named(around[:, 0])
+        after = np.unique(around[:, 1])
+        self.after = [uid for uid in after.tolist() if uid not in (EDGE, UNKNOWN)]
+        place = {uid: i for i, uid in enumerate(self.after)}
+        self.leaves = np.array([place.get(uid, -1) for uid in around[:, 1].tolist()], dtype=np.intp)
+        alpha, start = settings.concentration, settings.start_concentration
+        self.alpha, self.kappa = alpha, settings.stickiness
+        rows = [start if uid == EDGE and start is not None else alpha for uid in self.before]
+        self.rows = np.array(rows)
+        self.exits = alpha * np.array([weights[uid] for uid in self.after])
+        self.whole = alpha + self.kappa + alpha * sum(weights.values())
+
+    def links(self, counts, first, last, weight=None):
+        """`Links` with the shares (n_runs, J) that states have of first and last rows, and counts (J, J)."""
+        if weight is not None:
+            first, last = weight[:, np.newaxis] * first, weight[:, np.newaxis] * last
+        entries = np.eye(len(self.before))[:, self.enters] @ first
+        exits = np.eye(len(self.after) + 1)[:-1, self.leaves] @ last
+        return Links(counts, entries, exits.T)
+
+    def _priors(self, n_states):
+        """Dirichlet parameters of links, as `Links`."""
+        J = n_states
+        inside = self.alpha / J + self.kappa * np.eye(J)
+        entries = np.repeat(self.rows[:, np.newaxis] / J, J, axis=1)
+        return Links(inside, entries, np.tile(self.exits, (J, 1)))
+
+    def evidence(self, links):
+        """Log evidence of `Links`."""
+        prior = self._priors(len(links.counts))
+        into = _log_dirichlet(prior.entries, links.entries, self.rows)
+        return into + _log_dirichlet(prior.leaving, links.leaving, self.whole)
+
+    def expected_logs(self, links):
+        """``E[log pi]`` of `Links`, no less than `LOG_FLOOR`."""
+        prior = self._priors(len(links.counts))
+        logs = [digamma(np.maximum(a + n, TINY)) for a, n in zip(prior, links, strict=True)]
+        leaving = digamma(self.whole + links.leaving.sum(axis=1))[:, np.newaxis]
+        entering = digamma(self.rows + links.entries.sum(axis=1))[:, np.newaxis]
+        logs = (logs[0] - leaving, logs[1] - entering, logs[2] - leaving)
+        return Links(*(np.maximum(log, LOG_FLOOR) for log in logs))
+
+
+def _named(values):
+    """Different values as a list, and the position of each (n,) in it."""
+    names, place = np.unique(values, return_inverse=True)
+    return names.tolist(), place
+
+
+def _log_dirichlet(prior, counts, total):
+    """Log evidence of rows of counts under Dirichlet priors, whose parameters sum to ``total``."""
+    each = log_rising_factorial(counts, prior)
+    rows = log_rising_factorial(counts.sum(axis=1), total)
     return float(each.sum() - rows.sum())
 
 
@@ -86,10 +199,8 @@ class Chain(NamedTuple):
     ----------
     s : ndarray, shape (J, P)
         Sums of s(x) over the rows of each state.
-    counts : ndarray, shape (J, J)
-        Expected transitions within runs.
-    start : ndarray, shape (J,)
-        Expected first states of runs.
+    links : Links
+        Expected transitions.
     entropy : float
         Entropy of the joint posterior of the states.
     resp : ndarray, shape (n, J), or None
@@ -97,21 +208,20 @@ class Chain(NamedTuple):
     """
 
     s: np.ndarray
-    counts: np.ndarray
-    start: np.ndarray
+    links: Links
     entropy: float = 0.0
     resp: np.ndarray | None = None
-
-    def taken(self, keep):
-        """The states ``keep`` alone, to start a pass from."""
-        return Chain(self.s[keep], self.counts[np.ix_(keep, keep)], self.start[keep])
 
     def grouped(self, groups, entropy=0.0):
         """The chain of unions of states (lists of their indices)."""
         share = np.zeros((len(groups), len(self.s)))
         for i, group in enumerate(groups):
             share[i, list(group)] = 1.0
-        return Chain(share @ self.s, share @ self.counts @ share.T, share @ self.start, entropy)
+        return Chain(share @ self.s, self.links.grouped(share), entropy)
+
+    def taken(self, keep):
+        """The states ``keep`` alone, to start a pass from."""
+        return self.grouped([(k,) for k in keep])
 
 
 def feature_tiles(likelihood, z, edges):
@@ -132,6 +242,7 @@ class NestedModel:
     def __init__(self, likelihood, prior, sample, settings, n_threads=1):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
+        self.around = Surroundings(settings, sample)
         self.adapts = settings.others is not None and likelihood.adapts_prior
         self.least = max(_LEAST_ROWS * sample.one_row, _LEAST_SHARE * sample.least_total)
 
@@ -146,13 +257,14 @@ class NestedModel:
 
     def bound(self, chain):
         """Objective of the nested model alone, without the states that stay."""
-        term = self.settings.transition_term(chain.counts, chain.start)
+        term = self.around.evidence(chain.links)
         return float(self.evidence(chain.s).sum() + term + chain.entropy)
 
     def gain(self, chain, before):
         """Change of the objective if the nested states replace the one state under the prior ``before``."""
-        whole = chain.s.sum(axis=0, keepdims=True)
-        gain = self.bound(chain) - self.likelihood.evidence(before, whole)[0]
+        whole = chain.grouped([range(len(chain.s))])
+        gain = self.bound(chain) - self.likelihood.evidence(before, whole.s)[0]
+        gain -= self.around.evidence(whole.links)
         others = self.settings.others
         if self.prior is not before and len(others):
             gain += self.evidence(others).sum() - self.likelihood.evidence(before, others).sum()
@@ -160,19 +272,48 @@ class NestedModel:
 
     def pass_over(self, chain):
         """The chain after a forward-backward pass with the parameters of ``chain``."""
-        likelihood, (z, indptr, weight) = self.likelihood, self.sample
+        likelihood, around, weight = self.likelihood, self.around, self.sample.weight
+        z, indptr = self.sample.z, self.sample.indptr
         coef = likelihood.coefficients(self.prior, chain.s)
-        log_rows = self.settings.expected_log_rows(chain.counts, chain.start)
-        rows = np.exp(log_rows)
-        first = np.tile(rows[:1], (len(indptr) - 1, 1))
-        passed = filtered(z, indptr, likelihood, coef, first, rows[1:], self.n_threads)
-        counts, _, _, log_z, data = smoothed(passed, rows[1:], None, weight, self.n_threads)
+        logs = around.expected_logs(chain.links)
+        trans, first = np.exp(logs.counts), np.exp(logs.entries)[around.enters]
+        passed = filtered(
+            z, indptr, likelihood, coef, first, trans, self.n_threads, last=self._last(logs)
+        )
+        sums = smoothed(passed, trans, None, weight, self.n_threads)
         resp, s = passed.alpha, np.empty((len(coef), likelihood.n_statistics))
         shares = resp if weight is None else self.sample.row_weight[:, np.newaxis] * resp
         likelihood.summarise(z, shares, s, coef=coef)
-        paths = over_sequences(log_z, weight) - over_sequences(data, weight)
-        entropy = paths - np.vdot(counts[1:], log_rows[1:]) - np.vdot(counts[0], log_rows[0])
-        return Chain(s, counts[1:], counts[0], float(entropy), resp)
+        links = self._links(sums, resp)
+        paths = over_sequences(sums.log_z, weight) - over_sequences(sums.data, weight)
+        entropy = paths - np.vdot(links.counts, logs.counts) - np.vdot(links.entries, logs.entries)
+        return Chain(s, links, float(entropy), resp)
+
+    def _last(self, logs):
+        """Weights (n_runs, J) of the states of last rows by where runs go, or None if that is not known."""
+        if not self.around.after:
+            return None
+        weights = np.vstack([np.exp(logs.exits.T), np.ones(len(logs.exits))])
+        return weights[self.around.leaves]
+
+    def _links(self, sums, resp):
+        """`Links` of a pass with the sums of `smoothed` and responsibilities (n, J)."""
+        last = resp[self.sample.indptr[1:] - 1]
+        return self.around.links(sums.counts[1:], sums.start, last, self.sample.weight)
+
+    def labelled(self, s, labels):
+        """The `Chain` of rows that belong to one state each: ``labels`` (n,), statistics ``s`` (J, P)."""
+        J, sample = len(s), self.sample
+        weight, later = sample.row_weight, np.ones(sample.n_rows, dtype=bool)
+        later[sample.indptr[:-1]] = False
+        later = np.flatnonzero(later)
+        times = None if weight is None else weight[later]
+        counts = np.bincount(J * labels[later - 1] + labels[later], times, minlength=J * J)
+        counts = counts.reshape(J, J).astype(float)
+        first, last = (
+            np.eye(J)[labels[rows]] for rows in (sample.indptr[:-1], sample.indptr[1:] - 1)
+        )
+        return Chain(s, self.around.links(counts, first, last, sample.weight))
 
     def iterate(self, chain, n_steps, tol):
         """Up to ``n_steps`` passes; states with hardly a row are dropped on the way.
@@ -220,7 +361,7 @@ class NestedModel:
             groups = [g for g in groups if g[0] not in union] + [union]
             merged = chain.grouped(groups, share * sum(by_row[group] for group in groups))
             bound = data + sum(gains[group] for group in groups) + merged.entropy
-            bound += self.settings.transition_term(merged.counts, merged.start)
+            bound += self.around.evidence(merged.links)
             if bound > value:
                 best, value = merged, bound
         return best

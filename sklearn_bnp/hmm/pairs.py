@@ -11,7 +11,8 @@ import numpy as np
 
 from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
-from .nested_chain import Chain, NestedChain, NestedModel
+from .nested_chain import Chain, Links, NestedChain, NestedModel
+from .sampling import EDGE
 
 # Two states with at least this many transitions between them are neighbours.
 _NEIGHBOURS = 0.5
@@ -60,12 +61,9 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     StateCreation or None
         The gain is the change from the two states. None if there is no good one.
     """
-    settings = NestedChain(
-        model.allocation.concentration, model.allocation.stickiness,
-        np.delete(totals.s, pair, axis=0),
-    )  # fmt: skip
+    settings = NestedChain.of(model, totals, pair)
     nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
-    two = nested.pass_over(_as_they_are(totals, pair, sample))
+    two = nested.pass_over(_as_they_are(totals, pair, sample, nested.around))
     gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
     creation = create_states(
@@ -76,19 +74,25 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     # alone with their rows, without all other states, the two may improve by mere passes
     two = nested.iterate(two, _STEPS, _TOL * sample.total)
     if len(two.s) > 1:
-        made.append(StateCreation(*two[:3], nested.gain(two, model.prior)))
+        made.append(StateCreation.of(nested, two, model.prior))
     best = max(made, key=lambda one: one.gain, default=None)
     if best is None or best.gain < least:
         return None
     return best._replace(gain=best.gain - gain)
 
 
-def _as_they_are(totals, pair, sample):
+def _as_they_are(totals, pair, sample, around):
     """The `Chain` of two states in the whole data, scaled to a sample of their rows."""
     scale = sample.total / totals.n[pair].sum()
-    counts = totals.extra.listed(totals.uids[pair].tolist())[1:]
-    into = np.maximum(totals.n[pair] - counts.sum(axis=0), 0.0)
-    return Chain(scale * totals.s[pair], scale * counts, scale * into)
+    uids = totals.uids[pair].tolist()
+    counts = totals.extra.listed([*uids, *around.after])[1:]
+    into = np.maximum(totals.n[pair] - counts[:2, :2].sum(axis=0), 0.0)
+    entries = np.tile(into, (len(around.before), 1))
+    known = totals.extra.listed([*uids, *(uid for uid in around.before if uid >= 0)])
+    entries[[uid >= 0 for uid in around.before]] = known[3:, :2]
+    entries[[uid == EDGE for uid in around.before]] = known[0, :2]
+    links = Links(counts[:2, :2], entries, counts[:2, 2:])
+    return Chain(scale * totals.s[pair], links.scaled(scale))
 
 
 def _window_lengths(totals, pair, sample):

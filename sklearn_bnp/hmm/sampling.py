@@ -24,6 +24,8 @@ _LONGEST = 500
 _TILE = 2**14
 # Steps that are drawn for estimates of entropies.
 _STEPS = 2000
+# In place of the uid of a neighbour: the sequence begins or ends here; the neighbour is not known.
+EDGE, UNKNOWN = -1, -2
 
 
 class StateSample(NamedTuple):
@@ -38,11 +40,15 @@ class StateSample(NamedTuple):
     weight : ndarray, shape (n_runs,), or None
         How many equal runs each stands for, divided by how often runs of that weight were drawn beside the
         rarest; one if None.
+    neighbours : ndarray of int64, shape (n_runs, 2), or None
+        Uids of the states of the row before and of the row after each run, or `EDGE`, or `UNKNOWN`. None if
+        no neighbour is known.
     """
 
     z: np.ndarray
     indptr: np.ndarray
     weight: np.ndarray | None = None
+    neighbours: np.ndarray | None = None
 
     @property
     def n_rows(self):
@@ -53,6 +59,11 @@ class StateSample(NamedTuple):
     def row_weight(self):
         """Weight of each row (n,), or None."""
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.indptr))
+
+    @property
+    def mass(self):
+        """Weight of each row (n,); one if rows have no weights."""
+        return np.ones(self.n_rows) if self.weight is None else self.row_weight
 
     @property
     def total(self):
@@ -71,6 +82,13 @@ class StateSample(NamedTuple):
         """Rows if all weighed as little as the lightest: states of these are part of it."""
         return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
 
+    def among(self, uids):
+        """The sample with neighbours that are among the states ``uids``; others are `UNKNOWN`."""
+        if self.neighbours is None:
+            return self
+        known = np.isin(self.neighbours, [EDGE, *uids])
+        return self._replace(neighbours=np.where(known, self.neighbours, UNKNOWN))
+
     def standing_for(self, n):
         """The sample with weights raised where they are small, as `Sample.standing_for` does."""
         times = times_raised(self.n_rows, self.total, n)
@@ -85,6 +103,8 @@ class Runs(NamedTuple):
     z : ndarray, shape (n, D')
         Rows, one run after another.
     lengths : ndarray of int, shape (m,)
+    neighbours : ndarray of int64, shape (m, 2)
+        As in `StateSample`.
     weight : ndarray, shape (m,), or None
         Weights of their sequences.
     key : ndarray, shape (m,), or None
@@ -93,6 +113,7 @@ class Runs(NamedTuple):
 
     z: np.ndarray
     lengths: np.ndarray
+    neighbours: np.ndarray
     weight: np.ndarray | None
     key: np.ndarray | None
 
@@ -101,7 +122,7 @@ class Runs(NamedTuple):
         keep = self.key < threshold
         rows = np.flatnonzero(np.repeat(keep, self.lengths))
         weight = None if self.weight is None else self.weight[keep]
-        return Runs(self.z[rows], self.lengths[keep], weight, self.key[keep])
+        return Runs(self.z[rows], self.lengths[keep], self.neighbours[keep], weight, self.key[keep])
 
 
 class Draw(NamedTuple):
@@ -220,17 +241,18 @@ class _RunObserver(Observer):
         parts = sorted(self._owners, key=lambda part: part[0])
         if not parts:
             return
-        first, last, owner = _runs(np.concatenate([p for _, p, _ in parts]), rows.indptr)
+        owners = np.concatenate([p for _, p, _ in parts])
+        first, last, owner = _runs(owners, rows.indptr)
         for k, uid in enumerate(self._uids):
             if (uid,) in self._probe.budget:
-                self._draw((uid,), rows, first[owner == k], last[owner == k])
+                self._draw((uid,), rows, owners, first[owner == k], last[owner == k])
         for i, uids in enumerate(self._unions):
             own = np.concatenate([np.unpackbits(p[i], count=len(o)) for _, o, p in parts])
             first, last, owned = _runs(own, rows.indptr)
-            self._draw(uids, rows, first[owned == 1], last[owned == 1])
+            self._draw(uids, rows, owners, first[owned == 1], last[owned == 1])
 
-    def _draw(self, uids, rows, first, last):
-        """Draw some of the runs from rows ``first`` to before ``last``."""
+    def _draw(self, uids, rows, owners, first, last):
+        """Draw some of the runs from rows ``first`` to before ``last``; ``owners`` (n,) are of all rows."""
         first, last = _pieces_of(first, last)
         mean_weight, threshold = self._probe.mean_weight, self._threshold[uids]
         weight, key = rows.batch.weight, None
@@ -247,7 +269,10 @@ class _RunObserver(Observer):
             first, last, key = first[kept], last[kept], key[kept]
             weight = None if weight is None else weight[kept]
         if len(first):
-            self._runs[uids] = (Runs(rows.runs(first, last), last - first, weight, key),)
+            around = _neighbours(first, last, owners, rows.indptr, self._uids)
+            around[np.isin(around, uids)] = UNKNOWN
+            runs = Runs(rows.runs(first, last), last - first, around, weight, key)
+            self._runs[uids] = (runs,)
 
     def finding(self, statistics):
         return Draw(self._runs, self._threshold, self._steps.finding(statistics))
@@ -366,11 +391,12 @@ class RunSampling:
 
 
 def _owners(resp):
-    """The state (n,) that has most of each row, or -1."""
+    """The state k (n,) that has most of each row, or ``-1 - k`` if that is not more than half of it."""
     out = np.empty(len(resp), dtype=np.int32)
     for lo in range(0, len(resp), _TILE):
         tile = resp[lo : lo + _TILE]
-        out[lo : lo + _TILE] = np.where(tile.max(axis=1) > _LEAST_SHARE, tile.argmax(axis=1), -1)
+        best = tile.argmax(axis=1)
+        out[lo : lo + _TILE] = np.where(tile.max(axis=1) > _LEAST_SHARE, best, -1 - best)
     return out
 
 
@@ -388,16 +414,25 @@ def _runs(owners, indptr):
     return first, np.append(first[1:], len(owners)), owners[first]
 
 
+def _neighbours(first, last, owners, indptr, uids):
+    """Uids (m, 2) of the states of the rows before and after runs; `EDGE` where a sequence begins or ends."""
+    out = np.empty((len(first), 2), dtype=np.int64)
+    names = np.asarray(uids, dtype=np.int64)
+    for side, rows in ((0, first - 1), (1, last)):
+        at = owners[np.clip(rows, 0, len(owners) - 1)]
+        out[:, side] = names[np.where(at < 0, -1 - at, at)]
+    out[np.isin(first, indptr), 0] = EDGE
+    out[np.isin(last, indptr), 1] = EDGE
+    return out
+
+
 def _pieces_of(first, last):
     """Runs with long ones cut."""
-    n_cuts = np.maximum(1, -(-(last - first) // _LONGEST))
-    pieces = [
-        np.linspace(a, b, n + 1).astype(np.int64)
-        for a, b, n in zip(first.tolist(), last.tolist(), n_cuts.tolist(), strict=True)
-    ]
-    if not pieces:
-        return first, last
-    return np.concatenate([p[:-1] for p in pieces]), np.concatenate([p[1:] for p in pieces])
+    sizes = last - first
+    n = np.maximum(1, -(-sizes // _LONGEST))
+    run = np.repeat(np.arange(len(n)), n)
+    i = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    return first[run] + i * sizes[run] // n[run], first[run] + (i + 1) * sizes[run] // n[run]
 
 
 def _joined(parts):
@@ -406,4 +441,5 @@ def _joined(parts):
     weight = None
     if parts[0].weight is not None:
         weight = np.concatenate([runs.weight for runs in parts])
-    return StateSample(stacked([runs.z for runs in parts]), indptr, weight)
+    around = np.concatenate([runs.neighbours for runs in parts])
+    return StateSample(stacked([runs.z for runs in parts]), indptr, weight, around)

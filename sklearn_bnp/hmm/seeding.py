@@ -41,7 +41,7 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
             weight = np.ones(sample.n_rows) if sample.weight is None else sample.row_weight
             return summaries(likelihood, sample.z, weight[:, np.newaxis])
         length = _length(_WINDOW, n_states, lambda L: len(pieces(sample.indptr, 0, L)))
-        return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng).s
+        return windows(likelihood, likelihood.prior, sample, length).seeded(n_states, rng)[0]
     length = _length(_BLOCK, n_states, lambda L: len(pieces(batch.indptr, batch.lags, L)))
     edges = pieces(batch.indptr, batch.lags, length)
     weight = None if batch.weight is None else batch.weight[_sequence(batch, edges)]

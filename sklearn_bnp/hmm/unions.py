@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.extra import NO_EXTRA
 from ..engine.statistics import StatBag
 from .transitions import TransitionUnions
 
@@ -33,13 +34,15 @@ class GroupsEdit(NamedTuple):
 def union_rows(bag, groups, change=None):
     """Statistics of the unions of groups of states, each as one.
 
-    The ``change`` of the entropy goes with the transitions; `least_change` if it is not known.
+    The ``change`` of the entropy goes with the transitions; `least_change` if it is not known. A bag without
+    rows, such as the past of a stream that has none yet, has no transitions to change.
     """
     s = np.stack([bag.s[np.isin(bag.uids, members)].sum(axis=0) for members, _ in groups])
     if change is None:
         change = least_change(bag, groups)
     uids = np.array([created for _, created in groups], dtype=np.int64)
-    return StatBag(uids, s, np.zeros(len(uids)), TransitionUnions(tuple(groups), change))
+    extra = TransitionUnions(tuple(groups), change) if bag.extra.uids else NO_EXTRA
+    return StatBag(uids, s, np.zeros(len(uids)), extra)
 
 
 def least_change(bag, groups):

@@ -49,7 +49,7 @@ from ..hdp.sticks import (
 from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 
 # Least value of alpha pi_k: its logarithm stays finite.
-_TINY = 1e-290
+TINY = 1e-290
 # L-BFGS iterations for the weights after a union.
 _UNION_STEPS = 40
 
@@ -85,7 +85,7 @@ class ChainAllocation(SharedWeights):
     def expected_log_rows(self, sticks, counts):
         """``E[log pi_jl]`` (K + 1, K) of the start and the transitions; (6.17)."""
         a, rest = self.prior(sticks)
-        theta = np.maximum(counts + a, _TINY)
+        theta = np.maximum(counts + a, TINY)
         return digamma(theta) - digamma(theta.sum(axis=1) + rest)[:, np.newaxis]
 
     def union_gains(self, sticks, counts, pairs):
@@ -125,7 +125,7 @@ class ChainAllocation(SharedWeights):
         both = rise(counts[:, i] + counts[:, j], a[:, i] + a[:, j]) - own[:, i] - own[:, j]
         both[i + 1, p] = both[j + 1, p] = 0.0
         # rows of the other columns; the prior of a row is the same for both but for the diagonal
-        weights = np.maximum(self.concentration * self.weights(sticks), _TINY)
+        weights = np.maximum(self.concentration * self.weights(sticks), TINY)
         row = rise(counts[i + 1] + counts[j + 1], weights) - own[i + 1] - own[j + 1]
         row[p, i] = row[p, j] = 0.0
         links = counts[i + 1, i] + counts[i + 1, j] + counts[j + 1, i] + counts[j + 1, j]
@@ -144,7 +144,7 @@ class ChainAllocation(SharedWeights):
 
 def log_rising_factorial(counts, a):
     """``lnG(counts + a) - lnG(a)``, elementwise."""
-    a = np.maximum(a, _TINY)
+    a = np.maximum(a, TINY)
     return gammaln(counts + a) - gammaln(a)
 
 
@@ -179,14 +179,14 @@ class HDPChains(StickBreakingWeights, ChainAllocation):
         mass = np.maximum(mass, 0.0)  # states that lost all their rows may be below 0 by rounding
         # states without mass, and those that are not there yet, get about this share of a row's prior
         floor = 0.1 / (1.0 + len(mass))
-        share = mass / max(mass.sum(), _TINY)
+        share = mass / max(mass.sum(), TINY)
         # the logarithms of the weights matter in a row's prior: masses themselves are too unequal
-        weights = np.append(np.maximum(np.sqrt(share / max(share.max(), _TINY)), floor), floor)
+        weights = np.append(np.maximum(np.sqrt(share / max(share.max(), TINY)), floor), floor)
         return self.of_weights(weights[:-1] / weights.sum())
 
     def of_weights(self, weights):
         rest = max(1.0 - weights.sum(), 1e-3 / (1.0 + len(weights)))
-        logit_rho = logits_of_weights(np.append(np.maximum(weights, _TINY), rest))
+        logit_rho = logits_of_weights(np.append(np.maximum(weights, TINY), rest))
         ones, zeros = beta_counts(self.guessed_uses(len(weights)), self.gamma)
         return Sticks(expit(logit_rho), balanced_omega(logit_rho, ones, zeros))
 
@@ -218,7 +218,7 @@ class _Problem:
         k, row = np.arange(n_states), np.minimum(np.arange(n_states + 1), 1)
         pi = np.exp(log_weights(logit_rho))
         spreads, deficits = WeightSpreads(logit_rho, log_omega), log_deficits(logit_rho, log_omega)
-        two = np.maximum(np.multiply.outer(self.alpha[:2], pi), _TINY)  # start, other rows
+        two = np.maximum(np.multiply.outer(self.alpha[:2], pi), TINY)  # start, other rows
         costs, cost_slopes = (self.times * each for each in spread_costs(two))
 
         # log rising factorials, from lnG(1 + a)

@@ -5,6 +5,9 @@ sequences, states that last 2 to 100 rows, and transitions of which many are rar
 K = 1 at default settings and from responsibilities that are the true path. A fit of which the bound is
 5 nats or more below the other's has missed something. As many sequences again are held out.
 
+--short-visits draws states that last 2 or 3 rows on average instead, in 2000 to 20,000 rows. In most of these
+problems some states share their emissions with another one, and only the states around tell them apart.
+
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
 
@@ -30,6 +33,7 @@ ROWS = (500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 SEQUENCES = (1, 5, 20, 50)
 STAY = (0.5, 0.8, 0.9, 0.95, 0.99)
 SPREADS = (3.0, 4.0, 6.0)  # least distance of two means, in standard deviations
+SHORT_STAY, SHORT_ROWS, TWINS = (0.5, 0.7), (2000, 5000, 10_000, 20_000), (0, 1, 2)
 # Rows that a state should have to be told from others, and that a sequence should have.
 _ROWS_PER_STATE, _ROWS_PER_SEQUENCE = 60, 25
 # Parameter of the Dirichlet distribution of where a state goes when it does not stay.
@@ -48,22 +52,29 @@ class Problem(NamedTuple):
     n_sequences: int
     stay: float
     spread: float
+    twins: int = 0  # pairs of states that share their emissions
 
     def __str__(self):
+        twins = f", {self.twins} twins" if self.twins else ""
         return (
             f"{self.number}: K {self.n_states}, D {self.n_features}, T {self.n_rows} in "
-            f"{self.n_sequences}, stay {self.stay:g}, {self.spread:g} sd"
+            f"{self.n_sequences}, stay {self.stay:g}, {self.spread:g} sd{twins}"
         )
 
 
-def problems(n: int, most_rows: int = 50_000, seed: int = 0) -> list[Problem]:
+def problems(
+    n: int, most_rows: int = 50_000, seed: int = 0, *, short_visits: bool = False
+) -> list[Problem]:
     """The first ``n`` random problems of a seed that have no more than ``most_rows`` rows."""
     rng, found, number = np.random.RandomState(seed), [], 0
+    rows, stay, twins = (SHORT_ROWS, SHORT_STAY, TWINS) if short_visits else (ROWS, STAY, (0,))
     while len(found) < n:
         made = Problem(
-            number, *(values[rng.randint(len(values))] for values in (STATES, FEATURES, ROWS)),
-            *(values[rng.randint(len(values))] for values in (SEQUENCES, STAY, SPREADS)),
+            number, *(values[rng.randint(len(values))] for values in (STATES, FEATURES, rows)),
+            *(values[rng.randint(len(values))] for values in (SEQUENCES, stay, SPREADS)),
         )  # fmt: skip
+        if short_visits:
+            made = made._replace(twins=min(twins[rng.randint(len(twins))], made.n_states // 3))
         enough = made.n_rows >= max(
             _ROWS_PER_STATE * made.n_states, _ROWS_PER_SEQUENCE * made.n_sequences
         )
@@ -101,6 +112,8 @@ def draw(problem: Problem, seed: int) -> tuple[Sequences, Sequences]:
     means = _apart(rng, K, D, problem.spread)
     factors = 0.3 * rng.normal(size=(K, D, D)) + np.eye(D)
     factors /= np.abs(np.linalg.det(factors))[:, np.newaxis, np.newaxis] ** (1.0 / D)
+    for twin in range(problem.twins):
+        means[2 * twin + 1], factors[2 * twin + 1] = means[2 * twin], factors[2 * twin]
     trans, first = transition_matrix(rng, K, problem.stay), rng.dirichlet(np.ones(K))
     length = problem.n_rows // problem.n_sequences
     made = []
@@ -162,11 +175,13 @@ def main() -> None:
     parser.add_argument("--data-seed", type=int, default=0, help="draws other problems")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--start", type=int, default=1, help="K to start from")
+    parser.add_argument("--short-visits", action="store_true", help="states of 2 or 3 rows")
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
-    for problem in problems(args.problems, args.most_rows, args.data_seed)[args.skip :]:
+    drawn = problems(args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits)
+    for problem in drawn[args.skip :]:
         runs += [compared(problem, seed, args.start) for seed in range(args.seeds)]
         print("\n".join(line(run) for run in runs[-args.seeds :]), flush=True)
         if args.json:

@@ -247,14 +247,8 @@ def oracle_gain(likelihood, prior, sample, settings, truth):
     """The gain of the true partition after some passes."""
     labels = np.unique(truth, return_inverse=True)[1]
     J = labels.max() + 1
-    within = np.ones(sample.total, dtype=bool)
-    within[sample.indptr[:-1]] = False
-    here = np.flatnonzero(within)
-    counts = np.bincount(labels[here - 1] * J + labels[here], minlength=J * J).reshape(J, J)
-    start = np.bincount(labels[sample.indptr[:-1]], minlength=J)
     model = NestedModel(likelihood, prior, sample, settings)
-    s = summaries(likelihood, sample.z, np.eye(J)[labels])
-    chain = Chain(s, counts.astype(float), start.astype(float))
+    chain = model.labelled(summaries(likelihood, sample.z, np.eye(J)[labels]), labels)
     model.adapt(chain.s, 10)
     chain = model.iterate(chain, 10, 0.0)
     model.adapt(chain.s, 5)
@@ -273,7 +267,7 @@ def run(case, seed, n_most):
         return Outcome(1, n_true, np.bincount(truth).max() / len(truth), 1.0, 0.0, oracle, seconds)
     model = NestedModel(likelihood, prior, sample, settings)
     model.adapt(found.s, 5)
-    labels = model.pass_over(Chain(*found[:3])).resp.argmax(axis=1)
+    labels = model.pass_over(Chain(*found[:2])).resp.argmax(axis=1)
     table = np.zeros((truth.max() + 1, len(found.s)))
     np.add.at(table, (truth, labels), 1)
     purity, whole = table.max(axis=0).sum() / len(truth), table.max(axis=1).sum() / len(truth)

@@ -13,7 +13,7 @@ from sklearn_bnp.hmm.merge import CoarseningTrial
 from sklearn_bnp.hmm.sampling import RunSampling
 from sklearn_bnp.hmm.steps import NO_STEPS
 from sklearn_bnp.hmm.transitions import Transitions
-from sklearn_bnp.hmm.unions import least_change
+from sklearn_bnp.hmm.unions import GroupsEdit, least_change
 from tests.reference import chains
 
 from . import chain_harness as h
@@ -307,3 +307,14 @@ def test_batch_that_is_seen_again_replaces_its_steps():
 def test_no_steps_know_of_no_change():
     np.testing.assert_array_equal(NO_STEPS.changes([(0, 1), (2, 3)]), 0.0)
     np.testing.assert_array_equal(NO_STEPS.most([(0, 1)]), 0.0)
+
+
+def test_an_edit_of_a_bag_without_rows_leaves_none():
+    """The past of a stream whose batches are all in its pool; it adds up with batches as before."""
+    edit = GroupsEdit((((0, 2), 5),), {})
+    empty = edit.replay(StatBag.zeros([0, 1, 2], 4), "past")
+    other = Transitions((1, 5), np.ones((3, 2)), 2.0)
+    other = StatBag(empty.uids, np.ones((2, 4)), np.zeros(2), other)
+    assert empty.uids.tolist() == [1, 5] and not empty.s.any()
+    assert empty.add(other).extra.entropy == 2.0
+    np.testing.assert_array_equal(empty.add(other).extra.listed((1, 5)), 1.0)

@@ -137,15 +137,21 @@ def test_nested_chains_of_weighted_runs_are_those_of_copies(L):
     edges = np.concatenate([[0], np.cumsum(np.diff(indptr)[runs])])
     samples = [StateSample(z, indptr, times.astype(float)), StateSample(z[copies], edges)]
     assert samples[0].total == samples[1].total
-    first = windows(likelihood, likelihood.prior, samples[0], L).seeded(4, np.random.RandomState(0))
-    other = windows(likelihood, likelihood.prior, samples[1], L)
-    assert_allclose(first.s.sum(axis=0), other.seeded(4, np.random.RandomState(0)).s.sum(axis=0))
-    made = []
-    for sample in samples:
-        model = NestedModel(likelihood, likelihood.prior, sample, NestedChain(1.0, 5.0))
+    made, settings = [], NestedChain(1.0, 5.0)
+    models = [NestedModel(likelihood, likelihood.prior, sample, settings) for sample in samples]
+    s, labels = windows(likelihood, likelihood.prior, samples[0], L).seeded(
+        4, np.random.RandomState(0)
+    )
+    first = models[0].labelled(s, labels)
+    other, _ = windows(likelihood, likelihood.prior, samples[1], L).seeded(
+        4, np.random.RandomState(0)
+    )
+    assert_allclose(s.sum(axis=0), other.sum(axis=0))
+    for model in models:
         chain = model.pass_over(first)
         cut = model.cut(chain)
-        made.append((*chain[:4], model.bound(chain), *cut[:4], model.bound(cut)))
+        found = [(c.s, *c.links, c.entropy, model.bound(c)) for c in (chain, cut)]
+        made.append((*found[0], *found[1]))
     for a, b in zip(*made, strict=True):
         assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 

@@ -28,9 +28,10 @@ lda20             20  -6.4123  -6.2403                                          
 Seed 1, held out by 0.2 and auto: power law at 8 -5.9424 (K 1), -5.9428 (1); at 20 -5.5208 (13), -5.4865 (15);
 wiki at 8 -7.6314 (2), -7.6293 (1); at 20 -7.7173 (7), -7.6876 (12); nips at 8 -7.7989 (1), -7.7978 (1); at 20
 -7.7585 (2), -7.7638 (2); docstrings at 8 -6.7280 (12), -6.7204 (14); bars -6.5392 (10), -6.5345 (10); lda20
--6.2531 (20), -6.2554 (20). scikit-learn told 10, 20 and 50 topics: power law at 20 -5.7664, -5.8366, -6.0403;
+-6.2531 (20), -6.2554 (20); at 80 power law -5.4001 (15), -5.3847 (15), wiki -7.6379 (28), -7.6261 (60), nips
+-7.7970 (2), -7.7478 (10). scikit-learn told 10, 20 and 50 topics: power law at 20 -5.7664, -5.8366, -6.0403;
 wiki at 20 -7.9548, -8.0121, -8.1180; told 20: power law at 8 -6.3331, wiki at 8 -7.9231, nips at 8 -8.1366,
-docstrings at 8 -7.1497.
+docstrings at 8 -7.1497, and at 80 power law -5.5445, wiki -7.7729, nips -7.9114.
 
 The sum of both parts has the best bound of the three that are learned where there are several topics, and the
 best scores. It is ahead of 0.2 by up to 0.28 nats, where more topics pay, and behind by up to 0.007: on texts

@@ -6,7 +6,8 @@ in bound (nats a token), K and held-out completion. Peers are told K where they 
 default found.
 
 Starts from many anchors may predict better at lower bounds: they keep more topics than the bound pays for.
-The price of a topic depends on ``topic_word_prior``. One seed, from one topic, nats a token:
+The price of a topic depends on ``topic_word_prior``. One seed, from one topic, nats a token, under priors
+that are given (those that are learned are in `word_priors`):
 
 ====================================  ====  ========  =========
 corpus, ``topic_word_prior``            K    bound    held out
@@ -21,7 +22,7 @@ docstrings at 6, 0.2 a type             6   -7.1279   -6.7801
 
 Where frequencies follow a power law, a prior about the frequencies of the corpus ends with 14 topics (15 were
 drawn) where a symmetric one ends with 2, at a higher bound and better predictions. On docstrings at 6
-tokens it is worse in both: mean and strength would have to be learned together.
+tokens it is worse in both: mean and strength have to be learned together.
 """
 
 from __future__ import annotations

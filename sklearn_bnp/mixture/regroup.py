@@ -47,7 +47,7 @@ class Regroup(LastResort):
     several seeds, side by side and one around the other, and agglomeration finds how many components stay.
     A few steps of all components follow. The result replaces all components if that raises the objective of
     the whole data. On large data the new components replace the pooled ones alone. The largest components
-    are split in this way, too.
+    are split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried.
 
     Parameters
     ----------

@@ -32,7 +32,8 @@ class Context(NamedTuple):
     new_uids : callable
         ``new_uids(n)`` returns names for n new components.
     max_components : float
-        The number of components that may not be exceeded.
+        The number of components that may not be exceeded, less those that proposals before this one put on
+        trial for the next lap. A trial that would exceed the limit when it is judged is not carried out.
     settling : bool, default=False
         Whether the number of components has just fallen, or the first lap began with several. Births then
         wait for merges and deletes.

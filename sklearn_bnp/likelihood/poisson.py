@@ -178,15 +178,16 @@ class PoissonLikelihood(ColumnsOfCounts):
         """See `Likelihood`; an entry takes r times its value from the shape, and r from the inverse scale."""
         if issparse(z):
             return super().log_predictive_without(prior, s, z, shares)
-        out = self.log_predictive(prior, s, z)
+        out, x = self.log_predictive(prior, s, z), self.columns.filled(z)
         for i, k, r in pairs_with_shares(shares, self.n_statistics):
-            rows, r, own = z[i].astype(float), r[:, np.newaxis], s[k]
-            seen, x = ~np.isnan(rows), np.where(np.isnan(rows), 0.0, rows)
-            a = prior.a + np.maximum(self.columns.values(own) - r * x, 0.0)
+            counts, r, own = x[i].astype(float), r[:, np.newaxis], s[k]
+            a = prior.a + np.maximum(self.columns.values(own) - r * counts, 0.0)
             b = prior.b + np.maximum(self.columns.counts(own) - r, 0.0)
-            growth = np.log(b + 1.0)
-            terms = log_rise(a, x) - x * growth - seen * a * (growth - np.log(b))
-            out[i, k] = terms.sum(axis=1)
+            growth, rises = np.log(b + 1.0), log_rise(a, counts).sum(axis=1)
+            if self.has_missing:
+                a[np.isnan(z[i])] = 0.0
+            rises -= np.einsum("md,md->m", counts, growth)
+            out[i, k] = rises - np.einsum("md,md->m", a, growth - np.log(b))
         return out
 
     def change_without(self, prior, s, k, z, i, r):

@@ -31,7 +31,7 @@ _LOSS, _LOSS_A_ROW = 5.0, 0.005
 # Rows of all on which the new split is tried together with all components, at the most.
 _TOGETHER = 10_000
 # Of trials that replace all components only one can be carried out: so many are planned, the best ones.
-_BEST = 1
+_BEST = 2
 # Numbers (rows x seeds x P) of one step in all splits of a round together; at least one split is tried.
 _MOST_NUMBERS = 1_000_000_000
 # Parts of a pool that may be the inner one of two, one around the other.
@@ -47,7 +47,7 @@ class Regroup(LastResort):
     several seeds, side by side and one around the other, and agglomeration finds how many components stay.
     A few steps of all components follow. The result replaces all components if that raises the objective of
     the whole data. On large data the new components replace the pooled ones alone. The largest components
-    are split in this way, too.
+    are split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _splits(context, pools):
     if not pools:
         return []
     n_rows = [sum(context.samples[uid].z.shape[0] for uid in context.totals.uids[p]) for p in pools]
-    numbers = max(_SEEDS) * context.totals.s.shape[1] * max(n_rows)
+    numbers = max(_SEEDS) * context.totals.s.shape[1] * max(1, *n_rows)
     room = int(max(1, _MOST_NUMBERS // numbers))
     return [max(1, room // len(pools))] * min(room, len(pools))
 

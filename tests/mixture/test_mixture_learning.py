@@ -201,13 +201,14 @@ def test_allocation_and_concentration():
 
 
 def test_another_allocation_later():
-    """A warm start goes on with the allocation as it is now, `partial_fit` with the one of the fit."""
+    """A warm start and `partial_fit` go on with the allocation as it is now."""
     model = DPMixtureVB(allocation=PitmanYorAllocation(discount=0.5), random_state=0).fit(X)
     assert model.discount_ == 0.5
-    model.set_params(allocation="dp").partial_fit(X[:50])
+    model.partial_fit(X[:50])
     assert model.discount_ == 0.5
-    model.set_params(warm_start=True).fit(X)
+    model.set_params(allocation="dp").partial_fit(X[:50])
     assert not hasattr(model, "discount_")
+    model.set_params(warm_start=True).fit(X)
     assert model.lower_bound_ == pytest.approx(DPMixtureVB(random_state=0).fit(X).lower_bound_)
     model.set_params(allocation=PitmanYorAllocation(discount=0.25)).fit(X)
     assert model.discount_ == 0.25

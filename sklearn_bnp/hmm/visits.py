@@ -10,7 +10,6 @@ each group has a distribution of the neighbours after, and one of lengths. All h
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +18,8 @@ from scipy.special import digamma
 from ..engine.agglomeration import agglomerate
 from .weights import TINY, log_rising_factorial
 
-# Steps of variational EM.
-_STEPS = 20
+# Steps of variational EM of each start, and of the best one after these.
+_FIRST_STEPS, _STEPS = 10, 20
 # Lengths are told apart up to a factor of two, and not beyond this number of factors.
 _LENGTHS = 6
 
@@ -54,14 +53,11 @@ def visit_groups(around, lengths, weight, n_most):
         for i, n in enumerate((n_before, n_after, _LENGTHS))
     ]
     mixture = _Mixture(number, marks, around.rows, around.exits, np.ones(_LENGTHS))
-    best, value = None, mixture.bound(np.ones((len(kinds), 1)))
-    for side, most in product(range(len(marks)), sorted({2, n_most})):
-        resp = mixture.start(side, most)
-        for _ in range(_STEPS):
-            resp = mixture.step(resp)
-        if mixture.bound(resp) > value:
-            best, value = resp, mixture.bound(resp)
-    return none if best is None else best.argmax(axis=1)[place]
+    starts = [resp for side in range(len(marks)) for resp in mixture.starts(side, n_most)]
+    best = max((mixture.after(resp, _FIRST_STEPS) for resp in starts), key=mixture.bound)
+    best = mixture.after(best, _STEPS)
+    one = mixture.bound(np.ones((len(kinds), 1)))
+    return best.argmax(axis=1)[place] if mixture.bound(best) > one else none
 
 
 class _Mixture(NamedTuple):
@@ -85,8 +81,8 @@ class _Mixture(NamedTuple):
     exits: np.ndarray
     lengths: np.ndarray
 
-    def start(self, side, n_most):
-        """Responsibilities (M, J) of groups of the values of one of the marks, two groups at the least.
+    def starts(self, side, n_most):
+        """Responsibilities (M, J) of groups of the values of one of the marks: of two, and of the best cut.
 
         Values are joined one after the other, by what it costs that visits have one distribution of
         each of the other marks.
@@ -109,7 +105,12 @@ class _Mixture(NamedTuple):
             lambda unions: np.zeros(len(unions)), evidence,
             lambda n: 0.0 if len(n) <= n_most else -np.inf,
         )  # fmt: skip
-        groups = tree.groups(2)
+        two = tree._replace(cut=[tuple(range(own.shape[1]))]).groups(2)
+        return [self._grouped(own, groups) for groups in [two] + [tree.cut] * (len(tree.cut) > 2)]
+
+    @staticmethod
+    def _grouped(own, groups):
+        """Responsibilities (M, J) of groups of values; kinds of which the value is unknown belong to all."""
         member = np.zeros((own.shape[1], len(groups)))
         for j, group in enumerate(groups):
             member[list(group), j] = 1.0
@@ -133,6 +134,12 @@ class _Mixture(NamedTuple):
             log_resp += mark @ (digamma(theta) - digamma(theta.sum(axis=0)))
         resp = np.exp(log_resp - log_resp.max(axis=1, keepdims=True))
         return resp / resp.sum(axis=1, keepdims=True)
+
+    def after(self, resp, n_steps):
+        """Responsibilities after some steps."""
+        for _ in range(n_steps):
+            resp = self.step(resp)
+        return resp
 
     def bound(self, resp):
         """Lower bound of the log evidence under responsibilities (M, J)."""

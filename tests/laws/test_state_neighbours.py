@@ -317,7 +317,8 @@ def test_steps_never_lower_the_bound_of_visits(seed):
     ]
     number = rng.integers(30, size=len(kinds)).astype(float)
     mixture = _Mixture(number, marks, np.full(3, 0.8), np.array([0.3, 0.6]), np.ones(2))
-    for resp in (rng.dirichlet(np.ones(3), len(kinds)), *(mixture.start(i, 3) for i in range(3))):
+    starts = [resp for side in range(3) for resp in mixture.starts(side, 3)]
+    for resp in (rng.dirichlet(np.ones(3), len(kinds)), *starts):
         bounds = []
         for _ in range(15):
             bounds.append(mixture.bound(resp))

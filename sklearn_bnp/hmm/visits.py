@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma
+from scipy.special import digamma, xlogy
 
 from ..engine.agglomeration import agglomerate
 from .weights import TINY, log_rising_factorial
@@ -24,7 +24,7 @@ _FIRST_STEPS, _STEPS = 10, 20
 _LENGTHS = 6
 
 
-def visit_groups(around, lengths, weight, n_most):
+def visit_groups(around, lengths, weight, n_most, cost=0.0):
     """The group (n_runs,) of each run; all are 0 if one group is best.
 
     Parameters
@@ -36,6 +36,9 @@ def visit_groups(around, lengths, weight, n_most):
         How many equal runs each stands for.
     n_most : int
         The most groups.
+    cost : float
+        Nats that two groups have to gain at the least. No search is made where not even a model of all kinds
+        of visits for itself would gain so much over independent neighbours and lengths.
     """
     n_before, n_after = len(around.before), len(around.after)
     none = np.zeros(len(lengths), dtype=np.intp)
@@ -46,6 +49,8 @@ def visit_groups(around, lengths, weight, n_most):
     kinds, place = np.unique(codes, axis=0, return_inverse=True)
     place = place.ravel()
     number = np.bincount(place, weight, minlength=len(kinds)).astype(float)
+    if _dependence(kinds, number) <= cost:
+        return none
     marks = [
         np.equal.outer(kinds[:, i], np.arange(n)).astype(
             float
@@ -58,6 +63,26 @@ def visit_groups(around, lengths, weight, n_most):
     best = mixture.after(best, _STEPS)
     one = mixture.bound(np.ones((len(kinds), 1)))
     return best.argmax(axis=1)[place] if mixture.bound(best) > one else none
+
+
+def _dependence(kinds, number):
+    """Nats by which kinds (M, 3) of visits are more probable than if their marks were independent.
+
+    This is the total correlation of the marks times the number (M,) of visits, the most that any mixture's
+    likelihood can gain.
+    """
+    margins = [np.bincount(place, number) for place in (_places(column) for column in kinds.T)]
+    return sum(_surprise(margin) for margin in margins) - _surprise(number)
+
+
+def _places(values):
+    """Values renamed 0, 1, ..."""
+    return np.unique(values, return_inverse=True)[1].ravel()
+
+
+def _surprise(number):
+    """Entropy of shares in proportion to numbers, times their sum."""
+    return -np.sum(xlogy(number, number / number.sum()))
 
 
 class _Mixture(NamedTuple):

@@ -36,6 +36,8 @@ _SHORT = 0.1
 _STEPS, _STEPS_AFTER_CUT, _ROUNDS = 8, 4, 3
 # Passes stop when they gain less than this per row, in nats.
 _TOL = 1e-4
+# Share of a target's rows in a part of which emissions are the same: fewer make too few visits.
+_SMALL = 0.1
 # Steps of empirical Bayes between cuts; small states that may be tried for removal.
 _ADAPT_STEPS = 5
 _PRUNINGS = 3
@@ -151,7 +153,10 @@ class _Field:
         """Add a candidate that starts from runs, by the states around them, if these differ."""
         likelihood, _, sample, _, _ = self.problem
         model, lengths = NestedModel(*self.problem), np.diff(sample.indptr)
-        labels, J = _consecutive(visit_groups(model.around, lengths, sample.weight, n_most))
+        whole = _statistics(likelihood, sample, np.zeros(sample.n_rows, dtype=np.intp), 1)
+        one, small, large = model.evidence(np.array([[1.0], [_SMALL], [1.0 - _SMALL]]) * whole)
+        cost = one - small - large  # of emissions that are the same in both
+        labels, J = _consecutive(visit_groups(model.around, lengths, sample.weight, n_most, cost))
         if J > 1:
             labels = np.repeat(labels, lengths)
             s = _statistics(likelihood, sample, labels, J)

@@ -10,22 +10,21 @@ each group has a distribution of the neighbours after, and one of lengths. All h
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma
+from scipy.special import digamma, xlogy
 
 from ..engine.agglomeration import agglomerate
 from .weights import TINY, log_rising_factorial
 
-# Steps of variational EM.
-_STEPS = 20
+# Steps of variational EM of each start, and of the best one after these.
+_FIRST_STEPS, _STEPS = 10, 20
 # Lengths are told apart up to a factor of two, and not beyond this number of factors.
 _LENGTHS = 6
 
 
-def visit_groups(around, lengths, weight, n_most):
+def visit_groups(around, lengths, weight, n_most, cost=0.0):
     """The group (n_runs,) of each run; all are 0 if one group is best.
 
     Parameters
@@ -37,6 +36,9 @@ def visit_groups(around, lengths, weight, n_most):
         How many equal runs each stands for.
     n_most : int
         The most groups.
+    cost : float
+        Nats that two groups have to gain at the least. No search is made where not even a model of all kinds
+        of visits for itself would gain so much over independent neighbours and lengths.
     """
     n_before, n_after = len(around.before), len(around.after)
     none = np.zeros(len(lengths), dtype=np.intp)
@@ -47,6 +49,8 @@ def visit_groups(around, lengths, weight, n_most):
     kinds, place = np.unique(codes, axis=0, return_inverse=True)
     place = place.ravel()
     number = np.bincount(place, weight, minlength=len(kinds)).astype(float)
+    if _dependence(kinds, number) <= cost:
+        return none
     marks = [
         np.equal.outer(kinds[:, i], np.arange(n)).astype(
             float
@@ -54,14 +58,31 @@ def visit_groups(around, lengths, weight, n_most):
         for i, n in enumerate((n_before, n_after, _LENGTHS))
     ]
     mixture = _Mixture(number, marks, around.rows, around.exits, np.ones(_LENGTHS))
-    best, value = None, mixture.bound(np.ones((len(kinds), 1)))
-    for side, most in product(range(len(marks)), sorted({2, n_most})):
-        resp = mixture.start(side, most)
-        for _ in range(_STEPS):
-            resp = mixture.step(resp)
-        if mixture.bound(resp) > value:
-            best, value = resp, mixture.bound(resp)
-    return none if best is None else best.argmax(axis=1)[place]
+    starts = [resp for side in range(len(marks)) for resp in mixture.starts(side, n_most)]
+    best = max((mixture.after(resp, _FIRST_STEPS) for resp in starts), key=mixture.bound)
+    best = mixture.after(best, _STEPS)
+    one = mixture.bound(np.ones((len(kinds), 1)))
+    return best.argmax(axis=1)[place] if mixture.bound(best) > one else none
+
+
+def _dependence(kinds, number):
+    """Nats by which kinds (M, 3) of visits are more probable than if their marks were independent.
+
+    This is the total correlation of the marks times the number (M,) of visits, the most that any mixture's
+    likelihood can gain.
+    """
+    margins = [np.bincount(place, number) for place in (_places(column) for column in kinds.T)]
+    return sum(_surprise(margin) for margin in margins) - _surprise(number)
+
+
+def _places(values):
+    """Values renamed 0, 1, ..."""
+    return np.unique(values, return_inverse=True)[1].ravel()
+
+
+def _surprise(number):
+    """Entropy of shares in proportion to numbers, times their sum."""
+    return -np.sum(xlogy(number, number / number.sum()))
 
 
 class _Mixture(NamedTuple):
@@ -85,8 +106,8 @@ class _Mixture(NamedTuple):
     exits: np.ndarray
     lengths: np.ndarray
 
-    def start(self, side, n_most):
-        """Responsibilities (M, J) of groups of the values of one of the marks, two groups at the least.
+    def starts(self, side, n_most):
+        """Responsibilities (M, J) of groups of the values of one of the marks: of two, and of the best cut.
 
         Values are joined one after the other, by what it costs that visits have one distribution of
         each of the other marks.
@@ -109,7 +130,12 @@ class _Mixture(NamedTuple):
             lambda unions: np.zeros(len(unions)), evidence,
             lambda n: 0.0 if len(n) <= n_most else -np.inf,
         )  # fmt: skip
-        groups = tree.groups(2)
+        two = tree._replace(cut=[tuple(range(own.shape[1]))]).groups(2)
+        return [self._grouped(own, groups) for groups in [two] + [tree.cut] * (len(tree.cut) > 2)]
+
+    @staticmethod
+    def _grouped(own, groups):
+        """Responsibilities (M, J) of groups of values; kinds of which the value is unknown belong to all."""
         member = np.zeros((own.shape[1], len(groups)))
         for j, group in enumerate(groups):
             member[list(group), j] = 1.0
@@ -133,6 +159,12 @@ class _Mixture(NamedTuple):
             log_resp += mark @ (digamma(theta) - digamma(theta.sum(axis=0)))
         resp = np.exp(log_resp - log_resp.max(axis=1, keepdims=True))
         return resp / resp.sum(axis=1, keepdims=True)
+
+    def after(self, resp, n_steps):
+        """Responsibilities after some steps."""
+        for _ in range(n_steps):
+            resp = self.step(resp)
+        return resp
 
     def bound(self, resp):
         """Lower bound of the log evidence under responsibilities (M, J)."""

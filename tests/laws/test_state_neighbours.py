@@ -16,7 +16,7 @@ from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.nested_chain import Links, NestedChain, NestedModel, Surroundings
 from sklearn_bnp.hmm.sampling import EDGE, UNKNOWN, RunProbe, RunSampling, StateSample
 from sklearn_bnp.hmm.transitions import Transitions
-from sklearn_bnp.hmm.visits import _Mixture, visit_groups
+from sklearn_bnp.hmm.visits import _dependence, _Mixture, visit_groups
 from tests.reference import chains
 
 from . import chain_harness as h
@@ -308,6 +308,26 @@ def test_weights_of_runs_are_copies():
     assert_array_equal(own[copies], visit_groups(other, lengths[copies], None, 10))
 
 
+@pytest.mark.parametrize("way", [0.3, 0.6, 1.0])
+def test_no_mixture_gains_more_than_the_dependence_of_marks(way):
+    """So that nothing is lost where this is less than the cost, and the search goes on where it is more."""
+    rng = np.random.default_rng(8)
+    around, _ = visits(rng, 300, way)
+    lengths = rng.geometric(0.3, 300)
+    codes = np.column_stack([around.enters, around.leaves, np.minimum(np.log2(lengths), 5)])
+    kinds, number = np.unique(codes.astype(int), axis=0, return_counts=True)
+    most = _dependence(kinds, number.astype(float))
+    marks = [np.equal.outer(kinds[:, i], np.arange(n)) for i, n in enumerate((2, 2, 6))]
+    marks = [mark.astype(float) for mark in marks]
+    mixture = _Mixture(number.astype(float), marks, around.rows, around.exits, np.ones(6))
+    one = mixture.bound(np.ones((len(kinds), 1)))
+    gains = [mixture.after(start, 30) for side in range(3) for start in mixture.starts(side, 4)]
+    gains = [mixture.bound(resp) - one for resp in gains]
+    assert max(gains) <= most
+    assert visit_groups(around, lengths, None, 10, 0.99 * most).any() == (max(gains) > 0)
+    assert not visit_groups(around, lengths, None, 10, most).any()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_never_lower_the_bound_of_visits(seed):
     rng = np.random.default_rng(seed)
@@ -317,7 +337,8 @@ def test_steps_never_lower_the_bound_of_visits(seed):
     ]
     number = rng.integers(30, size=len(kinds)).astype(float)
     mixture = _Mixture(number, marks, np.full(3, 0.8), np.array([0.3, 0.6]), np.ones(2))
-    for resp in (rng.dirichlet(np.ones(3), len(kinds)), *(mixture.start(i, 3) for i in range(3))):
+    starts = [resp for side in range(3) for resp in mixture.starts(side, 3)]
+    for resp in (rng.dirichlet(np.ones(3), len(kinds)), *starts):
         bounds = []
         for _ in range(15):
             bounds.append(mixture.bound(resp))

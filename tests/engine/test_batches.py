@@ -44,7 +44,7 @@ def test_a_fit_visits_as_many_batches_as_asked_for(monkeypatch):
     assert sorted(visits) == list(range(10))
 
 
-@pytest.mark.parametrize("n_batches", [1, 7, 1000])
+@pytest.mark.parametrize("n_batches", [1, 7, pytest.param(1000, marks=pytest.mark.slow)])
 def test_any_number_of_batches(n_batches):
     assert same_partition(DPMixtureVB(n_batches=n_batches, random_state=0).fit_predict(X), truth)
 

@@ -93,8 +93,15 @@ def test_it_may_be_set_between_batches(short_parts):
 
 @pytest.mark.filterwarnings("ignore:HDPHMMVB did not converge")
 @pytest.mark.parametrize("low_memory", [False, True])
-@pytest.mark.parametrize("kind", ["merge", "delete"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("merge", np.float32),
+        ("delete", np.float64),
+        pytest.param("merge", np.float64, marks=pytest.mark.slow),
+        pytest.param("delete", np.float32, marks=pytest.mark.slow),
+    ],
+)
 def test_memory(low_memory, kind, dtype, monkeypatch):
     """One table of rows and states at the most, whoever watches; with low memory a fraction of it."""
     monkeypatch.setattr(local, "PART_ROWS", 2**12)

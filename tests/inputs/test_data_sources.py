@@ -18,7 +18,12 @@ OBSERVATIONS = {
 }
 
 
-@pytest.fixture(params=OBSERVATIONS.values(), ids=OBSERVATIONS)
+@pytest.fixture(
+    params=[
+        pytest.param(o, id=name, marks=[pytest.mark.slow] if name == "diag" else [])
+        for name, o in OBSERVATIONS.items()
+    ]
+)
 def observation(request):
     return request.param
 

@@ -11,6 +11,8 @@ _WITH_EVERY_ALLOCATION = {"full", "bernoulli"}
 # sake, which adapts a prior with dynamics: whole streams and fits of them are long, and are slow tests.
 _FOR_SEQUENCES = {"correlated", "correlated-ridge"}
 _LONG = ("test_streaming.py", "test_invariance.py")
+# Each of these laws is several fits: quick tests have one of each kind of rows, and missing values.
+_IN_LONG = {"full", "bernoulli", "spherical-missing"}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,7 +27,9 @@ def pytest_collection_modifyitems(items):
         params = dict(item.callspec.params) if hasattr(item, "callspec") else {}
         allocation = params.pop("allocation", None)
         family = params.pop("family", None) or params.get("leading_family")
-        if getattr(family, "name", None) in _FOR_SEQUENCES and item.path.name in _LONG:
+        name = getattr(family, "name", None)
+        of_leading = "leading_family" in item.fixturenames and name not in _IN_LONG
+        if name is not None and item.path.name in _LONG and (of_leading or name in _FOR_SEQUENCES):
             item.add_marker(pytest.mark.slow)
         if getattr(allocation, "name", None) is None or getattr(family, "name", None) is None:
             continue

@@ -97,7 +97,13 @@ def test_pickled_between_sequences(weighted):
     assert model.lower_bound_ == other.lower_bound_
 
 
-@pytest.mark.parametrize("kind", ["missing", "float32", "autoregressive", "low_memory", "finite"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "missing", "float32", "autoregressive",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("low_memory", "finite")),
+    ],
+)  # fmt: skip
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with every lap over a pool, whatever the rows are like."""
     rows, _ = short(5, n=12)

@@ -298,7 +298,15 @@ def test_weights_of_one_refuse_nothing(estimator, family):
         (np.float64, 1e100),
     ],
 )
-@pytest.mark.parametrize("family", ["full", "diag", "spherical", "zero-mean", "fixed-variance"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        "full",
+        "spherical",
+        *(pytest.param(f, marks=pytest.mark.slow) for f in ("diag", "zero-mean")),
+        "fixed-variance",
+    ],
+)
 def test_far_rows_of_weight_zero_count_for_nothing(family, dtype, far):
     observation, X = ROWS_OF[family]
     X, weight = X.astype(dtype), np.ones(N)

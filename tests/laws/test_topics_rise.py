@@ -268,7 +268,7 @@ def test_verdicts_under_an_adapted_prior(gain, before):
     follow = six_topics(KINDS[2])
     model, totals = follow.learner.model, follow.learner.totals
     removed = [tuple(totals.uids[rows].tolist()) for rows in ([0, 3], [1, 4])]
-    state = _Standing(model, totals)
+    state = _Standing(model, totals, np.inf)
 
     def accepts(gain, removed, created):
         trial = merge_that_brings(

@@ -205,7 +205,9 @@ def searched(family, X, labels, weight, **parameters):
 
 
 @pytest.mark.parametrize("family", FEW)
-@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6])
+@pytest.mark.parametrize(
+    "scale", [1e-4, *(pytest.param(s, marks=pytest.mark.slow) for s in (1e-2, 1e2, 1e4)), 1.0, 1e6]
+)
 def test_scale_of_weights(family, scale):
     """No worse than from the truth, whatever the prior lets of it.
 
@@ -221,7 +223,9 @@ def test_scale_of_weights(family, scale):
 
 
 @pytest.mark.parametrize("family", FEW[:2])
-@pytest.mark.parametrize("heavy", ["rows", "largest cluster", "other clusters"])
+@pytest.mark.parametrize(
+    "heavy", ["rows", "largest cluster", pytest.param("other clusters", marks=pytest.mark.slow)]
+)
 def test_weights_of_one_and_of_a_hundred_thousand(family, heavy):
     """Heavy rows do not hide light ones, nor light ones heavy ones."""
     X, labels = family.rows(np.random.default_rng(0), 300, spread=0.6)

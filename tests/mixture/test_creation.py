@@ -48,7 +48,9 @@ def holes(X, seed=1, share=0.1):
     return X
 
 
-@pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
+@pytest.mark.parametrize(
+    "kind", ["full", pytest.param("diag", marks=pytest.mark.slow), "spherical"]
+)
 @pytest.mark.parametrize("change", [None, "float32", "holes", "weights", "batches"])
 def test_few_rows_a_cluster(kind, change):
     X, labels = few_rows(0)

@@ -149,10 +149,8 @@ def _inherited(counts, groups, mass):
         Positions of states that go together, and of their heirs.
     mass : ndarray, shape (K,)
     """
-    counts = counts.copy()
-    known = (
-        counts.copy()
-    )  # a state that is new itself is entered from as the one that it is made of
+    # a state that is new itself is entered from as the one that it is made of
+    counts, known = counts.copy(), counts.copy()
     for gone, heirs in groups:
         known[heirs + 1] += counts[gone + 1].sum(axis=0)
     for gone, heirs in groups:

@@ -51,10 +51,9 @@ def visit_groups(around, lengths, weight, n_most, cost=0.0):
     number = np.bincount(place, weight, minlength=len(kinds)).astype(float)
     if _dependence(kinds, number) <= cost:
         return none
+    # a kind whose neighbour after is unknown has 0 in all columns
     marks = [
-        np.equal.outer(kinds[:, i], np.arange(n)).astype(
-            float
-        )  # unknown neighbours after are 0 in all
+        np.equal.outer(kinds[:, i], np.arange(n)).astype(float)
         for i, n in enumerate((n_before, n_after, _LENGTHS))
     ]
     mixture = _Mixture(number, marks, around.rows, around.exits, np.ones(_LENGTHS))

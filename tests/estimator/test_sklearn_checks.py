@@ -83,7 +83,6 @@ ESTIMATORS = [
     HDPTopicVB(n_components=3, learning_method="stochastic", max_iter=10),
     HDPTopicVB(allocation="dirichlet", proposals=None, init_params=Slopes()),
     HDPHMMVB(),
-    HDPHMMVB(n_components=3, allocation="dirichlet", learning_method="stochastic", max_iter=10),
     # rows are read together with those before them
     HDPHMMVB(3, observation="autoregressive", proposals=None),
     RowsAsDocuments(),

@@ -79,7 +79,16 @@ def dense_mixture():
     return mixture("poisson", n_batches=2).fit(rows("poisson")[0])
 
 
-@pytest.mark.parametrize("form", FORMS)
+# Slow are those that are converted by the same code as others.
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(
+            form, marks=[pytest.mark.slow] if form in ("csc_array", "coo_matrix", "uint8") else []
+        )
+        for form in FORMS
+    ],
+)
 def test_forms(form):
     X, labels = rows("poisson")
     given, dense = FORMS[form](X), dense_mixture()
@@ -142,7 +151,7 @@ def test_a_batch_is_known_by_its_content():
 def test_nothing_is_made_dense(family, monkeypatch):
     """Rows of many columns: a table of them all would be refused here."""
     X, labels = rows(family)
-    V = 30_000
+    V = 10_000
     X = sparse.csr_array(sparse.hstack([X, sparse.csr_array((len(X), V - X.shape[1]), dtype=int)]))
     made = sparse.csr_array.toarray
 
@@ -205,7 +214,7 @@ def test_sequences(family, settings):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("n_components", [1, 3])
+@pytest.mark.parametrize("n_components", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_states_that_are_found_in_sequences(family, n_components):
     """Sparse rows lead to the same states, in any order.
 

@@ -71,7 +71,7 @@ def test_every_lap_with_proposals(leading_family, n_components, birth, allocatio
     assert_allclose(fitted.lower_bound_, fitted.lower_bounds_[-1], rtol=RTOL)
 
 
-@pytest.mark.parametrize("n_components", [1, 8])
+@pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 8])
 def test_every_lap_of_hard_assignments(leading_family, n_components):
     """A trial shares no row among more components than the local step after it may."""
     X, _ = leading_family.rows(np.random.default_rng(4), 240, spread=2.0)

@@ -45,6 +45,7 @@ def test_iris():
     assert adjusted_rand_score(truth, model.predict(X)) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_patches_have_a_null_direction(data_file):
     """Patches without their mean: one direction of 64 is empty, and does no harm."""

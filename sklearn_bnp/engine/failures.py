@@ -21,11 +21,10 @@ class Failures:
     def __init__(self, change, patience=1):
         self.change, self.patience = change, patience
         self._memory = {}  # key -> number of failures, and the mass at the last one
-        self._forgiven = set()  # keys whose failures were forgiven once, and are not forgiven again
 
     def __deepcopy__(self, memo):
         other = Failures(self.change, self.patience)
-        other._memory, other._forgiven = dict(self._memory), set(self._forgiven)
+        other._memory = dict(self._memory)
         return other
 
     def count(self, key, mass):
@@ -43,12 +42,8 @@ class Failures:
         n_failures : int
             0 if the mass has changed too much since the last failure.
         """
-        return self._memory[key][0] if self._holds(key, mass) else 0
-
-    def _holds(self, key, mass):
-        """Whether there is a memory of the key that still counts: its mass has hardly changed."""
-        then = self._memory.get(key, (0, -1.0))[1]
-        return abs(mass - then) <= self.change * then
+        n, then = self._memory.get(key, (0, mass))
+        return n if abs(mass - then) <= self.change * then else 0
 
     def blocked(self, key, mass):
         """Whether an attempt has failed too often to be made again.
@@ -79,8 +74,6 @@ class Failures:
         times : int, default=1
             The number of failures that it counts as.
         """
-        if not self._holds(key, mass):
-            self._forgiven.discard(key)
         self._memory[key] = (self.count(key, mass) + times, mass)
 
     def judged(self, key, accepted, mass):
@@ -97,19 +90,6 @@ class Failures:
         """
         if not accepted:
             self.note(key, mass)
-
-    def forgive(self, keys):
-        """Allow one more attempt each, but only once for the same failures.
-
-        Parameters
-        ----------
-        keys : set
-            Names of the attempts.
-        """
-        for key in (keys & self._memory.keys()) - self._forgiven:
-            n, then = self._memory[key]
-            self._forgiven.add(key)
-            self._memory[key] = (min(n, self.patience - 1), then)
 
 
 class Attempts:

@@ -37,7 +37,8 @@ class Birth(Proposal):
     max_targets : int or None, default=None
         Targets a lap; all eligible components if None.
     patience : int, default=2
-        Failures after which a component is left alone until its mass has changed by 10 %.
+        Failures after which a component is left alone until its mass has changed by 10 %. Where a sample is
+        small, one failure is enough, since an attempt tries every way.
     min_rows : float, default=4
         Components with fewer rows are not split. If rows have weights, it is enough that their number or
         their weights add up to this.
@@ -84,7 +85,6 @@ class Birth(Proposal):
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
-        self._cheap = set()  # components whose samples are small
         self._waited = {}  # laps since a component was last a target, for "adopt"
 
     def wants(self, totals):
@@ -157,15 +157,11 @@ class Birth(Proposal):
             adapt=len(totals.uids) <= _ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
         )  # fmt: skip
         if creation is None or creation.gain <= 0:
-            if tries_all_ways(sample, totals.s.shape[1]):
-                self._cheap.add(uid)
-            self._failures.note(uid, n, self.patience if uid in self._cheap else 1)
+            # all ways have failed; but a component that is alone was first tried from many seeds
+            final = len(totals.uids) > 1 and tries_all_ways(sample, totals.s.shape[1])
+            self._failures.note(uid, n, self.patience if final else 1)
             return None
         return creation
-
-    def last_resort(self):
-        """Nothing is left to try: one more attempt, with other seeds, where attempts are cheap."""
-        self._failures.forgive(self._cheap)
 
     def new_data(self):
         """New rows may hold what old ones did not: try again."""

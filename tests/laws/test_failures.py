@@ -40,30 +40,6 @@ def test_failures_are_forgotten_when_the_mass_changes(mass, n):
     assert failures.count("key", mass) == n + 1
 
 
-def test_who_is_forgiven_has_one_more_attempt():
-    failures = Failures(change=0.1, patience=3)
-    failures.note("key", 100.0, times=5)
-    failures.note("another", 100.0, times=5)
-    failures.forgive({"key", "unknown"})
-    assert not failures.blocked("key", 100.0)
-    failures.judged("key", False, 100.0)
-    assert failures.blocked("key", 100.0)
-    assert failures.count("another", 100.0) == 5
-
-
-@pytest.mark.parametrize("patience", [1, 2])
-def test_the_same_failures_are_forgiven_once(patience):
-    failures = Failures(change=0.1, patience=patience)
-    failures.note("key", 100.0, times=patience)
-    for once in (True, False):
-        failures.forgive({"key"})
-        assert failures.blocked("key", 100.0) != once
-        failures.note("key", 100.0)
-    failures.note("key", 200.0, times=patience)  # these are others
-    failures.forgive({"key"})
-    assert not failures.blocked("key", 200.0)
-
-
 def test_copies_do_not_share_what_they_remember():
     failures = Failures(change=0.1, patience=2)
     failures.note("key", 100.0)

@@ -114,8 +114,6 @@ def check_proposal(proposal):
                 expect(isinstance(failure, tuple) and len(failure) == 2, "a failure is no pair")
                 expect_count("how often something failed", failure[0])
                 expect_number("the mass of what failed", failure[1])
-            expect_type("what was forgiven", memory._forgiven, set)
-            expect(memory._forgiven <= memory._memory.keys(), "what never failed was forgiven")
         if isinstance(memory, Attempts):
             for masses in memory._memory.values():
                 _check_numbers("what was involved", masses)

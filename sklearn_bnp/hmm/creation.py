@@ -65,7 +65,7 @@ class StateCreation(NamedTuple):
 
     @classmethod
     def of(cls, model, chain, before):
-        """That of a `Chain` of a `NestedModel`, which replaces one state under the prior ``before``."""
+        """The creation of a `Chain` of a `NestedModel`, in place of one state under the prior ``before``."""
         return cls(chain.s, chain.links, model.around, model.gain(chain, before))
 
 

@@ -61,11 +61,11 @@ class Links(NamedTuple):
     exits: np.ndarray
 
     def grouped(self, share):
-        """Those of unions of states; ``share`` (J', J) is 1 where a state is part of a union."""
+        """`Links` of unions of states; ``share`` (J', J) is 1 where a state is part of a union."""
         return Links(share @ self.counts @ share.T, self.entries @ share.T, share @ self.exits)
 
     def scaled(self, scale):
-        """Each counted ``scale`` times."""
+        """`Links` in which each transition counts ``scale`` times."""
         return Links(*(scale * part for part in self))
 
     @property
@@ -100,7 +100,7 @@ class NestedChain(NamedTuple):
 
     @classmethod
     def of(cls, model, totals, rows):
-        """Those of states nested in the states ``rows`` (positions in ``totals``) of a `SequenceModel`."""
+        """Settings for states nested in ``rows``, positions in ``totals``, of a `SequenceModel`."""
         own, uids = model.allocation, totals.uids.tolist()
         weights = dict(zip(uids, model.weights(totals).tolist(), strict=True))
         for row in rows:

@@ -209,7 +209,7 @@ class DistinctEntries(NamedTuple):
 
     @classmethod
     def of(cls, counts):
-        """Those of rows (n, V)."""
+        """The `DistinctEntries` of rows (n, V)."""
         row, column, values = nonzeros(counts)
         levels, level = np.unique(values, return_inverse=True)
         code = column.astype(np.intp) * len(levels) + level

@@ -116,7 +116,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         self.adapts_prior = learns and prior.about is not None
 
     def learning_nothing(self):
-        """The same family, whose prior stays as it is."""
+        """A likelihood of this family whose prior stays as it is."""
         return type(self)(self.prior, self.n_tokens, learns=False)
 
     def prepare(self, x):

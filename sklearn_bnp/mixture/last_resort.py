@@ -57,11 +57,11 @@ class LastResort(Proposal):
         self._due = True
 
     def new_data(self):
-        """What failed may succeed with new rows."""
+        """Forget all failures: with new rows an attempt may succeed."""
         self.reset()
 
     def prior_changed(self):
-        """What failed may succeed under another prior."""
+        """Forget what was tried: under another prior it may succeed."""
         self._attempts.clear()
 
     def _begins(self, context):

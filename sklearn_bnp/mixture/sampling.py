@@ -326,7 +326,7 @@ class RowSampling:
 
 
 class _Held:
-    """What was drawn from all batches for several samples, which are cut when they outgrow budgets."""
+    """Rows drawn from all batches for several samples, which are cut when they outgrow their budgets."""
 
     def __init__(self, budget, threshold):
         self.budget, self.threshold = budget, threshold

@@ -11,6 +11,7 @@ from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
 from .local import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 from .sampling import RunSampling
+from .weights import TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,5 +171,5 @@ def _inherited(counts, groups, mass):
 def _shared(total, own, known, mass):
     """Shares (n, J) of ``total`` (n,), less what is in ``own`` (n, J), in proportion to ``known`` (n, J)."""
     lacking = np.maximum(total - own.sum(axis=1), 0.0)[:, np.newaxis]
-    share = known + mass / max(mass.sum(), 1e-290)
-    return lacking * share / np.maximum(share.sum(axis=1, keepdims=True), 1e-290)
+    share = known + mass / max(mass.sum(), TINY)
+    return lacking * share / np.maximum(share.sum(axis=1, keepdims=True), TINY)

@@ -168,7 +168,7 @@ class CorrelatedGaussian(Likelihood):
         )
 
     def log_scale(self, prior):
-        """Terms of a row's log density that are the same in all states, without the Gaussian's constants."""
+        """The part of log densities of rows that all states share, without the Gaussian's constants."""
         return np.log1p(-prior.epsilon) + self._log_volume(prior.phi)
 
     def _log_volume(self, phi):

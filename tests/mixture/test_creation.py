@@ -155,12 +155,6 @@ class _NotLeftOut(GaussianLikelihood):
         raise AssertionError("asked for what the family has not declared")
 
 
-def test_families_that_do_not_leave_rows_out(monkeypatch):
-    monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", _NotLeftOut)
-    X, _ = few_rows(6, spread=4.0)
-    assert DPMixtureVB(random_state=0).fit(X).n_components_ > 1
-
-
 class _Imputing(GaussianLikelihood):
     """A family of a user's own that imputes and says no more."""
 
@@ -170,8 +164,9 @@ class _Imputing(GaussianLikelihood):
         raise AssertionError("differences of the evidence of imputed rows are no densities")
 
 
-def test_families_that_impute_do_not_leave_rows_out(monkeypatch):
-    monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", _Imputing)
+@pytest.mark.parametrize("family", [_NotLeftOut, _Imputing])
+def test_families_that_do_not_leave_rows_out(family, monkeypatch):
+    monkeypatch.setattr("sklearn_bnp.likelihood.gaussian.GaussianLikelihood", family)
     X, _ = few_rows(6, spread=4.0)
     assert DPMixtureVB(random_state=0).fit(X).n_components_ > 1
 

@@ -20,6 +20,8 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 _COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
 # Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
 _COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
+# The prior has adapted if a step changes the log of its scale by less.
+_ADAPTED = 1e-3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -50,11 +52,15 @@ class RestrictedMixture:
     ----------
     prior : object
         The prior, as adapted so far.
+    margin : float
+        Objective of the best grouping into several components that `refine` has met, less that of a single
+        group, in nats; -inf before.
     """
 
     def __init__(self, model, sample, others, adapt):
         self.model, self.sample, self.others = model, sample, others
         self.prior = model.prior
+        self.margin = -np.inf
         self.adapts = adapt and model.likelihood.adapts_prior
 
     def evidence(self, s):
@@ -68,8 +74,11 @@ class RestrictedMixture:
     def adapt(self, s, n_steps):
         """Adapt the prior to the other components and the new ones (empirical Bayes)."""
         if self.adapts:
-            everything = np.concatenate([self.others, s])
-            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
+            everything, likelihood = np.concatenate([self.others, s]), self.model.likelihood
+            for _ in range(n_steps):
+                last, self.prior = self.prior, likelihood.update_prior(self.prior, everything, 1)
+                if likelihood.prior_distance(last, self.prior) < _ADAPTED:
+                    break
 
     def coefficients(self, s):
         """Coefficients (J, P) of the restricted local step."""
@@ -168,6 +177,7 @@ class RestrictedMixture:
         s, entropy, resp = self.iterate(s, n_steps, tol)
         for _ in range(_ROUNDS + (_ROUNDS_OF_MANY if n_collapsed else 0)):
             tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
+            self.margin = max(self.margin, tree.margin)
             if len(tree.cut) == len(s):
                 break
             least = len(s) // 2 if n_collapsed and len(s) > _MANY else 1

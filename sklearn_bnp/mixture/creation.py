@@ -56,7 +56,7 @@ _COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
 _MOST_NUMBERS = 1_000_000
 # Steps on all rows of the sample after those on some of them.
 _STEPS_ON_ALL = 4
-# If the sample's statistics hold at most this many numbers, it is tried twice as often.
+# If the sample's statistics hold at most this many numbers, every way costs little, collapsed or not.
 _TINY = 5_000
 
 
@@ -214,7 +214,7 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
         return ways[::3] if ways[0].n_collapsed else ways
     if ways[0].n_collapsed and size > _TINY:
         return ways[::3] * _FEW_RESTARTS
-    return ways * _FEW_RESTARTS * (2 if size <= _TINY else 1)
+    return ways * _FEW_RESTARTS
 
 
 def _developed(small, target, way, rng):

@@ -20,8 +20,6 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 _COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
 # Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
 _COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
-# The prior has adapted if a step changes the log of its scale by less.
-_ADAPTED = 1e-3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -74,11 +72,8 @@ class RestrictedMixture:
     def adapt(self, s, n_steps):
         """Adapt the prior to the other components and the new ones (empirical Bayes)."""
         if self.adapts:
-            everything, likelihood = np.concatenate([self.others, s]), self.model.likelihood
-            for _ in range(n_steps):
-                last, self.prior = self.prior, likelihood.update_prior(self.prior, everything, 1)
-                if likelihood.prior_distance(last, self.prior) < _ADAPTED:
-                    break
+            everything = np.concatenate([self.others, s])
+            self.prior = self.model.likelihood.update_prior(self.prior, everything, n_steps)
 
     def coefficients(self, s):
         """Coefficients (J, P) of the restricted local step."""

@@ -3,30 +3,31 @@
 Entropy is the only statistic of a union that is not the sum of its members' (Hughes 2016, (4.3)).
 """
 from cython.parallel cimport prange
-from libc.math cimport log
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from cython cimport floating
 
-cdef Py_ssize_t CHUNK_ROWS = 512        # rows whose responsibilities stay in cache for all unions
+cdef extern from "entropy_math.h" nogil:
+    double entropy_of_shares(double*, const double*, Py_ssize_t)
+
+cdef enum:
+    CHUNK_ROWS = 512        # rows whose responsibilities stay in cache for all unions
 
 
 cdef void _chunk(const floating* resp, const double* weight, Py_ssize_t n, Py_ssize_t K,
                  const Py_ssize_t* indptr, const Py_ssize_t* members, Py_ssize_t M,
                  double* out) noexcept nogil:
+    cdef double[CHUNK_ROWS] share
+    cdef const floating* column
     cdef Py_ssize_t u, i, j
-    cdef double w, total
-    cdef const floating* row
     for u in range(M):
-        total = 0
-        for i in range(n):
-            row = resp + i * K
-            w = 0
-            for j in range(indptr[u], indptr[u + 1]):
-                w += row[members[j]]
-            if 0 < w < 1:
-                total -= w * log(w) * (1.0 if weight == NULL else weight[i])
-        out[u] = total
+        memset(share, 0, n * sizeof(double))
+        for j in range(indptr[u], indptr[u + 1]):
+            column = resp + members[j]
+            for i in range(n):
+                share[i] += column[i * K]
+        out[u] = entropy_of_shares(share, weight, n)
 
 
 def union_entropies(

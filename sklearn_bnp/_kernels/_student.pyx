@@ -10,15 +10,17 @@ by the lemma of rank-one determinants and the formula of Sherman and Morrison. T
 callers. The rows' terms ``-log |B| / 2`` and ``-m log(pi) / 2`` are left to them.
 """
 from libc.math cimport log
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 from cython cimport floating
 
 cdef extern from "student_math.h" nogil:
+    enum:
+        TILE        # rows
     double lgamma_positive(double)
     void student_rows(const double*, double*, Py_ssize_t, Py_ssize_t, const double*, const double*,
                       const double*)
-    double log_columns(const double*, const double*, const double*, Py_ssize_t, double)
+    void log_columns(const double*, const double*, const double*, Py_ssize_t, double, double*)
     double log_columns_without(const double*, const double*, const double*, Py_ssize_t, double, double,
                                double, double, double*)
 
@@ -114,24 +116,38 @@ def student_columns_without(
     double[:, ::1] out,             # OUT (n, K) log densities
 ):
     """Densities of rows whose columns have scales of their own: sums over columns."""
-    cdef Py_ssize_t n = x.shape[0], D = x.shape[1], K = mean.shape[0], i, k
-    cdef double dof, shrink, constant
+    cdef Py_ssize_t n = x.shape[0], D = x.shape[1], K = mean.shape[0], t, first, last, i, k, d
+    cdef double dof
+    cdef double[TILE] sums
+    cdef double* tile
+    cdef double* c
     cdef Family p
     p.dof0, p.kappa0, p.each, p.m, p.linear = dof0, kappa0, 1, 1, linear
     if n == 0 or D == 0:
         out[:, :] = 0
         return
+    tile = <double*>calloc(D * TILE + 2 * K, sizeof(double))
+    if tile == NULL:
+        raise MemoryError("no memory for the columns of the predictive densities")
+    c = tile + D * TILE
     with nogil:
         for k in range(K):
-            dof = dof0 + count[k]
-            shrink = _shrink(kappa0 + count[k], p)
-            constant = D * (_ends(dof, 1) + 0.5 * log(shrink))
-            for i in range(n):
-                if shares[i, k] > least:
-                    out[i, k] = _columns_without(
-                        &x[i, 0], &mean[k, 0], &inverse[k, 0], D, shares[i, k], count[k], p
-                    )
-                else:
-                    out[i, k] = constant - 0.5 * (dof + 1) * log_columns(
-                        &x[i, 0], &mean[k, 0], &inverse[k, 0], D, shrink
-                    )
+            c[k] = _shrink(kappa0 + count[k], p)
+            c[K + k] = D * (_ends(dof0 + count[k], 1) + 0.5 * log(c[k]))
+        for t in range((n + TILE - 1) // TILE):
+            first = t * TILE
+            last = min(first + TILE, n)
+            for d in range(D):
+                for i in range(first, last):
+                    tile[d * TILE + i - first] = x[i, d]
+            for k in range(K):
+                dof = dof0 + count[k]
+                log_columns(tile, &mean[k, 0], &inverse[k, 0], D, c[k], sums)
+                for i in range(first, last):
+                    if shares[i, k] > least:
+                        out[i, k] = _columns_without(
+                            &x[i, 0], &mean[k, 0], &inverse[k, 0], D, shares[i, k], count[k], p
+                        )
+                    else:
+                        out[i, k] = c[K + k] - 0.5 * (dof + 1) * sums[i - first]
+    free(tile)

@@ -4,9 +4,9 @@
 
 #include "special_functions.h"
 
-/* Factors of one product of which a logarithm is taken, and the largest of them: 1e70^4 does not overflow. */
-#define FACTORS 4
-#define MOST_FACTOR 1e70
+/* Factors of one product of which a logarithm is taken, and the largest of them: 1e38^8 does not overflow. */
+#define FACTORS 8
+#define MOST_FACTOR 1e38
 
 /* out (n, K) = c[k] - h[k] log(1 + f[k] q) of distances q (n, K), which are not negative. */
 MULTIVERSION static void student_rows(const double *restrict q, double *restrict out, ptrdiff_t n, ptrdiff_t K,
@@ -17,27 +17,26 @@ MULTIVERSION static void student_rows(const double *restrict q, double *restrict
             out[i * K + k] = c[k] - h[k] * log_normal(1.0 + f[k] * q[i * K + k]);
 }
 
-/* sum_d log(1 + f q_d) of squared distances q_d = (x_d - m_d)^2 / b_d; the inverses of b are given. */
-MULTIVERSION static double log_columns(const double *restrict x, const double *restrict m,
-                                               const double *restrict inverse, ptrdiff_t D, double f) {
-    double sum = 0.0, product[LANES], logs[LANES] = {0};
-    ptrdiff_t d = 0, whole = D / LANES * LANES;
-    while (d < whole) {
-        ptrdiff_t end = d + FACTORS * LANES < whole ? d + FACTORS * LANES : whole;
-        for (int l = 0; l < LANES; l++) product[l] = 1.0;
-        for (; d < end; d += LANES)
-            for (int l = 0; l < LANES; l++) {
-                double y = x[d + l] - m[d + l], q = 1.0 + f * (y * y * inverse[d + l]);
-                product[l] *= q < MOST_FACTOR ? q : MOST_FACTOR;
+/* Rows of a tile. */
+#define TILE 64
+
+/* out[i] = sum_d log(1 + f q_d) of squared distances q_d = (x_d - m_d)^2 / b_d, for the rows of a tile, whose
+ * columns x (D, TILE) are given one after the other; the inverses of b are given. */
+MULTIVERSION static void log_columns(const double *restrict x, const double *restrict m,
+                                     const double *restrict inverse, ptrdiff_t D, double f,
+                                     double *restrict out) {
+    double product[TILE];
+    for (int i = 0; i < TILE; i++) out[i] = 0.0;
+    for (ptrdiff_t d = 0; d < D;) {
+        ptrdiff_t end = d + FACTORS < D ? d + FACTORS : D;
+        for (int i = 0; i < TILE; i++) product[i] = 1.0;
+        for (; d < end; d++)
+            for (int i = 0; i < TILE; i++) {
+                double y = x[d * TILE + i] - m[d], q = 1.0 + f * (y * y * inverse[d]);
+                product[i] *= q < MOST_FACTOR ? q : MOST_FACTOR;
             }
-        for (int l = 0; l < LANES; l++) logs[l] += log_normal(product[l]);
+        for (int i = 0; i < TILE; i++) out[i] += log_normal(product[i]);
     }
-    for (int l = 0; l < LANES; l++) sum += logs[l];
-    for (; d < D; d++) {
-        double y = x[d] - m[d];
-        sum += log_normal(1.0 + f * (y * y * inverse[d]));
-    }
-    return sum;
 }
 
 /* The same without the share r of the row: t = kappa / (kappa - r), and u_d = 1 - r t q_d is what is left of b_d.

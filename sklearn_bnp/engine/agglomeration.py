@@ -43,11 +43,15 @@ class Agglomeration(NamedTuple):
         Groups of indices with the highest objective; each index is in one group.
     gain : float
         Objective of the cut minus the objective of all components apart.
+    margin : float
+        Objective of the best grouping into several groups minus that of a single group, which it is best to
+        be left with if this is negative; inf if nothing leads to a single group.
     """
 
     nodes: list
     cut: list
     gain: float
+    margin: float
 
     def groups(self, n_groups):
         """The cut, or groups that are as many as this where the cut has fewer.
@@ -114,7 +118,7 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
         score(i, j)
     total = value.sum()
     base = total + allocation_elbo(s[:, -1])
-    best, cut, nodes = base, list(members), []
+    best, cut, nodes, several, one = base, list(members), [], base, -np.inf
     for _ in range(K - 1):
         smaller = np.maximum(np.minimum.outer(s[:, -1], s[:, -1]), _LEAST_MASS)
         a, b = divmod(int(np.argmax((joined - np.add.outer(value, value)) / smaller)), K)
@@ -134,6 +138,10 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
         if len(others):
             score(np.full(len(others), a), others)
         objective = total + allocation_elbo(s[alive, -1])
+        if len(alive) > 1:
+            several = max(several, objective)
+        else:
+            one = objective
         if objective > best:
             best, cut = objective, [members[k] for k in alive]
-    return Agglomeration(nodes, cut, float(best - base))
+    return Agglomeration(nodes, cut, float(best - base), float(several - one))

@@ -38,7 +38,7 @@ class Birth(Proposal):
         Targets a lap; all eligible components if None.
     patience : int, default=2
         Failures after which a component is left alone until its mass has changed by 10 %. Where a sample is
-        small, one failure is enough, since an attempt tries every way.
+        small, one failure is enough, since an attempt tries every way that promises something.
     min_rows : float, default=4
         Components with fewer rows are not split. If rows have weights, it is enough that their number or
         their weights add up to this.

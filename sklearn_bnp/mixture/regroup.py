@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from numbers import Integral
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..engine.samples import Sample
 from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
-from .creation import Creation, most_seeds, seeded
+from .creation import HOPELESS, Creation, most_seeds, seeded
 from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
 from .restricted import RestrictedMixture, most_collapsed
 
@@ -34,6 +34,8 @@ _TOGETHER = 10_000
 _BEST = 2
 # Numbers (rows x seeds x P) of one step in all splits of a round together; at least one split is tried.
 _MOST_NUMBERS = 1_000_000_000
+# Splits that are tried in any case, of a pool and of a component alone.
+_TRIES, _TRIES_ALONE = 1, 2
 # Parts of a pool that may be the inner one of two, one around the other.
 _INNER = (0.25, 0.55)
 
@@ -47,7 +49,8 @@ class Regroup(LastResort):
     several seeds, side by side and one around the other, and agglomeration finds how many components stay.
     A few steps of all components follow. The result replaces all components if that raises the objective of
     the whole data. On large data the new components replace the pooled ones alone. The largest components
-    are split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried.
+    are split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried. A pool is
+    given up if its first splits are far worse than the present components.
 
     Parameters
     ----------
@@ -172,11 +175,11 @@ def _regrouped(context, everything, pool, n_splits):
         return None
     samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
     sample, scale = pooled(samples, totals.n[pool], shares)
-    new = resplit(model, sample, totals.s[pool], others, int(room), n_splits, context.rng)
-    if new is None:
-        return None
     small = RestrictedMixture(model, sample, others, adapt=False)
     now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
+    new = resplit(model, sample, totals.s[pool], others, int(room), n_splits, now, context.rng)
+    if new is None:
+        return None
     gain = scale * (new.gain - now)
     if everything is not None and gain > -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
         coef, gain = everything.settled(np.concatenate([others, scale * new.s]))
@@ -210,8 +213,10 @@ def pooled(samples, n, shares):
     return sample, n.sum() / sample.total
 
 
-def resplit(model, sample, s, others, n_most, n_splits, rng):
+def resplit(model, sample, s, others, n_most, n_splits, now, rng):
     """The best of several splits of a pool into two components or more; None if there is none.
+
+    It is given up where the first ones are far worse than the present components.
 
     Parameters
     ----------
@@ -226,10 +231,16 @@ def resplit(model, sample, s, others, n_most, n_splits, rng):
         Seeds, at the most.
     n_splits : int
         Splits to try, at the most.
+    now : float
+        Gain of the present components over a single one, in nats.
     rng : numpy.random.RandomState
     """
-    best = None
-    for seeds, n_seeds in islice(_all_seeds(model, sample, s, n_most, rng), n_splits):
+    best, least = None, _TRIES_ALONE if len(s) == 1 else _TRIES
+    for i, (seeds, n_seeds) in enumerate(
+        islice(_all_seeds(model, sample, s, n_most, rng), n_splits)
+    ):
+        if i >= least and best is not None and best.gain < now - HOPELESS:
+            break
         small = RestrictedMixture(model, sample, others, adapt=False)
         new, entropy = _settled(small, seeds, n_seeds)
         if new is None:
@@ -241,10 +252,21 @@ def resplit(model, sample, s, others, n_most, n_splits, rng):
 
 
 def _all_seeds(model, sample, s, n_most, rng):
-    """Statistics of seeds, and their number: side by side, and one around the other."""
+    """Statistics of seeds, and their number: side by side, and one around the other.
+
+    A component that is alone was already split side by side by births.
+    """
+    seeds = _side_by_side(model, sample, s, n_most, rng), _around(model, sample, s)
+    return chain(*(seeds[::-1] if len(s) == 1 else seeds))
+
+
+def _side_by_side(model, sample, s, n_most, rng):
     for attempt, n_seeds in enumerate(_SEEDS):
         n = min(n_seeds, n_most)
         yield seeded(model, sample, s.sum(axis=0), n, attempt % 2 == 1, rng), n
+
+
+def _around(model, sample, s):
     z, mass, weight = sample
     mass = mass if weight is None else mass * weight
     for density in model.likelihood.log_predictive(model.prior, s, z).T:

@@ -50,11 +50,15 @@ class RestrictedMixture:
     ----------
     prior : object
         The prior, as adapted so far.
+    margin : float
+        Objective of the best grouping into several components that `refine` has met, less that of a single
+        group, in nats; -inf before.
     """
 
     def __init__(self, model, sample, others, adapt):
         self.model, self.sample, self.others = model, sample, others
         self.prior = model.prior
+        self.margin = -np.inf
         self.adapts = adapt and model.likelihood.adapts_prior
 
     def evidence(self, s):
@@ -168,6 +172,7 @@ class RestrictedMixture:
         s, entropy, resp = self.iterate(s, n_steps, tol)
         for _ in range(_ROUNDS + (_ROUNDS_OF_MANY if n_collapsed else 0)):
             tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
+            self.margin = max(self.margin, tree.margin)
             if len(tree.cut) == len(s):
                 break
             least = len(s) // 2 if n_collapsed and len(s) > _MANY else 1

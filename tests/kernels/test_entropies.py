@@ -90,3 +90,11 @@ def test_lower_bound_is_reached(n_parts):
     single = run_union_entropies(resp, None, [(k,) for k in range(n_parts)])
     (h,) = run_union_entropies(resp, None, [tuple(range(n_parts))])
     assert_allclose(h, single.sum() - total.sum() * np.log(n_parts), rtol=1e-12)
+
+
+def test_shares_outside_of_0_and_1_have_no_entropy():
+    """Rounding may make shares negative, or more than 1."""
+    resp = np.array([[1.0 + 1e-12, -1e-17], [np.nextafter(0.0, 1.0), 0.0], [0.5, 0.5]])
+    assert_allclose(
+        run_union_entropies(resp, None, [(0,), (1,), (0, 1)]), [0.5 * np.log(2.0)] * 2 + [0.0]
+    )

@@ -15,7 +15,8 @@ from sklearn_bnp import (
 )
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
-from sklearn_bnp.mixture.creation import _ways
+from sklearn_bnp.mixture import creation
+from sklearn_bnp.mixture.creation import _ways, create
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
@@ -181,3 +182,47 @@ def test_many_seeds_are_tried_first_and_ordinary_ways_later(n_rows):
     assert max(way.n_seeds for way in ways[0]) > 10 and ways[0][0].n_collapsed
     assert all(way.n_seeds <= 10 for later in ways[1:] for way in later)
     assert n_rows == 100 or len({later[0] for later in ways[1:]}) == 3
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Numbers of seeds of all searches, a list that grows."""
+    searched, developed = [], creation._developed
+
+    def counted(small, target, way, rng):
+        searched.append(way.n_seeds)
+        return developed(small, target, way, rng)
+
+    monkeypatch.setattr(creation, "_developed", counted)
+    return searched
+
+
+def split_of(X, n_others):
+    """`create` for all rows as one component of several."""
+    model = DPMixtureVB(proposals=None).fit(X)._learner_.model
+    sample = Sample(model.likelihood.prepare(X), np.ones(len(X)), None)
+    s = np.zeros((n_others + 1, model.likelihood.n_statistics))
+    model.likelihood.summarise(sample.z, np.ones((len(X), 1)), s[:1])
+    rng = np.random.RandomState(0)
+    return create(model, sample, s[0], np.repeat(s[:1], n_others, axis=0), 10, 0, rng)
+
+
+def test_a_whole_component_is_searched_once(searched):
+    """No other way is tried where the first one shows that several components are far worse than one."""
+    X = np.random.default_rng(0).standard_normal((1000, 5))
+    assert split_of(X, n_others=1) is None
+    assert searched == [10]
+
+
+def test_a_component_in_doubt_is_searched_in_all_ways(searched):
+    """Two clusters that hardly pay: the first way is not far from a split."""
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    assert split_of(X, n_others=4) is None
+    assert searched == [10, 2]
+
+
+def test_a_search_ends_when_two_ways_agree(searched):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 2)) + 20.0 * rng.integers(3, size=(1000, 1))
+    assert len(split_of(X, n_others=4).s) == 3
+    assert searched == [10, 10]

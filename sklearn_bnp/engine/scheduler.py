@@ -349,7 +349,8 @@ class Scheduler:
             # components on trial are there when the other trials are judged; these share what room is left
             adopted = sum(len(t.created) for t in trials if t.policy is Policy.WITH_LAP)
             context = context._replace(
-                idle=not (busy or accepted), max_components=max(most - adopted, len(uids))
+                idle=not (busy or accepted),
+                max_components=max(most - adopted, len(context.totals.uids)),
             )
             trials += _planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]

@@ -189,3 +189,10 @@ def test_fits_are_the_same_again_and_travel():
 def test_the_number_is_checked(kind):
     with pytest.raises(ValueError, match="max_second_tries"):
         HDPHMMVB(proposals=(kind(max_second_tries=-1),)).fit([np.eye(5)])
+
+
+def test_no_more_states_than_allowed():
+    """States that left during a lap make no room for births after it."""
+    model = HDPHMMVB(15, observation="autoregressive", max_components=15, random_state=0)
+    model.fit(walks(9), sample_weight=[1.0, 6.0, 3.0])
+    assert max(lap.n_components for lap in model.history_) == 15

@@ -42,7 +42,8 @@ class Context(NamedTuple):
     partial : bool, default=False
         Whether there are batches in memory that the last lap did not visit.
     idle : bool, default=False
-        Whether the lap has accepted nothing, and no proposal before this one has planned anything.
+        Whether the lap has accepted nothing, and no proposal before this one has planned anything or is
+        pending.
 
     Examples
     --------

@@ -343,12 +343,14 @@ class Scheduler:
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials, most = [], context.max_components
-        for proposal in self.proposals:
-            busy = trials or any(p.pending for p in self.proposals) or context.settling
+        for i, proposal in enumerate(self.proposals):
+            before = any(p.pending for p in self.proposals[:i])
+            busy = trials or before or context.settling
             # components on trial are there when the other trials are judged; these share what room is left
             adopted = sum(len(t.created) for t in trials if t.policy is Policy.WITH_LAP)
             context = context._replace(
-                idle=not (busy or accepted), max_components=max(most - adopted, len(uids))
+                idle=not (busy or accepted),
+                max_components=max(most - adopted, len(context.totals.uids)),
             )
             trials += _planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]

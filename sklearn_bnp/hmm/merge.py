@@ -12,8 +12,8 @@ from .._kernels._chain_entropies import coarse_entropies
 from ..engine.affinity import union_evidence
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
-from ..engine.proposal import Proposal
 from ..engine.trials import Outcome, Policy, Trial
+from .second_try import SecondTries
 from .unions import GroupsEdit, least_change, union_rows
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
@@ -117,7 +117,7 @@ class CoarseningTrial(Trial):
         return Outcome(union_rows(totals, self.groups, change), GroupsEdit(self.groups, findings))
 
 
-class StateMerge(Proposal):
+class StateMerge(SecondTries):
     """Join states whose union explains the sequences as well.
 
     What a union does to the objective is estimated for all pairs, from the totals and from a sample of
@@ -125,10 +125,18 @@ class StateMerge(Proposal):
     pairs, and the best pair is joined if the objective of the whole data rises. All others that would
     have raised it are then tried together.
 
+    A merge is judged with every row where it was, in one of the two states or in another. When nothing else
+    is left to try, the best pairs are therefore tried again, one at a time. A lap begins with one state in
+    place of two, and all rows may move. Up to ten passes more follow as long as the objective of the whole
+    data rises fast. All is taken back if the objective does not exceed its value from before.
+
     Parameters
     ----------
     pairs_per_component : int, default=1
         Budget of pairs a lap, a multiple of the number of states.
+    max_second_tries : int, default=3
+        Pairs that are joined with laps to follow, each time that nothing else is left to try; 0 for none.
+        Those come first that are estimated to lose least for each row of the smaller state.
 
     References
     ----------
@@ -141,22 +149,27 @@ class StateMerge(Proposal):
     """
 
     kind = "merge"
-    suits = ("hmm",)
     wants_steps = True
-    _parameter_constraints = {"pairs_per_component": [Interval(Integral, 1, None, closed="left")]}
+    _parameter_constraints = {
+        "pairs_per_component": [Interval(Integral, 1, None, closed="left")],
+        **SecondTries._parameter_constraints,
+    }
 
-    def __init__(self, pairs_per_component=1):
+    def __init__(self, pairs_per_component=1, max_second_tries=3):
+        super().__init__(max_second_tries)
         self.pairs_per_component = pairs_per_component
 
     def reset(self):
         """Forget all failures."""
-        self._validate_params()
+        super().reset()
         self._failures = Failures(change=0.02)
         self._promising = []
 
     def plan(self, context):
         """Trials for the best pairs, and for all at once that would have been accepted."""
         totals = context.totals
+        if len(totals.uids) < 2 or context.partial:
+            self._n_left = 0  # laps would not go over all rows
         if len(totals.uids) < 2:
             return []
         trials = []
@@ -167,10 +180,28 @@ class StateMerge(Proposal):
         if len(several) > 1:
             trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
         self._promising = []
+        if self._n_left and context.idle and not trials:
+            return self._second_try(context, self._losses(context))
         return trials
 
-    def _pairs(self, context):
-        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail."""
+    def _losses(self, context):
+        """Estimated loss in nats of each pair (tuple of uids) whose data term speaks for it most."""
+        pairs, gain = self._screened(context)
+        gain += self._enough(context.uniform, pairs).changes(
+            context.totals.uids[pairs], context.n_threads
+        )
+        return {
+            _members(context.totals, pair): -float(g) for pair, g in zip(pairs, gain, strict=True)
+        }
+
+    @staticmethod
+    def _enough(steps, pairs):
+        """Steps for estimates of so many pairs, fewer where pairs are many."""
+        return steps.thinned(max(_LEAST_STEPS, _WORK // max(1, len(pairs))))
+
+    @staticmethod
+    def _screened(context):
+        """The pairs (i, j) with the best data terms, and the gain of each but for the entropy."""
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
@@ -178,7 +209,12 @@ class StateMerge(Proposal):
         gain = union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
         screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
         pairs = np.column_stack([i, j])[screened]
-        gain = gain[screened] + model.union_gains(totals, pairs)
+        return pairs, gain[screened] + model.union_gains(totals, pairs)
+
+    def _pairs(self, context):
+        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail."""
+        totals = context.totals
+        pairs, gain = self._screened(context)
         failed = [self._failures.blocked(_members(totals, p), totals.n[p].sum()) for p in pairs]
         pairs, gain = pairs[~np.array(failed)], gain[~np.array(failed)]
         steps = context.uniform
@@ -186,11 +222,11 @@ class StateMerge(Proposal):
         most = steps.most(totals.uids[pairs], context.n_threads)
         open_ = np.flatnonzero(gain + most + steps.error(most) + _NATS > 0)
         pairs = pairs[open_]
-        steps = steps.thinned(max(_LEAST_STEPS, _WORK // max(1, len(pairs))))
+        steps = self._enough(steps, pairs)
         change = steps.changes(totals.uids[pairs], context.n_threads)
         gain = gain[open_] + change
         slack = _NATS + _SHARE * np.abs(change) + steps.error(change)
-        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
+        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * len(totals.uids)]
         return [pairs[p] for p in best if gain[p] + slack[p] > 0]
 
     def _disjoint(self, present):
@@ -202,13 +238,10 @@ class StateMerge(Proposal):
                 used.update(members)
         return chosen
 
-    def new_data(self):
-        """Forget failures, since a proposal that failed may succeed on more data."""
-        self.reset()
-
     def judged(self, trial, accepted, mass, gain):
         """Remember failures, and what was only in the way of something better."""
-        if accepted or len(trial.groups) > 1:
+        super().judged(trial, accepted, mass, gain)
+        if trial.policy is Policy.WITH_LAP or accepted or len(trial.groups) > 1:
             return
         if gain > 0:
             self._promising.append((gain, trial.groups[0][0]))

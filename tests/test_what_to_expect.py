@@ -80,10 +80,16 @@ def is_entry(node):
     return node.tagname == "entry"
 
 
-def test_problems_are_chosen_by_kind_or_by_part_of_their_name(run, tmp_path):
-    path = tmp_path / "found.jsonl"
-    run("--write", path, "topics", "three")
-    assert not path.exists()
+@pytest.mark.parametrize(
+    ("part", "meant"),
+    [("mixture", "ab"), ("topics", "c"), ("one", "a"), ("one, two", "b"), ("e, t", "b"), ("x", "")],
+)
+def test_a_whole_name_means_that_problem_alone(monkeypatch, part, meant):
+    problems = {"a": ("one", "mixture"), "b": ("one, two", "mixture"), "c": ("three", "topics")}
+    made = {key: Problem(*fields, two_blobs) for key, fields in problems.items()}
+    monkeypatch.setattr(study, "PROBLEMS", {problem.name: problem for problem in made.values()})
+    found = [key for key, problem in made.items() if study._is_meant(problem, part)]
+    assert "".join(found) == meant
 
 
 def test_what_a_line_counts(monkeypatch):

@@ -361,14 +361,18 @@ def _read(path: Path) -> list[Fit]:
     return [Fit(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def _is_meant(problem: Problem, part: str) -> bool:
+    """Whether ``part`` is the kind of a problem, its name, or a part of it that is no other's name."""
+    return part in (problem.kind, problem.name) or (part not in PROBLEMS and part in problem.name)
+
+
 def _run(args) -> list[Fit]:
     """All fits of the problems that are asked for: those of the file, and new ones, which it gets."""
     limits = report.start("what_to_expect", 1)
     fits = _read(args.write) if args.write and args.write.exists() else []
     pool = Parallel(args.jobs, return_as="generator")
     for problem in PROBLEMS.values():
-        wanted = [problem.kind == part or part in problem.name for part in args.problems]
-        if wanted and not any(wanted):
+        if args.problems and not any(_is_meant(problem, part) for part in args.problems):
             continue
         seconds = 0.0
         for fit in study(problem, tuple(fits), pool, args.seeds, args.starts):
@@ -384,7 +388,9 @@ def _run(args) -> list[Fit]:
 
 def main() -> None:
     parser = report.parser(__doc__)
-    parser.add_argument("problems", nargs="*", help="parts of names of problems, or a kind (all)")
+    parser.add_argument(
+        "problems", nargs="*", help="names of problems or parts of them, or a kind (all)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fits from one component")
     parser.add_argument("--starts", type=int, default=N_STARTS, help="fits from several")

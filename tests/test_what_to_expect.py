@@ -104,11 +104,11 @@ def test_what_a_line_counts(monkeypatch):
         fit("clusterer", heldout=None, agreement=0.5),
     ]
     (line,) = study.summaries(fits)
-    np.testing.assert_allclose(line.gaps, [0.0, -0.9e-3, -2e-3])
+    np.testing.assert_allclose(line.gaps, [0.0, -0.9, -2.0])
     assert line.n_reached == 2
     assert line.best.by == "from 2"
     assert line.beside_starts() == [
-        TINY.name, "1 x1, 2 x2", "2", "2 of 3", "2", "-2.00", "-2.000", "-2.000",
+        TINY.name, "1 x1, 2 x2", "2", "2 of 3", "2", "-2.0", "-2.00", "-2.000", "-2.000",
     ]  # fmt: skip
     assert line.beside_peers() == [
         TINY.name, "-2.000", "**-1.900**", "peer, 2", "-", "0.50", "clusterer, 2", "1.00", "1.00",
@@ -119,6 +119,7 @@ def test_a_best_start_may_be_lower_than_the_default(monkeypatch):
     monkeypatch.setattr(study, "PROBLEMS", {TINY.name: TINY})
     (line,) = study.summaries([fit("default", bound=5.0), fit("from 2", bound=4.0)])
     assert line.n_reached == 1
+    assert line.beside_starts()[5:7] == ["0.0", "0.00"]
     assert line.beside_peers()[2:4] == ["-", "-"]
 
 
@@ -144,9 +145,9 @@ def test_the_best_told_number_of_topics_counts_and_absent_peers_do_not(monkeypat
     def absent(X, k):
         raise ImportError
 
-    monkeypatch.setattr(study, "TOPIC_PEERS", {"told": told, "absent HDP": absent})
+    monkeypatch.setattr(study, "TOPIC_PEERS", {"told": (told, (10, 20)), "absent": (absent, (2,))})
     problem = Problem("words", "topics", lambda: data)
     (found,) = study._topic_models(problem, data)
-    assert (found.by, found.n_components, found.cpu) == ("told", 20, 4.5)
+    assert (found.by, found.n_components, found.cpu) == ("told", 20, 3.0)
     assert found.heldout == pytest.approx(np.log(0.9))
     assert found.agreement is None

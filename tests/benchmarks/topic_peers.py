@@ -64,24 +64,25 @@ def gensim_lda(X, n_topics: int, seed: int = 0, passes: int = 10, **settings) ->
     return TopicFit(f"gensim({n_topics}) x{passes}", phi, infer, clock, passes)
 
 
-def gensim_hdp(X, n_topics: int = 0, seed: int = 0) -> TopicFit:
-    """gensim's HdpModel at its defaults, which finds K (up to 150); needs gensim.
+def gensim_hdp(X, n_topics: int = 150, seed: int = 0) -> TopicFit:
+    """gensim's HdpModel, otherwise at its defaults, with at most ``n_topics``; needs gensim.
 
-    Documents are inferred by the model of latent Dirichlet allocation that gensim makes of it.
+    Documents are inferred by the model of latent Dirichlet allocation that gensim makes of it, whose own
+    ``get_topics`` are not those of the process.
     """
     from gensim.models import HdpModel
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
     with warnings.catch_warnings(), Clock() as clock:
         warnings.simplefilter("ignore")
-        model = HdpModel(_bags(X), id2word=_names(X), random_state=seed)
+        model = HdpModel(_bags(X), id2word=_names(X), T=n_topics, random_state=seed)
         lda = model.suggested_lda_model()
 
     def infer(counts):
         gamma = lda.inference(_bags(counts))[0].astype(np.float64)
         return gamma / gamma.sum(axis=1, keepdims=True)
 
-    phi = lda.get_topics().astype(np.float64)
+    phi = model.get_topics().astype(np.float64)
     phi /= phi.sum(axis=1, keepdims=True)
     return TopicFit("gensim HDP", phi, infer, clock, 1)
 
@@ -97,7 +98,7 @@ def _names(X):
 
 
 def tomotopy_lda(X, n_topics: int, seed: int = 0, passes: int = 300, eta: float = 0.2) -> TopicFit:
-    """tomotopy's LDAModel, by collapsed Gibbs sampling, with our ``topic_word_prior``; needs tomotopy."""
+    """tomotopy's LDAModel, by collapsed Gibbs sampling, with .2 as the prior of words; needs tomotopy."""
     import tomotopy
 
     model = tomotopy.LDAModel(k=n_topics, eta=eta, seed=seed)
@@ -105,12 +106,13 @@ def tomotopy_lda(X, n_topics: int, seed: int = 0, passes: int = 300, eta: float 
 
 
 def tomotopy_hdp(
-    X, n_topics: int = 0, seed: int = 0, passes: int = 300, eta: float = 0.2
+    X, n_topics: int = 2, seed: int = 0, passes: int = 300, eta: float = 0.2
 ) -> TopicFit:
-    """tomotopy's HDPModel with our ``topic_word_prior``, which finds K; needs tomotopy."""
+    """tomotopy's HDPModel from ``n_topics``, with .2 as the prior of words; finds K; needs tomotopy."""
     import tomotopy
 
-    return _tomotopy("tomotopy HDP", tomotopy.HDPModel(eta=eta, seed=seed), X, passes)
+    model = tomotopy.HDPModel(initial_k=n_topics, eta=eta, seed=seed)
+    return _tomotopy("tomotopy HDP", model, X, passes)
 
 
 def _tomotopy(name, model, X, passes) -> TopicFit:

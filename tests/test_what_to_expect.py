@@ -2,14 +2,17 @@
 
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from docutils.core import publish_doctree
 
 from .benchmarks import what_to_expect as study
-from .benchmarks.expect_problems import Data, Problem
+from .benchmarks.expect_problems import PROBLEMS, Data, Problem
 from .benchmarks.topic_peers import TopicFit
+
+PAGE = Path(__file__).parents[1] / "doc" / "what_to_expect.rst"
 
 
 def two_blobs() -> Data:
@@ -70,6 +73,7 @@ def test_tables_are_rst(run, tmp_path):
         cells = [entry.astext() for entry in table.findall(is_entry)]
         assert cells[: len(header)] == header
         assert len(cells) == 2 * len(header)
+        assert "" not in cells
 
 
 def is_table(node):
@@ -151,3 +155,19 @@ def test_the_best_told_number_of_topics_counts_and_absent_peers_do_not(monkeypat
     assert (found.by, found.n_components, found.cpu) == ("told", 20, 3.0)
     assert found.heldout == pytest.approx(np.log(0.9))
     assert found.agreement is None
+
+
+def test_the_page_speaks_of_each_problem():
+    """In its tables, or among those that were not run."""
+    text = PAGE.read_text(encoding="utf-8")
+    words = " ".join(text.split())
+    told = [name for name in PROBLEMS if f"* - {name}\n" in text or f"*{name}*" in words]
+    assert told == list(PROBLEMS)
+
+
+def test_the_page_has_the_tables_of_the_script():
+    text = PAGE.read_text(encoding="utf-8")
+    for title, (_, header) in study.TABLES.items():
+        for kind in study.STARTS:
+            assert f".. list-table:: {kind}: {title}\n" in text
+        assert text.count("\n     - ".join(header)) == len(study.STARTS)

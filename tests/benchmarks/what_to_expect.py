@@ -352,16 +352,16 @@ def print_tables(lines: list[Summary], rst: bool) -> None:
     """Two tables for each kind of problem, as text or as list-tables of the documentation."""
     for kind in STARTS:
         chosen = [line for line in lines if PROBLEMS[line.name].kind == kind]
-        for title, (cells, header) in TABLES.items() if chosen else ():
-            rows = [cells(line) for line in chosen]
+        for title, (cells_of, header) in TABLES.items() if chosen else ():
+            rows = [cells_of(line) for line in chosen]
             if not rst:
                 report.print_table(header, rows, title=f"{kind}: {title}")
                 continue
             print(f"\n.. list-table:: {kind}: {title}\n   :header-rows: 1\n")
             for row in [header, *rows]:
-                print(
-                    *(f"   {'  -' if i else '* -'} {cell}" for i, cell in enumerate(row)), sep="\n"
-                )
+                # a dash alone would be a list
+                first, *others = [r"\-" if cell == "-" else cell for cell in row]
+                print(f"   * - {first}", *(f"     - {cell}" for cell in others), sep="\n")
 
 
 def _read(path: Path) -> list[Fit]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from docutils.core import publish_doctree
+from scipy import sparse
 
+from .benchmarks import corpora, report, topic_peers
 from .benchmarks import what_to_expect as study
 from .benchmarks.expect_problems import PROBLEMS, Data, Problem
 from .benchmarks.topic_peers import TopicFit
@@ -129,8 +131,8 @@ def test_a_best_start_may_be_lower_than_the_default(monkeypatch):
 
 def test_the_best_told_number_of_topics_counts_and_absent_peers_do_not(monkeypatch):
     counts = np.array([[4, 0], [0, 4]])
-    data = Data(study.corpora.sparse.csr_matrix(counts), None)
-    data = data._replace(test=study.corpora.completion(data.train, 0, "tokens"))
+    data = Data(sparse.csr_matrix(counts), None)
+    data = data._replace(test=corpora.completion(data.train, 0, "tokens"))
 
     def told(X, k):
         phi = np.full((k, 2), 0.5)
@@ -142,7 +144,7 @@ def test_the_best_told_number_of_topics_counts_and_absent_peers_do_not(monkeypat
             shares[[0, 1], [0, 1]] = 1.0
             return shares
 
-        clock = study.report.Clock()
+        clock = report.Clock()
         clock.cpu = 1.5
         return TopicFit("", phi, infer, clock, 1)
 
@@ -155,6 +157,37 @@ def test_the_best_told_number_of_topics_counts_and_absent_peers_do_not(monkeypat
     assert (found.by, found.n_components, found.cpu) == ("told", 20, 3.0)
     assert found.heldout == pytest.approx(np.log(0.9))
     assert found.agreement is None
+
+
+class FakeTomotopy:
+    """Two topics of words 0 and 2, as a model of tomotopy shows them; word 1 was never seen."""
+
+    k = 2
+    used_vocabs = ("2", "0")
+
+    def add_doc(self, words):
+        assert set(words) <= {"0", "2"}
+
+    def train(self, passes, workers):
+        pass
+
+    def get_topic_word_dist(self, k):
+        return np.array([[0.9, 0.1], [0.2, 0.8]])[k]
+
+    def make_doc(self, words):
+        return words
+
+    def infer(self, docs, workers):
+        return [np.full(2, np.nan) if "1" in doc else np.array([0.75, 0.25]) for doc in docs], None
+
+
+def test_tomotopy_is_not_charged_for_words_that_it_never_saw():
+    X = sparse.csr_matrix([[2, 0, 1], [0, 0, 3]])
+    fit = topic_peers._tomotopy("fake", FakeTomotopy(), X, 1)
+    expected = np.array([[0.1, 0.1, 0.9], [0.8, 0.2, 0.2]])
+    np.testing.assert_allclose(fit.phi, expected / expected.sum(axis=1, keepdims=True))
+    shares = fit.infer(sparse.csr_matrix([[1, 0, 0], [0, 1, 0], [0, 0, 0]]))
+    np.testing.assert_allclose(shares, [[0.75, 0.25], [0.5, 0.5], [0.5, 0.5]], atol=1e-6)
 
 
 def test_the_page_speaks_of_each_problem():

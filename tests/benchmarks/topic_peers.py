@@ -130,11 +130,12 @@ def _tomotopy(name, model, X, passes) -> TopicFit:
         model.train(passes, workers=1)
     live = [k for k in range(model.k) if getattr(model, "is_live_topic", lambda k: True)(k)]
     columns = {word: v for v, word in enumerate(model.used_vocabs)}
-    phi = np.full((len(live), X.shape[1]), 1e-12)
     known = [v for v in range(X.shape[1]) if str(v) in columns]
     at = [columns[str(v)] for v in known]
-    for row, k in zip(phi, live, strict=True):
-        row[known] = np.asarray(model.get_topic_word_dist(k))[at]
+    shares = np.array([model.get_topic_word_dist(k) for k in live])[:, at]
+    # a word that was never seen is as probable as one that the topic does not have
+    phi = np.repeat(shares.min(axis=1, keepdims=True), X.shape[1], axis=1)
+    phi[:, known] = shares
     phi /= phi.sum(axis=1, keepdims=True)
 
     def infer(counts):
@@ -143,7 +144,8 @@ def _tomotopy(name, model, X, passes) -> TopicFit:
         found = [(d, doc) for d, doc in enumerate(docs) if doc is not None]
         shares, _ = model.infer([doc for _, doc in found], workers=1)
         for (d, _), share in zip(found, shares, strict=True):
-            out[d] = np.asarray(share)[live] + 1e-9
+            # a document of words that are all unknown may have nan
+            out[d] = np.nan_to_num(np.asarray(share)[live]) + 1e-9
         return out / out.sum(axis=1, keepdims=True)
 
     return TopicFit(f"{name} K {len(live)}", phi, infer, clock, passes)

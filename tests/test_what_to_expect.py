@@ -194,7 +194,7 @@ def test_the_page_speaks_of_each_problem():
     """In its tables, or among those that were not run."""
     text = PAGE.read_text(encoding="utf-8")
     words = " ".join(text.split())
-    told = [name for name in PROBLEMS if f"* - {name}\n" in text or f"*{name}*" in words]
+    told = [name for name in PROBLEMS if f"\n   {name}; " in text or f"*{name}*" in words]
     assert told == list(PROBLEMS)
 
 
@@ -202,5 +202,5 @@ def test_the_page_has_the_tables_of_the_script():
     text = PAGE.read_text(encoding="utf-8")
     for title, (_, header) in study.TABLES.items():
         for kind in study.STARTS:
-            assert f".. list-table:: {kind}: {title}\n" in text
-        assert text.count("\n     - ".join(header)) == len(study.STARTS)
+            assert f".. csv-table:: {kind}: {title}\n" in text
+        assert text.count("; ".join(header)) == len(study.STARTS)

@@ -341,7 +341,7 @@ def summaries(fits: list[Fit]) -> list[Summary]:
         own = [fit for fit in fits if fit.problem == name]
         default = [fit for fit in own if fit.by == "default"]
         starts = [fit for fit in own if fit.by.startswith("from ")]
-        if default:
+        if default and starts:
             others = [fit for fit in own if fit.bound is None]
             best = max(starts, key=lambda fit: fit.bound)
             made.append(Summary(name, default, best, len(starts), others))
@@ -349,7 +349,7 @@ def summaries(fits: list[Fit]) -> list[Summary]:
 
 
 def print_tables(lines: list[Summary], rst: bool) -> None:
-    """Two tables for each kind of problem, as text or as list-tables of the documentation."""
+    """Two tables for each kind of problem, as text or for the documentation."""
     for kind in STARTS:
         chosen = [line for line in lines if PROBLEMS[line.name].kind == kind]
         for title, (cells_of, header) in TABLES.items() if chosen else ():
@@ -357,11 +357,11 @@ def print_tables(lines: list[Summary], rst: bool) -> None:
             if not rst:
                 report.print_table(header, rows, title=f"{kind}: {title}")
                 continue
-            print(f"\n.. list-table:: {kind}: {title}\n   :header-rows: 1\n")
-            for row in [header, *rows]:
-                # a dash alone would be a list
-                first, *others = [r"\-" if cell == "-" else cell for cell in row]
-                print(f"   * - {first}", *(f"     - {cell}" for cell in others), sep="\n")
+            print(
+                f"\n.. csv-table:: {kind}: {title}\n   :header: {'; '.join(header)}\n   :delim: ;\n"
+            )
+            for row in rows:  # a dash alone would be a list
+                print("   " + "; ".join(r"\-" if cell == "-" else cell for cell in row))
 
 
 def _read(path: Path) -> list[Fit]:

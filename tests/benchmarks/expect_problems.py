@@ -196,7 +196,10 @@ MIXTURES = [
 
 
 def thinned(corpus: corpora.Corpus, n_tokens: int, seed: int = 0) -> corpora.Corpus:
-    """At most ``n_tokens`` tokens of each document, drawn without replacement."""
+    """At most ``n_tokens`` tokens of each document, drawn without replacement.
+
+    Of real texts, words that are left in no training document are left out, as a vectorizer does.
+    """
     rng = np.random.default_rng(seed)
 
     def thin(X):
@@ -210,7 +213,11 @@ def thinned(corpus: corpora.Corpus, n_tokens: int, seed: int = 0) -> corpora.Cor
         out.eliminate_zeros()
         return out
 
-    return corpus._replace(train=thin(corpus.train), heldout=thin(corpus.heldout))
+    train, heldout = thin(corpus.train), thin(corpus.heldout)
+    if corpus.phi is None:
+        used = np.flatnonzero(train.getnnz(axis=0))
+        train, heldout = train[:, used], heldout[:, used]
+    return corpus._replace(train=train, heldout=heldout)
 
 
 def power_law_words(

@@ -104,9 +104,9 @@ def ours(corpus: Corpus, split, start: int, seed: int, **parameters):
 PEERS = {
     "sklearn": lambda X, K, seed: sklearn_lda(X, K, seed, max_iter=30),
     "gensim": lambda X, K, seed: gensim_lda(X, K, seed, passes=20),
-    "gensim-hdp": gensim_hdp,
+    "gensim-hdp": lambda X, K, seed: gensim_hdp(X, seed=seed),
     "tomotopy": tomotopy_lda,
-    "tomotopy-hdp": tomotopy_hdp,
+    "tomotopy-hdp": lambda X, K, seed: tomotopy_hdp(X, 50, seed),
 }
 
 

@@ -64,24 +64,25 @@ def gensim_lda(X, n_topics: int, seed: int = 0, passes: int = 10, **settings) ->
     return TopicFit(f"gensim({n_topics}) x{passes}", phi, infer, clock, passes)
 
 
-def gensim_hdp(X, n_topics: int = 0, seed: int = 0) -> TopicFit:
-    """gensim's HdpModel at its defaults, which finds K (up to 150); needs gensim.
+def gensim_hdp(X, n_topics: int = 150, seed: int = 0) -> TopicFit:
+    """gensim's HdpModel, otherwise at its defaults, with at most ``n_topics``; needs gensim.
 
-    Documents are inferred by the model of latent Dirichlet allocation that gensim makes of it.
+    Documents are inferred by the model of latent Dirichlet allocation that gensim makes of it, whose own
+    ``get_topics`` are not those of the process.
     """
     from gensim.models import HdpModel
 
     logging.getLogger("gensim").setLevel(logging.ERROR)
     with warnings.catch_warnings(), Clock() as clock:
         warnings.simplefilter("ignore")
-        model = HdpModel(_bags(X), id2word=_names(X), random_state=seed)
+        model = HdpModel(_bags(X), id2word=_names(X), T=n_topics, random_state=seed)
         lda = model.suggested_lda_model()
 
     def infer(counts):
         gamma = lda.inference(_bags(counts))[0].astype(np.float64)
         return gamma / gamma.sum(axis=1, keepdims=True)
 
-    phi = lda.get_topics().astype(np.float64)
+    phi = model.get_topics().astype(np.float64)
     phi /= phi.sum(axis=1, keepdims=True)
     return TopicFit("gensim HDP", phi, infer, clock, 1)
 
@@ -97,7 +98,7 @@ def _names(X):
 
 
 def tomotopy_lda(X, n_topics: int, seed: int = 0, passes: int = 300, eta: float = 0.2) -> TopicFit:
-    """tomotopy's LDAModel, by collapsed Gibbs sampling, with our ``topic_word_prior``; needs tomotopy."""
+    """tomotopy's LDAModel, by collapsed Gibbs sampling, with .2 as the prior of words; needs tomotopy."""
     import tomotopy
 
     model = tomotopy.LDAModel(k=n_topics, eta=eta, seed=seed)
@@ -105,12 +106,13 @@ def tomotopy_lda(X, n_topics: int, seed: int = 0, passes: int = 300, eta: float 
 
 
 def tomotopy_hdp(
-    X, n_topics: int = 0, seed: int = 0, passes: int = 300, eta: float = 0.2
+    X, n_topics: int = 2, seed: int = 0, passes: int = 300, eta: float = 0.2
 ) -> TopicFit:
-    """tomotopy's HDPModel with our ``topic_word_prior``, which finds K; needs tomotopy."""
+    """tomotopy's HDPModel from ``n_topics``, with .2 as the prior of words; finds K; needs tomotopy."""
     import tomotopy
 
-    return _tomotopy("tomotopy HDP", tomotopy.HDPModel(eta=eta, seed=seed), X, passes)
+    model = tomotopy.HDPModel(initial_k=n_topics, eta=eta, seed=seed)
+    return _tomotopy("tomotopy HDP", model, X, passes)
 
 
 def _tomotopy(name, model, X, passes) -> TopicFit:
@@ -128,11 +130,12 @@ def _tomotopy(name, model, X, passes) -> TopicFit:
         model.train(passes, workers=1)
     live = [k for k in range(model.k) if getattr(model, "is_live_topic", lambda k: True)(k)]
     columns = {word: v for v, word in enumerate(model.used_vocabs)}
-    phi = np.full((len(live), X.shape[1]), 1e-12)
     known = [v for v in range(X.shape[1]) if str(v) in columns]
     at = [columns[str(v)] for v in known]
-    for row, k in zip(phi, live, strict=True):
-        row[known] = np.asarray(model.get_topic_word_dist(k))[at]
+    shares = np.array([model.get_topic_word_dist(k) for k in live])[:, at]
+    # a word that was never seen is as probable as one that the topic does not have
+    phi = np.repeat(shares.min(axis=1, keepdims=True), X.shape[1], axis=1)
+    phi[:, known] = shares
     phi /= phi.sum(axis=1, keepdims=True)
 
     def infer(counts):
@@ -141,7 +144,8 @@ def _tomotopy(name, model, X, passes) -> TopicFit:
         found = [(d, doc) for d, doc in enumerate(docs) if doc is not None]
         shares, _ = model.infer([doc for _, doc in found], workers=1)
         for (d, _), share in zip(found, shares, strict=True):
-            out[d] = np.asarray(share)[live] + 1e-9
+            # a document of words that are all unknown may have nan
+            out[d] = np.nan_to_num(np.asarray(share)[live]) + 1e-9
         return out / out.sum(axis=1, keepdims=True)
 
     return TopicFit(f"{name} K {len(live)}", phi, infer, clock, passes)

@@ -9,19 +9,26 @@ ours and peers. Agreement is the adjusted Rand index (mixtures), the part of tru
 (topics), or the accuracy of the best matching (states).
 
 Peers: GaussianMixture and hmmlearn's GaussianHMM with the K of least BIC, BayesianGaussianMixture told twice
-the number that ours found, HDBSCAN (agreement only); scikit-learn's LDA told 10, 20 and 50, the best of the
-three by the score held out, which is more than its users know. hmmlearn is used if it is installed.
+the number that ours found, HDBSCAN (agreement only). Of topics: LDA of scikit-learn and of tomotopy, told 10,
+20 and 50; and HDPs, which find K, that of gensim and that of tomotopy, from 2 and from 50 topics. Of several
+numbers the best by the score held out counts, which is more than users know. Peers that are not installed are
+left out.
 
 Target: 95 % of the fits from K = 1 reach the best start.
 
     python -m tests.benchmarks.what_to_expect --write found.jsonl --jobs 2
     python -m tests.benchmarks.what_to_expect --read found.jsonl
+
+Fits that ``found.jsonl`` holds already are not made again. A study that was stopped goes on, and one of few
+starts is continued with more.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,12 +40,12 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from . import report
-from .corpora import completion_score, match_topics
+from . import corpora, report, topic_peers
 from .expect_problems import PROBLEMS, Data, Problem
-from .topic_peers import sklearn_lda
 
 SEEDS, REACHED, GOAL = 5, 1e-3, 0.95
+# A score or an agreement that another has more of by this is a loss, which tables show in bold.
+LOST = 0.01
 STARTS = {"mixture": (2, 5, 10, 20, 40), "topics": (10, 20, 50, 100), "states": (5, 10, 20, 40)}
 N_STARTS = 20
 # The most components of a peer's search by BIC.
@@ -76,7 +83,7 @@ def _ours(problem: Problem, n_components: int, seed: int):
 def _figures(problem: Problem, data: Data, model) -> tuple[float, float | None]:
     """Score of what is held out, and agreement with the truth."""
     if problem.kind == "topics":
-        heldout = completion_score(data.test, model.components_, model.transform)
+        heldout = corpora.completion_score(data.test, model.components_, model.transform)
         return heldout, _matched(data, model.components_)
     heldout = float(model.score(data.test))
     if data.truth is None:
@@ -94,7 +101,7 @@ def _accuracy(data: Data, found) -> float:
 def _matched(data: Data, phi) -> float | None:
     if data.truth is None:
         return None
-    return match_topics(phi, data.truth).n_matched / len(data.truth)
+    return corpora.match_topics(phi, data.truth).n_matched / len(data.truth)
 
 
 def _fitted(problem: Problem, data: Data, by: str, n_components: int, seed: int) -> Fit:
@@ -108,33 +115,49 @@ def _n_rows(data: Data) -> int:
     return data.train.shape[0] if hasattr(data.train, "shape") else sum(map(len, data.train))
 
 
-def ours(problem: Problem, data: Data):
-    """The fits from one component, then those from several."""
-    for seed in range(SEEDS):
-        yield _fitted(problem, data, "default", 1, seed)
+def _plan(problem: Problem, data: Data, seeds: int, n_starts: int):
+    """Name, number of components and seed of each fit: those from one component, then the others."""
+    for seed in range(seeds):
+        yield "default", 1, seed
     starts = STARTS[problem.kind]
-    for i in range(N_STARTS):
+    for i in range(n_starts):
         n = min(starts[i % len(starts)], _n_rows(data) // 4)
-        yield _fitted(problem, data, f"from {n}", n, i // len(starts))
+        yield f"from {n}", n, i // len(starts)
 
 
 # ------------------------------------------------------------------ peers
 
 
-def peers(problem: Problem, data: Data, n_found: int):
+def _peers(problem: Problem, data: Data, n_found: int):
     """Fits of the peers that suit a problem; ``n_found`` components were found by ours."""
     if problem.kind == "topics":
-        fits = [sklearn_lda(data.train, k, 0, "batch", max_iter=50) for k in (10, 20, 50)]
-        scores = [completion_score(data.test, fit.phi, fit.infer) for fit in fits]
-        best, cpu = int(np.argmax(scores)), sum(fit.clock.cpu for fit in fits)
-        phi = fits[best].phi
-        yield Fit(
-            problem.name, "LDA", 0, len(phi), None, scores[best], _matched(data, phi), cpu
-        )  # fmt: skip
+        yield from _topic_models(problem, data)
     elif problem.kind == "states" and problem.gaussian:
         yield from _hmmlearn(problem, data)
     elif problem.kind == "mixture" and problem.gaussian:
         yield from _gaussian_mixtures(problem, data, n_found)
+
+
+# Name -> how one is fitted, and the numbers of topics that it is told or starts from.
+TOPIC_PEERS = {
+    "scikit-learn LDA": (partial(topic_peers.sklearn_lda, max_iter=20), (10, 20, 50)),
+    "tomotopy LDA": (topic_peers.tomotopy_lda, (10, 20, 50)),
+    "gensim HDP": (topic_peers.gensim_hdp, (150,)),
+    "tomotopy HDP": (topic_peers.tomotopy_hdp, (2, 50)),
+}
+
+
+def _topic_models(problem: Problem, data: Data):
+    for name, (fit_of, numbers) in TOPIC_PEERS.items():
+        try:
+            fits = [fit_of(data.train, n) for n in numbers]
+        except ImportError:
+            continue
+        scores = [corpora.completion_score(data.test, fit.phi, fit.infer) for fit in fits]
+        best, cpu = int(np.argmax(scores)), sum(fit.clock.cpu for fit in fits)
+        phi = fits[best].phi
+        figures = scores[best], _matched(data, phi)
+        yield Fit(problem.name, name, 0, len(phi), None, *figures, cpu)
 
 
 def _gaussian_mixtures(problem: Problem, data: Data, n_found: int):
@@ -155,7 +178,7 @@ def _gaussian_mixtures(problem: Problem, data: Data, n_found: int):
             for k in range(1, most + 1)
         ]
         best = min(fits, key=lambda one: one.bic(Z))
-    yield fit("GaussianMixture, BIC", best, best.predict(Z), clock.cpu)
+    yield fit("GaussianMixture", best, best.predict(Z), clock.cpu)
     model = BayesianGaussianMixture(
         n_components=min(2 * n_found, most),
         covariance_type=problem.gaussian,
@@ -192,25 +215,41 @@ def _hmmlearn(problem: Problem, data: Data):
     _, k, best = min(fits, key=lambda one: one[:2])
     agreement = None if data.truth is None else _accuracy(data, best.predict(X, lengths))
     score = float(best.score(X_test, test_lengths)) / len(X_test)
-    yield Fit(problem.name, "hmmlearn, BIC", 0, k, None, score, agreement, clock.cpu)
+    yield Fit(problem.name, "hmmlearn", 0, k, None, score, agreement, clock.cpu)
 
 
 # ------------------------------------------------------------------ the study
 
 
-def study(problem: Problem) -> list[Fit]:
-    """All fits of a problem, on one thread; none if its data are not there."""
+def _task(function: Callable, *args):
+    """A fit or all fits of peers, on one thread and without warnings."""
     with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            data = problem.make()
-        except report.MissingData as missing:
-            print(f"skipped {problem.name}: {missing}", flush=True)
-            return []
-        fits = list(ours(problem, data))
-        fits += peers(problem, data, fits[0].n_components)
-    print(f"{problem.name}: {sum(fit.cpu for fit in fits):.0f} s", flush=True)
-    return fits
+        made = function(*args)
+        return [made] if isinstance(made, Fit) else list(made)
+
+
+def study(problem: Problem, held: Sequence[Fit], pool: Parallel, seeds: int, n_starts: int):
+    """Fits of a problem that are not ``held``, as they are made; none if its data are not there."""
+    try:
+        data = problem.make()
+    except report.MissingData as missing:
+        print(f"skipped {problem.name}: {missing}", flush=True)
+        return
+    held = [fit for fit in held if fit.problem == problem.name]
+    known = {(fit.by, fit.seed): fit for fit in held}
+    plan = [
+        (problem, data, *one)
+        for one in _plan(problem, data, seeds, n_starts)
+        if (one[0], one[2]) not in known
+    ]
+    for made in pool(delayed(_task)(_fitted, *args) for args in plan):
+        known |= {(fit.by, fit.seed): fit for fit in made}
+        yield from made
+    if all(fit.bound is not None for fit in held):
+        n_found = known["default", 0].n_components
+        for made in pool([delayed(_task)(_peers, problem, data, n_found)]):
+            yield from made
 
 
 class Summary(NamedTuple):
@@ -219,53 +258,80 @@ class Summary(NamedTuple):
     name: str
     default: list[Fit]
     best: Fit  # of the starts from several components
+    n_starts: int
     peers: list[Fit]
 
     @property
+    def highest(self) -> float:
+        """The highest bound of any fit."""
+        return max(fit.bound for fit in [*self.default, self.best])
+
+    @property
     def gaps(self) -> np.ndarray:
-        """Each default's bound less the highest bound of any fit, by the size of that."""
-        highest = max(fit.bound for fit in [*self.default, self.best])
-        return np.array([(fit.bound - highest) / abs(highest) for fit in self.default])
+        """Each default's bound less the highest bound, in nats."""
+        return np.array([fit.bound - self.highest for fit in self.default])
 
     @property
     def n_reached(self) -> int:
         """Fits from one component that reach the highest bound."""
-        return int(np.sum(self.gaps >= -REACHED))
+        return int(np.sum(self.gaps >= -REACHED * abs(self.highest)))
 
-    def cells(self) -> list[str]:
-        """Text of the line: name, K, reached, worst gap, held out, agreement, seconds of ours."""
+    @property
+    def peer(self) -> Fit | None:
+        """The peer that predicts best."""
+        known = [fit for fit in self.peers if fit.heldout is not None]
+        return max(known, key=lambda fit: fit.heldout, default=None)
+
+    def beside_starts(self) -> list[str]:
+        """Cells of the table of starts."""
         default, best = self.default, self.best
-        peer = max(self.peers, key=_heldout, default=None)
-        worst = f"{1e3 * self.gaps.min():+.2f}"
+        worst = self.gaps.min()
         return [
             self.name, report.tally(fit.n_components for fit in default), str(best.n_components),
-            f"{self.n_reached}/{len(default)}", "0" if worst in ("+0.00", "-0.00") else worst,
-            _mean(default, "heldout"), report.number(best.heldout),
-            "-" if peer is None else f"{peer.heldout:.3f} ({peer.by}, {peer.n_components})",
-            _mean(default, "agreement", ".2f"), _most_agreed(self.peers),
-            f"{np.mean([fit.cpu for fit in default]):.2f}",
+            f"{self.n_reached} of {len(default)}", str(self.n_starts),
+            f"{worst:z.1f}", f"{1e3 * worst / abs(self.highest):z.2f}",
+            *_compared(_mean(default, "heldout"), best.heldout, ".3f"),
+        ]  # fmt: skip
+
+    def beside_peers(self) -> list[str]:
+        """Cells of the table of peers."""
+        default, peer = self.default, self.peer
+        agreed = [fit for fit in self.peers if fit.agreement is not None]
+        most = max(agreed, key=lambda fit: fit.agreement, default=None)
+        return [
+            self.name,
+            *_compared(_mean(default, "heldout"), peer and peer.heldout, ".3f"),
+            "-" if peer is None else f"{peer.by}, {peer.n_components}",
+            *_compared(_mean(default, "agreement"), most and most.agreement, ".2f"),
+            "-" if most is None else f"{most.by}, {most.n_components}",
+            f"{_mean(default, 'cpu'):.2f}", "-" if peer is None else f"{peer.cpu:.2f}",
         ]  # fmt: skip
 
 
-def _heldout(fit: Fit) -> float:
-    return -np.inf if fit.heldout is None else fit.heldout
-
-
-def _mean(fits: list[Fit], field: str, spec: str = ".3f") -> str:
+def _mean(fits: list[Fit], field: str) -> float | None:
     values = [getattr(fit, field) for fit in fits]
-    return "-" if None in values else format(np.mean(values), spec)
+    return None if None in values else float(np.mean(values))
 
 
-def _most_agreed(fits: list[Fit]) -> str:
-    known = [fit for fit in fits if fit.agreement is not None]
-    best = max(known, key=lambda fit: fit.agreement, default=None)
-    return "-" if best is None else f"{best.agreement:.2f} ({best.by})"
+def _compared(ours: float | None, other: float | None, spec: str) -> tuple[str, str]:
+    """Two figures as text; the second is bold where it is higher by more than .01."""
+    cells = (report.number(one, spec) for one in (ours, other))
+    lost = None not in (ours, other) and other - ours > LOST
+    return tuple(f"**{cell}**" if lost and i else cell for i, cell in enumerate(cells))
 
 
-HEADER = [
-    "problem", "K over seeds", "K, best start", "reached", "worst gap, ‰", "held out",
-    "best start's", "best peer's", "agreement", "most agreeing peer's", "cpu s",
-]  # fmt: skip
+TABLES = {
+    "one fit beside the best of several starts": (
+        Summary.beside_starts,
+        ["problem", "K over seeds", "K, best start", "reached", "starts", "worst gap, nats", "‰",
+         "held out", "best start's"],
+    ),
+    "one fit beside peers": (
+        Summary.beside_peers,
+        ["problem", "held out", "best peer's", "by", "agreement", "best peer's", "by", "CPU s",
+         "peer's CPU s"],
+    ),
+}  # fmt: skip
 
 
 def summaries(fits: list[Fit]) -> list[Summary]:
@@ -275,57 +341,78 @@ def summaries(fits: list[Fit]) -> list[Summary]:
         own = [fit for fit in fits if fit.problem == name]
         default = [fit for fit in own if fit.by == "default"]
         starts = [fit for fit in own if fit.by.startswith("from ")]
-        if default:
+        if default and starts:
             others = [fit for fit in own if fit.bound is None]
-            made.append(Summary(name, default, max(starts, key=lambda fit: fit.bound), others))
+            best = max(starts, key=lambda fit: fit.bound)
+            made.append(Summary(name, default, best, len(starts), others))
     return made
 
 
-def print_rst(lines: list[Summary]) -> None:
-    """The table as a list-table of the documentation."""
-    print(".. list-table::\n   :header-rows: 1\n")
-    for cells in [HEADER, *(line.cells() for line in lines)]:
-        for i, cell in enumerate(cells):
-            print(f"   {'* -' if i == 0 else '  -'} {cell}")
+def print_tables(lines: list[Summary], rst: bool) -> None:
+    """Two tables for each kind of problem, as text or for the documentation."""
+    for kind in STARTS:
+        chosen = [line for line in lines if PROBLEMS[line.name].kind == kind]
+        for title, (cells_of, header) in TABLES.items() if chosen else ():
+            rows = [cells_of(line) for line in chosen]
+            if not rst:
+                report.print_table(header, rows, title=f"{kind}: {title}")
+                continue
+            print(
+                f"\n.. csv-table:: {kind}: {title}\n   :header: {'; '.join(header)}\n   :delim: ;\n"
+            )
+            for row in rows:  # a dash alone would be a list
+                print("   " + "; ".join(r"\-" if cell == "-" else cell for cell in row))
+
+
+def _read(path: Path) -> list[Fit]:
+    return [Fit(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _is_meant(problem: Problem, part: str) -> bool:
+    """Whether ``part`` is the kind of a problem, its name, or a part of it that is no other's name."""
+    return part in (problem.kind, problem.name) or (part not in PROBLEMS and part in problem.name)
+
+
+def _run(args) -> list[Fit]:
+    """All fits of the problems that are asked for: those of the file, and new ones, which it gets."""
+    limits = report.start("what_to_expect", 1)
+    fits = _read(args.write) if args.write and args.write.exists() else []
+    pool = Parallel(args.jobs, return_as="generator")
+    for problem in PROBLEMS.values():
+        if args.problems and not any(_is_meant(problem, part) for part in args.problems):
+            continue
+        seconds = 0.0
+        for fit in study(problem, tuple(fits), pool, args.seeds, args.starts):
+            fits.append(fit)
+            seconds += fit.cpu
+            if args.write:
+                with args.write.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(fit._asdict()) + "\n")
+        print(f"{problem.name}: {seconds:.0f} s", flush=True)
+    limits.unregister()
+    return fits
 
 
 def main() -> None:
     parser = report.parser(__doc__)
-    parser.add_argument("problems", nargs="*", help="parts of names of problems, or a kind (all)")
+    parser.add_argument(
+        "problems", nargs="*", help="names of problems or parts of them, or a kind (all)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="fits from one component")
+    parser.add_argument("--starts", type=int, default=N_STARTS, help="fits from several")
     parser.add_argument("--write", type=Path, help="file to which fits are added, as lines of JSON")
     parser.add_argument("--read", type=Path, help="show the fits of such a file; fit nothing")
-    parser.add_argument("--rst", action="store_true", help="print the table as reStructuredText")
+    parser.add_argument("--rst", action="store_true", help="print the tables as reStructuredText")
     args = parser.parse_args()
-    if args.read:
-        fits = [Fit(**json.loads(line)) for line in args.read.read_text().splitlines()]
-    else:
-        limits = report.start("what_to_expect", 1)
-        wanted = [
-            problem
-            for problem in PROBLEMS.values()
-            if not args.problems or any(w == problem.kind or w in problem.name for w in args.problems)
-        ]  # fmt: skip
-        fits = []
-        runs = Parallel(args.jobs, return_as="generator_unordered")
-        for made in runs(delayed(study)(problem) for problem in wanted):
-            fits += made
-            if args.write:
-                with args.write.open("a") as file:
-                    file.writelines(json.dumps(fit._asdict()) + "\n" for fit in made)
-        limits.unregister()
+    fits = _read(args.read) if args.read else _run(args)
     lines = summaries(fits)
-    if args.rst:
-        print_rst(lines)
-        return
-    report.print_table(HEADER, [line.cells() for line in lines])
+    print_tables(lines, args.rst)
     n = sum(len(line.default) for line in lines)
     share = sum(line.n_reached for line in lines) / max(n, 1)
     goal = f">= {100 * GOAL:.0f} %"
-    targets = [
-        ("fits from 1 that reach the best start", f"{100 * share:.1f} %", goal, share >= GOAL)
-    ]
-    report.print_targets(targets)
+    figure = f"{100 * share:.1f} % of {n}"
+    report.print_targets([("fits from 1 that reach the best start", figure, goal, share >= GOAL)])
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ Design note
     the best split is kept. Where it is large, one way is tried in each attempt.
 (c) Components that have few rows for their parameters hold their own rows too firmly for ordinary steps.
     Rows are then left out of the component that they are in (`RestrictedMixture.collapse`). A first birth
-    starts from many seeds, so that each cluster is likely to have one of its own. Half of them are found in
-    one geometry and half in the other.
+    starts from many seeds, so that each cluster is likely to have one of its own.
 (d) Most components are whole: of 3,310 searches in components that were not alone, 48 found a split, and 30
     of these in the first way. How far the first ways were from a split tells whether others are worth their
     cost.
@@ -36,8 +35,6 @@ _SAME, _SEEDS_A_PART = 0.5, 3
 # others hardly ever find a better one: 7 of 3,280 times on random problems. A component that is alone, where
 # a miss would cost most, has to be worse by more.
 HOPELESS, _HOPELESS_ALONE = 15.0, 40.0
-# From many seeds, fewer for each cluster that was found may have missed others.
-_SEEDS_A_CLUSTER = 5
 # Seeds are sought among at most this many rows.
 _SEED_ROWS = 2000
 # Every way of seeding is tried if the sample's statistics (rows x P) hold at most this many numbers.
@@ -128,7 +125,7 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
         if best is None and -np.inf < margin < -hopeless:
             break
-        if best is not None and best.gain > 0 and not _may_be_better(way, best):
+        if best is not None and best.gain > 0 and way.n_seeds == 2:  # two hardly find a better one
             continue
         small = RestrictedMixture(model, sample, others, adapt)
         s, entropy = _developed(small, target, way, rng)
@@ -151,17 +148,6 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     return best
 
 
-def _may_be_better(way, best):
-    """Whether a way may lead to a better split than one that was found.
-
-    Two seeds hardly do. From many seeds it is the same way again, which serves if there are so many clusters
-    that some may have had no seed.
-    """
-    return way.n_seeds > 2 and (
-        len(way.geometries) == 1 or _SEEDS_A_CLUSTER * len(best.s) > way.n_seeds
-    )
-
-
 class _Way(NamedTuple):
     """How to find components.
 
@@ -169,9 +155,8 @@ class _Way(NamedTuple):
     ----------
     n_seeds : int
         Number of seeds.
-    geometries : tuple of bool
-        The geometries that they are found in, equally many in each: whether to whiten; see
-        `Likelihood.seeding_points`.
+    whiten : bool
+        The geometry that they are found in; see `Likelihood.seeding_points`.
     n_collapsed : int
         Most collapsed steps; 0 for none.
     n_rows : int or None
@@ -179,7 +164,7 @@ class _Way(NamedTuple):
     """
 
     n_seeds: int
-    geometries: tuple
+    whiten: bool
     n_collapsed: int = 0
     n_rows: int | None = None
 
@@ -191,23 +176,23 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
     geometries = (False, True) if likelihood.n_features > 1 else (False,)
     affordable = most_collapsed(likelihood, sample.z)
 
-    def way(n_seeds, geometries, least, n_steps, n_rows=None):
+    def way(n_seeds, whiten, least, n_steps, n_rows=None):
         m = n if n_rows is None else min(n, n_rows)
         numbers = n_seeds * n_statistics
         collapses = n_seeds * m / n <= affordable and least * m <= numbers <= _MOST_NUMBERS
-        return _Way(n_seeds, geometries, n_steps if collapses else 0, n_rows if m < n else None)
+        return _Way(n_seeds, whiten, n_steps if collapses else 0, n_rows if m < n else None)
 
     ways = [
-        way(J, (whiten,), _SELF_FIT_LATER, _COLLAPSED_LATER)
+        way(J, whiten, _SELF_FIT_LATER, _COLLAPSED_LATER)
         for J in (n_seeds, 2)
         for whiten in geometries
     ]
     if n_others == 0:
         J = min(_MOST_SEEDS, n // _ROWS_A_SEED, most_seeds(n_statistics))
         J = min(max(n_seeds, J), n_most)
-        many = way(J, (False, True), _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS)
-        if many.n_collapsed and attempt == 0:
-            return [many, many]
+        many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
+        if many[0].n_collapsed and attempt == 0:
+            return many
     if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
         return [ways[attempt % len(ways)]]
     if not few:
@@ -223,7 +208,7 @@ def _developed(small, target, way, rng):
     if way.n_rows is not None:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
         start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
-    s, entropy = _seeds(small.model, start.sample, target, way, rng), None
+    s, entropy = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
     if len(s) > 1:
         s, entropy = start.refine(s, way.n_collapsed)
         small.margin = start.margin
@@ -233,16 +218,6 @@ def _developed(small, target, way, rng):
         small.prior = start.prior
         s, entropy, _ = small.iterate(s, _STEPS_ON_ALL, 1e-4 * sample.total)
     return (s, entropy) if len(s) > 1 else (None, None)
-
-
-def _seeds(model, sample, target, way, rng):
-    """Statistics (J, P) of the seeds of a way; with two geometries each row counts half in either."""
-    n = len(way.geometries)
-    parts = [
-        seeded(model, sample, target, (way.n_seeds + i) // n, whiten, rng)
-        for i, whiten in enumerate(way.geometries)
-    ]
-    return np.concatenate(parts) / n
 
 
 def seeded(model, sample, target, n_seeds, whiten, rng):

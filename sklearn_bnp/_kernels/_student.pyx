@@ -10,7 +10,7 @@ by the lemma of rank-one determinants and the formula of Sherman and Morrison. T
 callers. The rows' terms ``-log |B| / 2`` and ``-m log(pi) / 2`` are left to them.
 """
 from libc.math cimport log
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 
 from cython cimport floating
 
@@ -85,7 +85,7 @@ def student_without(
     if n == 0 or K == 0:
         return
     p.dof0, p.kappa0, p.each, p.m, p.linear = dof0, kappa0, each, m, linear
-    c = <double*>malloc(3 * K * sizeof(double))
+    c = <double*>calloc(3 * K, sizeof(double))
     if c == NULL:
         raise MemoryError("no memory for the constants of the predictive densities")
     with nogil:

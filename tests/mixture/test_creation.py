@@ -209,7 +209,7 @@ def split_of(X, n_others):
 
 def test_a_whole_component_is_searched_once(searched):
     """No other way is tried where the first one shows that several components are far worse than one."""
-    X = np.random.default_rng(0).standard_normal((1000, 5))
+    X = np.random.default_rng(0).standard_normal((1000, 10))
     assert split_of(X, n_others=1) is None
     assert searched == [10]
 

@@ -100,8 +100,8 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     others : ndarray, shape (K - 1, P)
         Statistics of the components that stay.
     n_seeds : int
-        Number of seeds to start from. If they find no split, two seeds are tried as well. There are more
-        seeds if there are no other components, and few rows for so many parameters.
+        Number of seeds to start from. Two seeds are tried as well. There are more seeds if there are no
+        other components, and few rows for so many parameters.
     attempt : int
         How often the target has been tried before. On a small sample the first attempt tries every way of
         seeding, until two of them agree, or the first ones are too far from a split for others to be worth
@@ -126,8 +126,6 @@ def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False,
     for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
         if best is None and -np.inf < margin < -hopeless:
             break
-        if best is not None and best.gain > 0 and way.n_seeds == 2:  # two hardly find a better one
-            continue
         small = RestrictedMixture(model, sample, others, adapt)
         s, entropy = _developed(small, target, way, rng)
         if way.n_seeds > 2:  # two alone tell too little

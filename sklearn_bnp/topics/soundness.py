@@ -30,6 +30,7 @@ from .birth import TopicBirth
 from .counts import DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
 from .model import TopicModel, TopicParams
+from .restart import TopicRestart
 from .sampling import DocumentSampling
 
 TOPICS = Kind(TopicModel, (NoExtra, DocumentCounts))

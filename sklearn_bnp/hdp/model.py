@@ -162,10 +162,12 @@ class HierarchicalModel(ABC):
         mass = totals.n.copy()
         mass[totals.positions(list(retired))] = 0.0
         sticks = self._sticks_of_masses(totals, mass)
-        anew = len(self.uids) > 1 and retired.keys() >= set(self.uids) and len(set(retired.values())) == 1
-        return self._replace(
-            sticks=sticks, uids=uids, retired=retired, waits=self.waits or anew
+        anew = (
+            len(self.uids) > 1
+            and retired.keys() >= set(self.uids)
+            and len(set(retired.values())) == 1
         )
+        return self._replace(sticks=sticks, uids=uids, retired=retired, waits=self.waits or anew)
 
     # ------------------------------------------------------------------ candidates
 

@@ -114,7 +114,7 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
-laps.check_memories_of(TopicDelete)
+laps.check_memories_of(TopicDelete, TopicRestart)
 
 
 @laps.check_proposal.register

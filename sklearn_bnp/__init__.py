@@ -44,6 +44,7 @@ from .mixture.weights import (
 from .topics.birth import TopicBirth
 from .topics.delete import TopicDelete
 from .topics.estimator import HDPTopicVB
+from .topics.restart import TopicRestart
 
 __all__ = [
     "HDPHMMVB",
@@ -81,6 +82,7 @@ __all__ = [
     "StateRestart",
     "TopicBirth",
     "TopicDelete",
+    "TopicRestart",
     "Trial",
     "UnionTrial",
 ]

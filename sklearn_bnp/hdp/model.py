@@ -153,7 +153,8 @@ class HierarchicalModel(ABC):
     def adopting(self, totals, retired):
         """The model for a lap with components on trial: sticks from masses, none for retired ones.
 
-        If none is new and none retires, sticks go on from where they are.
+        If none is new and none retires, sticks go on from where they are. If several components all give way
+        to the same new ones, the model waits to learn its concentrations until these have settled.
         """
         uids = tuple(totals.uids.tolist())
         if not retired and set(uids) == set(self.uids):
@@ -161,7 +162,12 @@ class HierarchicalModel(ABC):
         mass = totals.n.copy()
         mass[totals.positions(list(retired))] = 0.0
         sticks = self._sticks_of_masses(totals, mass)
-        return self._replace(sticks=sticks, uids=uids, retired=retired)
+        anew = (
+            len(self.uids) > 1
+            and retired.keys() >= set(self.uids)
+            and len(set(retired.values())) == 1
+        )
+        return self._replace(sticks=sticks, uids=uids, retired=retired, waits=self.waits or anew)
 
     # ------------------------------------------------------------------ candidates
 

@@ -10,6 +10,7 @@ from ..engine.failures import Failures
 from ..engine.proposal import Proposal
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
 from .documents import EVERYTHING
+from .seeding import blended_with_all
 from .starts import create_first_topics, create_topics
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
@@ -131,7 +132,7 @@ class TopicBirth(Proposal):
                 self._failures.note(uid, totals.n[k])
                 continue
             if first:
-                s = _broader(s, _FIRST_BREADTH)
+                s = blended_with_all(s, _FIRST_BREADTH)
             created = context.new_uids(len(s))
             room -= len(created) - 1
             trials.append(AdoptTrial(self.kind, uid, created, s, retires=True))
@@ -147,7 +148,7 @@ class TopicBirth(Proposal):
         s = self._create(context, EVERYTHING, doc_prior, n_seeds, True) if n_seeds > 1 else None
         if s is None:
             return []
-        s, (first, *others) = _broader(s, _FIRST_BREADTH), totals.uids.tolist()
+        s, (first, *others) = blended_with_all(s, _FIRST_BREADTH), totals.uids.tolist()
         self._leaving = frozenset(totals.uids.tolist())
         trials = [AdoptTrial(self.kind, first, context.new_uids(len(s)), s, retires=True)]
         return trials + [AdoptTrial(self.kind, uid, (), s[:0], retires=True) for uid in others]
@@ -169,9 +170,3 @@ class TopicBirth(Proposal):
             if trial.target not in self._leaving:
                 self._failures.note(trial.target, mass)
             self._resting = False  # nothing came of the lap that merges would have to tidy up
-
-
-def _broader(s, share):
-    """Statistics (J, P) of components of which a share is what all of them are together."""
-    total = s.sum(axis=0)
-    return (1.0 - share) * s + share * s[:, -1:] * (total / total[-1])

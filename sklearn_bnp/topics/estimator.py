@@ -26,7 +26,7 @@ _NUMBER = Interval(Integral, 0, None, closed="left")
     components="topics",
     units="documents",
     entry="token",
-    proposals="`TopicBirth`, `Merge` and `TopicDelete`",
+    proposals="`TopicBirth`, `Merge`, `TopicDelete` and `TopicRestart`",
 )
 class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
@@ -185,7 +185,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         doc_topic_prior="auto",
         weight_concentration_prior=None,
         max_components=None,
-        proposals=("birth", "merge", "delete"),
+        proposals=("birth", "merge", "delete", "restart"),
         learning_method="memoized",
         batch_size=None,
         n_batches=None,

@@ -251,3 +251,9 @@ def _recover(products, gram):
     for _ in range(_RECOVERY_STEPS):
         shares *= products / np.maximum(shares @ gram, 1e-300)
     return shares / shares.sum(axis=1, keepdims=True)
+
+
+def blended_with_all(s, share):
+    """Statistics (J, P) of topics of which a share is what all of them are together."""
+    total = s.sum(axis=0)
+    return (1.0 - share) * s + share * s[:, -1:] * (total / total[-1])

@@ -22,6 +22,7 @@ from .completion import perplexity_of
 from .corpus import bind_likelihood, takes_words
 from .delete import TopicDelete
 from .model import TopicModel
+from .restart import TopicRestart
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
 
@@ -29,6 +30,7 @@ PROPOSALS = {
     "birth": TopicBirth,
     "delete": TopicDelete,
     "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
+    "restart": TopicRestart,
 }
 TOPICS = base.ModelKind("topics", PROPOSALS)
 

@@ -30,6 +30,7 @@ from .birth import TopicBirth
 from .counts import DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
 from .model import TopicModel, TopicParams
+from .restart import TopicRestart
 from .sampling import DocumentSampling
 
 TOPICS = Kind(TopicModel, (NoExtra, DocumentCounts))
@@ -113,7 +114,7 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
-laps.check_memories_of(TopicDelete)
+laps.check_memories_of(TopicDelete, TopicRestart)
 
 
 @laps.check_proposal.register

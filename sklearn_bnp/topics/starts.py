@@ -3,8 +3,8 @@
 Design note
 -----------
 (a) Which start leads to good topics depends on the texts. In short ones a random document says next to
-    nothing of any topic, while anchor words are found from all documents together. How many anchors there
-    should be is not known either. So there are several starts.
+    nothing of any topic, while anchor words, and clusters of whole documents, are found from all documents
+    together. How many anchors there should be is not known either. So there are several starts.
 (b) All starts are tried on some documents, in a few rounds. The best ones are finished there, and the best of
     these is developed on many documents. The nested objective, scaled to the whole sample, decides among
     them. None of this is a verdict: that is made on all data. Where a topic is split beside others, two
@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from .clusters import clustered_documents
 from .creation import (
     LEAST_SHARE,
     LEAST_TOKENS,
@@ -84,6 +85,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     numbers = [n for n in _N_ANCHORS if n <= n_seeds] or [n_seeds]
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, few, sample.total, numbers, rng)
+    starts += _cluster_seeds(model, few, sample.total, n_seeds, rng)
     tried = _after(nested, few, starts, least, n_rounds=_ROUNDS)
     found = _after(nested, few, _best(tried, _N_FINISHED), least)
     if few is not some:
@@ -111,11 +113,8 @@ def _anchor_seeds(likelihood, few, total, numbers, rng):
     """Statistics, of ``total`` tokens, of topics about so many anchor words of ``few`` documents each."""
     if not likelihood.words:
         return
+    docs, counts = _words(likelihood, few)
     n_types = likelihood.n_features
-    docs, entries = few.docs.chosen(few.docs.lengths > 0)
-    counts = sparse.csr_matrix(
-        (docs.counts * few.mass[entries], docs.indices, docs.indptr), shape=(len(docs), n_types)
-    )
     most = np.count_nonzero(np.bincount(docs.indices, minlength=n_types)) // _TYPES_AN_ANCHOR
     numbers = [n for n in numbers if n <= min(len(docs), most)]
     if not numbers:
@@ -124,3 +123,22 @@ def _anchor_seeds(likelihood, few, total, numbers, rng):
     for n in numbers:
         s = with_total(anchors.topics(n), total)
         yield s[s[:, -1] > 0]
+
+
+def _cluster_seeds(model, few, total, n_seeds, rng):
+    """Statistics, of ``total`` tokens, of clusters of ``few`` documents, in a list; none for rows of data."""
+    if not model.likelihood.words:
+        return []
+    docs, counts = _words(model.likelihood, few)
+    s = clustered_documents(counts, model.prior.lam, n_seeds, rng, docs.weight)
+    return [] if s is None else [with_total(s, total)]
+
+
+def _words(likelihood, few):
+    """The documents of a sample that have words, and the counts of these (n_docs, V)."""
+    docs, entries = few.docs.chosen(few.docs.lengths > 0)
+    counts = sparse.csr_matrix(
+        (docs.counts * few.mass[entries], docs.indices, docs.indptr),
+        shape=(len(docs), likelihood.n_features),
+    )
+    return docs, counts

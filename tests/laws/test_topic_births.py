@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.streaming import stream_batch
-from sklearn_bnp.topics.birth import TopicBirth, _broader
+from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.documents import EVERYTHING
-from sklearn_bnp.topics.seeding import with_total
+from sklearn_bnp.topics.seeding import blended_with_all, with_total
 
 from .harness import on_trial
 from .topic_harness import topic_learner
@@ -19,7 +19,7 @@ from .topic_kinds import KINDS, PRIORS
 def test_broader_topics_are_the_same_corpus(share):
     """Masses and the sum of all stay; a share of each topic has the proportions of that sum."""
     s = with_total(np.random.default_rng(0).gamma(0.2, size=(4, 7)))
-    out = _broader(s, share)
+    out = blended_with_all(s, share)
     assert_allclose(out.sum(axis=0), s.sum(axis=0), rtol=1e-13)
     assert_allclose(out[:, -1], s[:, -1], rtol=1e-13)
     corpus = s.sum(axis=0) / s[:, -1].sum()

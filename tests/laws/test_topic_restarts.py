@@ -1,0 +1,117 @@
+"""Laws of restarts of topics: what they start from, what they leave alone, and what they find."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import HDPTopicVB, TopicRestart
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.memo import Memo
+from sklearn_bnp.engine.state import ScheduleState
+from sklearn_bnp.inputs.groups import GroupSource
+from sklearn_bnp.topics.corpus import check_corpus
+from tests.benchmarks.expect_problems import power_law_words
+
+ALONE = ("birth", "merge", "delete")
+
+
+def short_texts(seed):
+    return power_law_words(seed, n_topics=6, n_docs=600, V=300, n_tokens=12).train
+
+
+@pytest.fixture(scope="module")
+def stuck():
+    """The state of a fit without restarts, in two batches, and its source."""
+    X = short_texts(1)
+    model = HDPTopicVB(proposals=ALONE, random_state=0).fit(X)
+    corpus = check_corpus(model, X, None, model._observation, reset=False)
+    source = GroupSource(corpus.documents, 2)
+    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
+    for _ in range(3):
+        learner.run_lap(source, propose=False)
+    return learner.state, source
+
+
+def with_restarts(state):
+    """A learner that goes on from a state with a restart that is due."""
+    restart = TopicRestart()
+    restart.reset()
+    restart.last_resort()
+    return Learner(replace(state, schedule=ScheduleState((restart,))))
+
+
+def test_a_restart_replaces_all_topics_and_raises_the_objective(stuck):
+    state, source = stuck
+    learner = with_restarts(state)
+    learner.run_lap(source)
+    [trial] = learner.scheduler.trials
+    assert set(trial.targets) == set(learner.totals.uids.tolist())
+    np.testing.assert_allclose(trial.initial.s.sum(axis=0), learner.totals.s.sum(axis=0))
+    before = learner.lower_bound
+    learner.run_lap(source)
+    assert learner.history[-1].accepted == {"restart": 1}
+    assert learner.lower_bound > before + 50
+    assert not set(learner.totals.uids) & set(trial.targets)
+
+
+def test_concentrations_wait_until_topics_have_settled(stuck):
+    """They are those from before the restart, and are learned again afterwards."""
+    state, source = stuck
+    assert not state.model.waits
+    learner = with_restarts(state)
+    learner.run_lap(source)
+    prior, allocation = learner.model.prior, learner.model.allocation
+    learner.run_lap(source)
+    assert learner.history[-1].accepted == {"restart": 1}
+    assert learner.model.waits
+    assert learner.model.allocation == allocation
+    assert learner.model.prior is prior
+    learner.fit(source, 30, 1e-4)
+    assert not learner.model.waits
+    assert learner.model.allocation != allocation
+
+
+def test_a_restart_that_is_refused_leaves_no_trace(stuck, monkeypatch):
+    state, source = stuck
+    learner = with_restarts(state)
+    learner.run_lap(source)
+    before = learner.state
+    monkeypatch.setattr("sklearn_bnp.engine.learner.resolution", lambda *args: np.inf)
+    learner.run_lap(source)
+    assert learner.history[-1].tried == {"restart": 1}
+    assert learner.history[-1].accepted == {}
+    after = learner.state
+    assert not after.model.waits
+    order = before.totals.positions(after.totals.uids)
+    assert np.array_equal(after.totals.s, before.totals.s[order])
+    assert after.lower_bound >= before.lower_bound - 1e-9 * abs(before.lower_bound)
+
+
+def test_there_is_another_only_if_the_objective_has_risen(stuck):
+    state, source = stuck
+    learner = with_restarts(state)
+    for _ in range(60):
+        learner.run_lap(source)
+        learner.scheduler.last_resort()
+    laps = [i for i, lap in enumerate(learner.history[1:]) if "restart" in lap.tried]
+    bounds = [learner.history[i].lower_bound for i in laps]
+    assert len(laps) >= 2
+    assert all(later > earlier + 1.0 for earlier, later in pairwise(bounds))
+
+
+def test_fits_of_short_texts_end_higher():
+    X = short_texts(1)
+    alone, both = (
+        HDPTopicVB(proposals=proposals, random_state=0).fit(X)
+        for proposals in (ALONE, (*ALONE, "restart"))
+    )
+    assert both.lower_bound_ > alone.lower_bound_ + 100
+    assert both.n_components_ == 6
+
+
+@pytest.mark.parametrize("blend", [0.0, 1.0, -0.5, "half"])
+def test_shares_that_are_none(blend):
+    with pytest.raises(ValueError, match="blend"):
+        HDPTopicVB(proposals=(TopicRestart(blend),)).fit(np.eye(5))

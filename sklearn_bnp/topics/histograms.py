@@ -16,7 +16,7 @@ Design note
 (d) A panel's half-width in log N is log 4 = 1.39. Polynomials of degree m - 1 converge like r^-m, where r is
     the sum of the half-axes of the largest ellipse without singularities, in units of the half-width:
     r = (pi + sqrt(pi^2 + 1.39^2)) / 1.39 = 4.74, and 4.74^-20 = 3e-14 (Trefethen, Approximation Theory and
-    Approximation Practice, 2013, Thm. 8.2).
+    Approximation Practice, 2013, Thm. 8.2). doc/formulas_histograms.rst has the formulas.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .._kernels._histograms import spread_over_nodes
 
 # Nodes of a panel, and the ratio of its last count to its first.
 N_NODES, RATIO = 20, 16.0
-# Counts are held between 16^-12 and 16^12, 3e-15 and 3e14.
+# Counts are held between 16^-12 and 16^12, 4e-15 and 3e14
 MOST_PANEL = 12
 
 _ANGLES = np.pi * (np.arange(N_NODES) + 0.5) / N_NODES

@@ -16,6 +16,7 @@ from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
 from .hmm.merge import StateMerge
 from .hmm.restart import StateRestart
+from .inputs.files import open_batches
 from .likelihood import (
     AutoregressiveObservation,
     BernoulliObservation,
@@ -85,4 +86,5 @@ __all__ = [
     "TopicRestart",
     "Trial",
     "UnionTrial",
+    "open_batches",
 ]

@@ -224,4 +224,4 @@ def document_pass(batch, likelihood, params, uids, observers, carry, settings):
             for observer in observers:
                 observer.observe(block)
     part = BatchCounts.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)
-    return total._replace(extra=DocumentCounts({batch.batch_id: part}))
+    return total._replace(extra=DocumentCounts.of({batch.batch_id: part}))

@@ -1,10 +1,15 @@
-"""Counts N_dk of documents and components, which topic models keep for every document.
+"""Counts N_dk of documents and components: their histograms, and what each document had.
 
-The allocation term of a topic model is a function of the counts N_dk alone (doc/formulas_topics.rst). It is
-not linear in them, so that sums over documents cannot replace them exactly. The counts are few, since a
-document uses a handful of components. Columns are stored by uid, and a component without a column has
-counts of 0. Batches of different truncation therefore fit together without the care that sums of
-E[log pi_dk] need, (5.56)-(5.58) of Hughes (2016). A leaf module.
+Design note
+-----------
+(a) The allocation term of a topic model is a function of the counts (doc/formulas_topics.rst). It is not
+    linear in them, but a sum over documents of smooth functions of one count each. The objective and the
+    search for sticks therefore take histograms, from which such sums follow to rounding; these add up.
+(b) The documents' own counts are kept beside the histograms, batch by batch. Documents start from them at
+    their next visit, and the counts of a union of components are sums of two counts of the same document.
+(c) Histograms and columns are named by uid, and a component without any has counts of 0. Batches of different
+    truncation therefore fit together without the care that sums of E[log pi_dk] need, (5.56)-(5.58) of
+    Hughes (2016).
 """
 
 from __future__ import annotations
@@ -12,6 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
+from ..engine.extra import NO_EXTRA
+from .histograms import NOTHING, Histogram, histograms
 
 # First part of the names of batches that are gone; no batch_id of a user begins so.
 _PAST = ("sklearn_bnp", "fitted documents")
@@ -33,33 +41,17 @@ class BatchCounts(NamedTuple):
         Tokens of each document.
     columns : dict
         Uid -> `Column`; never changed in place.
-    scale : float
-        Number of documents that each stands for in stochastic inference; otherwise 1.
     weight : ndarray, shape (n_docs,), or None
-        Number of equal documents that each stands for by the user's ``sample_weight``. A document counts
-        ``scale * weight`` times.
+        Number of equal documents that each stands for by the user's ``sample_weight``; one if None.
     """
 
     lengths: np.ndarray
     columns: dict
-    scale: float = 1.0
     weight: np.ndarray | None = None
-
-    @property
-    def is_plain(self):
-        """Whether each document counts once."""
-        return self.weight is None and self.scale == 1.0
 
     def times(self, docs):
         """Times that each of the documents ``docs`` (indices, or a boolean array) counts."""
-        if self.weight is None:
-            return np.full(len(self.lengths[docs]), self.scale)
-        return self.scale * self.weight[docs]
-
-    @property
-    def mean_length(self):
-        """Mean number of tokens per document."""
-        return float(np.average(self.lengths, weights=self.weight)) if len(self.lengths) else 0.0
+        return np.ones(len(self.lengths[docs])) if self.weight is None else self.weight[docs]
 
     def dense(self, uids):
         """Counts (n_docs, K) of the components ``uids``."""
@@ -84,57 +76,134 @@ class BatchCounts(NamedTuple):
         return cls(lengths, columns, weight=weight)
 
 
-class DocumentCounts:
-    """Counts of the documents of several batches: batch id -> `BatchCounts`. Immutable."""
+class DocumentCounts(NamedTuple):
+    """The extra of documents: histograms of their counts and lengths, and the counts of each. Immutable.
 
-    def __init__(self, parts):
-        self.parts = parts
+    Attributes
+    ----------
+    topics : dict
+        Uid -> `Histogram` of the positive counts of a component.
+    lengths : Histogram
+        Tokens of the documents that have any.
+    n_empty : float
+        Weighted number of documents without tokens.
+    parts : dict
+        Batch id -> `BatchCounts`.
+    """
+
+    topics: dict
+    lengths: Histogram
+    n_empty: float
+    parts: dict
+
+    @classmethod
+    def of(cls, parts):
+        """From a dict of `BatchCounts`."""
+        out = NO_EXTRA
+        for name, part in parts.items():
+            some = part.lengths > 0
+            lengths, n_some = part.lengths[some], np.count_nonzero(some)
+            [lengths] = histograms(lengths, [0, n_some], part.times(some))
+            one = cls.of_columns({name: part})
+            one = one._replace(lengths=lengths, n_empty=float(part.times(~some).sum()))
+            out = one if out is NO_EXTRA else out.joined(one)
+        return out
+
+    @classmethod
+    def of_columns(cls, parts):
+        """Columns alone, of documents that others have already counted."""
+        topics = {}
+        for part in parts.values():
+            for uid, histogram in _histograms_of(part).items():
+                topics[uid] = topics.get(uid, NOTHING).added(histogram)
+        return cls(topics, NOTHING, 0.0, parts)
 
     def joined(self, other):
         """These documents and others. If both have a batch, it has the columns of both."""
-        if not other.parts:
+        if other is NO_EXTRA:
             return self
         parts = dict(self.parts)
         for key, part in other.parts.items():
             mine = parts.get(key)
             parts[key] = part if mine is None else _more(mine, part.columns)
-        return DocumentCounts(parts)
+        return self._added(other, 1.0, parts)
 
     def without(self, other):
-        """The documents of those batches that are not in ``other``."""
-        return DocumentCounts({k: p for k, p in self.parts.items() if k not in other.parts})
+        """These documents without those of ``other``."""
+        if other is NO_EXTRA:
+            return self
+        parts = {k: p for k, p in self.parts.items() if k not in other.parts}
+        return self._added(other, -1.0, parts)
+
+    def _added(self, other, sign, parts):
+        topics = dict(self.topics)
+        for uid, histogram in other.topics.items():
+            topics[uid] = topics.get(uid, NOTHING).added(histogram, sign)
+        lengths = self.lengths.added(other.lengths, sign)
+        return DocumentCounts(topics, lengths, self.n_empty + sign * other.n_empty, parts)
 
     def only(self, uids):
         """The columns of the components ``uids``, without others."""
         wanted = set(uids)
-        if all(wanted.issuperset(part.columns) for part in self.parts.values()):
+        there = [self.topics, *(part.columns for part in self.parts.values())]
+        if all(wanted.issuperset(columns) for columns in there):
             return self
-        return self._map(lambda part: {u: c for u, c in part.columns.items() if u in wanted})
+        return self._filtered(wanted.__contains__)
+
+    def _filtered(self, stays):
+        def kept(columns):
+            return {uid: column for uid, column in columns.items() if stays(uid)}
+
+        parts = {key: p._replace(columns=kept(p.columns)) for key, p in self.parts.items()}
+        return self._replace(topics=kept(self.topics), parts=parts)
 
     def replaced(self, removed, other):
-        """The columns without those of the components ``removed``, with the columns of ``other``."""
+        """The columns without those of the components ``removed``, with the columns of ``other``.
+
+        The documents are the same: those of ``other`` are among them.
+        """
         gone = set(removed)
-        return self._map(
-            lambda part: {u: c for u, c in part.columns.items() if u not in gone}
-        ).joined(other)
+        kept = self._filtered(lambda uid: uid not in gone)
+        if other is NO_EXTRA:
+            return kept
+        return kept.joined(other._replace(lengths=NOTHING, n_empty=0.0))
 
     def union(self, removed, created):
         """One column, with uid ``created``: the sum of the columns ``removed``."""
-        return self._map(lambda part: _union(part, removed, created))
+        parts = {
+            key: part._replace(columns=_union(part, removed, created))
+            for key, part in self.parts.items()
+        }
+        return DocumentCounts.of_columns(parts)
 
     def as_past(self):
         """The same documents under names that no later batch can have: they are never visited again."""
         parts = self.parts.values()
-        return DocumentCounts({(*_PAST, i): part for i, part in enumerate(parts)})
+        return self._replace(parts={(*_PAST, i): part for i, part in enumerate(parts)})
 
     def averaged(self, before, keep, rate, times):
         """The counts after a stochastic step: these documents alone, and each stands for ``times``."""
-        parts = {key: part._replace(scale=times) for key, part in self.parts.items()}
-        return DocumentCounts(parts)
+        topics = {uid: histogram.times(times) for uid, histogram in self.topics.items()}
+        return DocumentCounts(topics, self.lengths.times(times), self.n_empty * times, {})
 
-    def _map(self, columns_of):
-        parts = {key: p._replace(columns=columns_of(p)) for key, p in self.parts.items()}
-        return DocumentCounts(parts)
+    @property
+    def mean_length(self):
+        """Mean number of tokens per document."""
+        n_docs = self.lengths.total + self.n_empty
+        return float(self.lengths.nodes @ self.lengths.weights / max(n_docs, 1e-300))
+
+
+def _histograms_of(part):
+    """Uid -> `Histogram` of each column of a `BatchCounts`."""
+    columns = list(part.columns.values())
+    if not columns:
+        return {}
+    indptr = np.cumsum([0] + [len(column.values) for column in columns])
+    weight = None
+    if part.weight is not None:
+        weight = np.concatenate([part.times(column.docs) for column in columns])
+    values = np.concatenate([column.values for column in columns])
+    return dict(zip(part.columns, histograms(values, indptr, weight), strict=True))
 
 
 def _more(part, columns):

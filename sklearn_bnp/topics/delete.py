@@ -16,6 +16,7 @@ from ..engine.proposal import Proposal
 from ..engine.statistics import StatBag, added_up
 from ..engine.trials import Outcome, Trial
 from .counts import BatchCounts, DocumentCounts
+from .document_terms import documents_using
 from .documents import DocumentSettings
 from .local import document_parameters, document_step, document_summary
 
@@ -97,7 +98,7 @@ class _AbsorbObserver(Observer):
         )  # fmt: skip
         return StatBag(
             np.asarray(absorbers, dtype=np.int64), statistics.s[old] + self._s,
-            statistics.entropy[old] + self._entropy, DocumentCounts({self._name: part}),
+            statistics.entropy[old] + self._entropy, DocumentCounts.of_columns({self._name: part}),
         )  # fmt: skip
 
 
@@ -212,16 +213,7 @@ class TopicDelete(Proposal):
             least = np.einsum("kp,kp->k", totals.s, np.maximum(theta - other, 0.0))
         else:
             least = _OPTIMISM * totals.n * loss.min(axis=1)
-        using = np.array(
-            [
-                sum(
-                    p.times(p.columns[uid].docs).sum()
-                    for p in totals.extra.parts.values()
-                    if uid in p.columns
-                )
-                for uid in totals.uids.tolist()
-            ]
-        )
+        using = documents_using(model.counts(totals))
         return cost + _NATS_A_DOCUMENT * using - least
 
     def new_data(self):

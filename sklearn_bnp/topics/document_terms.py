@@ -8,16 +8,19 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._kernels import _topics
+from ..engine.extra import NO_EXTRA
+from .histograms import NOTHING
 
 # Least value of alpha pi_k beside a count: digamma stays finite, and lnG(N + a) is as for a = 0.
 TINY = 1e-290
 
 
 class CountColumns(NamedTuple):
-    """How much each document uses each topic; the global step needs no more of the documents.
+    """How much documents use each topic; the global step needs no more of the documents.
 
-    Empty documents may be left out, of both ``n_docs`` and ``lengths``. They tell nothing of the topics and
-    never raise the objective: each costs the gap of the bound.
+    Counts may be those of documents, or nodes of histograms that stand for them. Empty documents may be
+    left out, of both ``n_docs`` and ``lengths``. They tell nothing of the topics and never raise the
+    objective: each costs the gap of the bound.
 
     Attributes
     ----------
@@ -26,11 +29,11 @@ class CountColumns(NamedTuple):
     indptr : ndarray of intp, shape (K + 1,)
         ``values[indptr[k]:indptr[k + 1]]`` belong to topic k.
     weight : ndarray, shape (nnz,), or None
-        Weight of the document of each value; one if None.
+        How often each value counts; once if None.
     n_docs : float
         Weighted number of documents, the sum of ``lengths[1]``.
     lengths : pair of ndarray, shape (m,)
-        The different lengths T of documents, and the weighted number of documents of each.
+        Lengths T of documents, and how often each counts.
     """
 
     values: np.ndarray
@@ -40,26 +43,38 @@ class CountColumns(NamedTuple):
     lengths: tuple[np.ndarray, np.ndarray]
 
 
-def n_docs(totals):
-    """Weighted number of the documents that have any tokens."""
-    return float(sum(p.times(p.lengths > 0).sum() for p in totals.extra.parts.values()))
+def lengths_of(totals):
+    """`Histogram` of the lengths of the documents that have any tokens."""
+    return NOTHING if totals.extra is NO_EXTRA else totals.extra.lengths
 
 
 def count_columns(totals):
-    """`CountColumns` of the components of ``totals``, in their order."""
+    """`CountColumns` of the components of ``totals``, in their order: nodes of histograms."""
+    known = {} if totals.extra is NO_EXTRA else totals.extra.topics
+    topics, lengths = [known.get(uid, NOTHING) for uid in totals.uids.tolist()], lengths_of(totals)
+    return CountColumns(
+        _joined(topic.nodes for topic in topics),
+        np.cumsum([0] + [len(topic.weights) for topic in topics]).astype(np.intp),
+        _joined(topic.weights for topic in topics),
+        lengths.total,
+        (lengths.nodes, lengths.weights),
+    )
+
+
+def document_columns(totals):
+    """`CountColumns` of the components of ``totals``: the counts of the documents themselves."""
     parts = list(totals.extra.parts.values())
-    uids, plain = totals.uids.tolist(), all(part.is_plain for part in parts)
+    uids, plain = totals.uids.tolist(), all(part.weight is None for part in parts)
     found = [[(p, p.columns[uid]) for p in parts if uid in p.columns] for uid in uids]
     sizes = [sum(len(column.values) for _, column in topic) for topic in found]
     lengths = _joined(p.lengths[p.lengths > 0] for p in parts)
     times = _joined(p.times(p.lengths > 0) for p in parts)
-    different, which = np.unique(lengths, return_inverse=True)
     return CountColumns(
         _joined(column.values for topic in found for _, column in topic),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
         None if plain else _joined(p.times(column.docs) for topic in found for p, column in topic),
         float(times.sum()),
-        (different, np.bincount(which, times, minlength=len(different))),
+        (lengths, times),
     )
 
 
@@ -69,7 +84,7 @@ def _joined(arrays):
 
 
 def document_numbers(totals):
-    """The documents (nnz,) of the counts in `count_columns`, numbered over all batches."""
+    """The documents (nnz,) of the counts in `document_columns`, numbered over all batches."""
     parts = list(totals.extra.parts.values())
     first = np.cumsum([0] + [len(part.lengths) for part in parts])
     found = [

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.extra import NO_EXTRA
 from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
 from .batch import document_pass
-from .document_terms import count_columns, document_numbers, n_docs
+from .document_terms import count_columns, document_columns, document_numbers, lengths_of
 from .documents import COUNT_TOL, MAX_ITER, DocumentSettings
 from .local import document_parameters
 from .sampling import DocumentSampling
@@ -154,10 +155,10 @@ class TopicModel(HierarchicalModel, BaseModel):
         return count_columns(totals)
 
     def _has_counts(self, totals):
-        return bool(totals.extra.parts)
+        return totals.extra is not NO_EXTRA
 
     def _sticks_of_masses(self, totals, mass):
-        return self.allocation.start(mass, max(1.0, n_docs(totals)))
+        return self.allocation.start(mass, max(1.0, lengths_of(totals).total))
 
     _sticks_of_weights = _sticks_of_masses
 
@@ -171,4 +172,4 @@ class TopicModel(HierarchicalModel, BaseModel):
         """Estimated change of the allocation term by each union of two topics (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         docs, sticks = document_numbers(totals), self.current_sticks(totals)
-        return self.allocation.union_gains(pairs, docs, self.counts(totals), sticks)
+        return self.allocation.union_gains(pairs, docs, document_columns(totals), sticks)

@@ -252,11 +252,10 @@ def published(learner, observation, keeps_order):
     order = publishing.published_order(totals, by_weight, keeps_order)
     s = totals.s[order]
     n_tokens = totals.n.sum()
-    lengths = [part.mean_length for part in totals.extra.parts.values()]
     own = {
         "_statistics": s,
         "_doc_prior": doc_prior[order],
-        "_mean_length": float(np.mean(lengths)),
+        "_mean_length": totals.extra.mean_length,
         "topic_probs_": weights[order],
         "doc_topic_prior_": _doc_topic_prior(model.allocation, doc_prior),
         **likelihood.attributes(model.prior, s),

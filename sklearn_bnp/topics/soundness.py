@@ -10,6 +10,7 @@ from ..estimator.soundness.engine import Kind, check_own_model
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
+    expect_count,
     expect_edges,
     expect_number,
     expect_numbers,
@@ -29,6 +30,7 @@ from ..estimator.soundness.statistics import (
 from .birth import TopicBirth
 from .counts import DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
+from .histograms import MOST_PANEL, N_NODES
 from .model import TopicModel, TopicParams
 from .restart import TopicRestart
 from .sampling import DocumentSampling
@@ -67,10 +69,13 @@ def _check_heirs(learner):
 
 @statistics.check_extra.register
 def _(counts: DocumentCounts, names):
+    expect_uids("histograms of documents", counts.topics, names.below)
+    for histogram in (counts.lengths, *counts.topics.values()):
+        _check_histogram(histogram)
+    expect_number("the number of empty documents", counts.n_empty)
     for part in counts.parts.values():
         n = len(part.lengths)
         expect_numbers("lengths of documents", part.lengths, (n,), least=0.0)
-        expect_number("how often documents count", part.scale, least=0.0)
         if part.weight is not None:
             expect_numbers("weights of documents", part.weight, (n,), least=0.0)
         expect_uids("columns of documents", part.columns, names.below)
@@ -78,6 +83,14 @@ def _(counts: DocumentCounts, names):
             expect_positions("documents that use a topic", column.docs, (None,), n)
             expect(np.all(np.diff(column.docs) > 0), "documents that use a topic are not in order")
             expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
+
+
+def _check_histogram(histogram):
+    """Raise unless a `Histogram` is sound."""
+    expect_numbers("a histogram of counts", histogram.weights, (None,))
+    expect(len(histogram.weights) % N_NODES == 0, "a histogram of counts lacks nodes")
+    expect_count("the first panel of a histogram", histogram.first, least=-MOST_PANEL)
+    expect(histogram.last <= MOST_PANEL + 1, "the last panel of a histogram is out of range")
 
 
 @statistics.check_extra_of_batch.register

@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import gammaln
 
 from sklearn_bnp.engine.extra import NO_EXTRA
 from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
+from sklearn_bnp.topics.histograms import NOTHING
 
 from .topic_harness import assert_same_documents
+
+# Weights of the documents of each batch.
+WEIGHT = np.array([2.0, 0.5, 1.0, 3.0, 1.25])
 
 
 class Dense:
@@ -19,10 +24,10 @@ class Dense:
     def columns(self):
         """The same as `DocumentCounts`."""
         parts = {
-            name: BatchCounts.of(m, m.sum(axis=1) + 1.0, list(range(10)))._replace(scale=2.0)
+            name: BatchCounts.of(m, m.sum(axis=1) + 1.0, list(range(10)), WEIGHT)
             for name, m in self.counts.items()
         }
-        return DocumentCounts(parts)
+        return DocumentCounts.of(parts)
 
     @classmethod
     def random(cls, rng, names, uids=range(10)):
@@ -47,9 +52,27 @@ def assert_matches(docs, dense):
     for name, m in dense.counts.items():
         part = docs.parts[name]
         assert_allclose(part.dense(range(10)), m, rtol=1e-14)
-        assert part.scale == 2.0
+        assert_array_equal(part.weight, WEIGHT)
         used = {k for k in range(10) if m[:, k].any()}
         assert part.columns.keys() == used  # no column is kept that says nothing
+    for uid in range(10):
+        found = docs.topics.get(uid, NOTHING)
+        every = np.array([m[:, uid] for m in dense.counts.values()])
+        for a in (1e-290, 0.3, 20.0):
+            terms = np.where(every > 0, gammaln(every + a), 0.0)
+            expected = (WEIGHT * terms).sum()
+            atol = 1e-13 * (1.0 + np.abs(terms).sum())
+            assert_allclose(found.weights @ gammaln(found.nodes + a), expected, atol=atol)
+
+
+def assert_same_lengths(docs, parts):
+    """The histogram of lengths is that of the documents of ``parts``."""
+    lengths = np.concatenate([part.lengths for part in parts.values()])
+    weight = np.tile(WEIGHT, len(parts))
+    some = lengths > 0
+    assert docs.lengths.total == pytest.approx(weight[some].sum(), abs=1e-12)
+    assert docs.n_empty == pytest.approx(weight[~some].sum(), abs=1e-12)
+    assert docs.mean_length == pytest.approx(np.average(lengths, weights=weight), rel=1e-13)
 
 
 @pytest.fixture(params=range(5))
@@ -70,6 +93,8 @@ def test_parts_are_sparse_matrices(rng):
 def test_joined_and_without(rng):
     a, b = Dense.random(rng, "ab"), Dense.random(rng, "cd")
     joined = a.columns().joined(b.columns())
+    assert_same_lengths(joined, joined.parts)
+    assert_same_lengths(joined.without(b.columns()), a.columns().parts)
     assert_matches(joined, Dense({**a.counts, **b.counts}))
     assert_matches(joined.without(b.columns()), a)
     assert_matches(joined.without(a.columns()), b)
@@ -106,7 +131,9 @@ def test_replaced(rng):
     expected = dense.mapped(change)
     for name in "bc":
         expected.counts[name] += other.counts[name]
-    assert_matches(dense.columns().replaced((1, 4, 5), other.columns()), expected)
+    found = dense.columns().replaced((1, 4, 5), other.columns())
+    assert_matches(found, expected)
+    assert_same_lengths(found, dense.columns().parts)  # no document is counted twice
     assert_matches(dense.columns().replaced((1, 4, 5), NO_EXTRA), dense.mapped(change))
     again = dense.columns().replaced((1,), dense.columns().only([1]))
     assert_matches(again, dense)

@@ -184,21 +184,24 @@ def test_scale_is_repetition(kind, prior, times):
     one = follow.learner.totals
     scaled = one._replace(
         s=times * one.s, entropy=times * one.entropy,
-        extra=DocumentCounts({0: one.extra.parts[0]._replace(scale=float(times))}),
+        extra=one.extra.averaged(None, 0.0, 1.0, float(times)),
     )  # fmt: skip
     part = one.extra.parts[0]
-    repeated = scaled._replace(extra=DocumentCounts(dict.fromkeys(range(times), part)))
+    repeated = scaled._replace(extra=DocumentCounts.of(dict.fromkeys(range(times), part)))
     assert_allclose(model.elbo(scaled), model.elbo(repeated), rtol=1e-11)
     better = [model.updated(totals) for totals in (scaled, repeated)]
     values = [m.elbo(totals) for m, totals in zip(better, (scaled, repeated), strict=True)]
     assert_allclose(values[0], values[1], rtol=1e-8)
     uids = one.uids.tolist()
     gains = []
-    for totals in (scaled, repeated):
+    removed = [uids[0], uids[2]]
+    of_one = one.extra.union(removed, 9)
+    unions = of_one.averaged(None, 0.0, 1.0, float(times)), repeated.extra.union(removed, 9)
+    for totals, union in zip((scaled, repeated), unions, strict=True):
         row = totals.take([0, 2])
         union = StatBag(
             np.array([9]), row.s.sum(axis=0, keepdims=True), row.entropy[:1],
-            totals.extra.union([uids[0], uids[2]], 9),
+            union,
         )  # fmt: skip
         replacement = ((uids[0], uids[2]), union)
         gains.append(model.replacement_gains(totals, [replacement], np.zeros(1))[0])
@@ -212,8 +215,9 @@ def test_scale_is_repetition_for_unions(kind, prior, times):
     follow = given(kind, prior, corpus, soft_resp(rng, len(corpus.rows), 4))
     one, model = follow.learner.totals, follow.learner.model
     part = one.extra.parts[0]
-    scaled = one._replace(extra=DocumentCounts({0: part._replace(scale=float(times))}))
-    repeated = one._replace(extra=DocumentCounts(dict.fromkeys(range(times), part)))
+    weight = np.full(len(part.lengths), float(times))
+    scaled = one._replace(extra=DocumentCounts.of({0: part._replace(weight=weight)}))
+    repeated = one._replace(extra=DocumentCounts.of(dict.fromkeys(range(times), part)))
     pairs = [(0, 1), (1, 3), (2, 3)]
     assert_allclose(model.union_gains(scaled, pairs), model.union_gains(repeated, pairs), rtol=1e-9)
 

@@ -320,7 +320,7 @@ def test_gain_of_a_replacement_is_no_more_than_it_brings(kind, prior):
             columns = resp[:, old].sum(axis=1, keepdims=True) * shares
             created = np.arange(10, 10 + J)
             new = bag_of(follow, corpus.batch, columns, created)
-            new = new._replace(extra=DocumentCounts({0: new.extra.parts["all"]}))
+            new = new._replace(extra=DocumentCounts.of({0: new.extra.parts["all"]}))
             after = totals.replaced(removed, new)
             fixed = model.elbo(after) - model.allocation_term(after)
             fixed -= model.elbo(totals) - model.allocation_term(totals)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import gammaln
 
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.topics import creation
@@ -181,9 +182,12 @@ def test_weights_and_scales_multiply():
     part = BatchCounts.of(
         np.array([[2.0, 0.0], [1.0, 3.0]]), np.array([2.0, 4.0]), [7, 8], np.array([0.5, 3.0])
     )
-    [scaled] = DocumentCounts({0: part}).averaged(None, 0.0, 1.0, 4.0).parts.values()
-    assert_allclose(scaled.times(scaled.columns[7].docs), [2.0, 12.0])
-    assert_allclose(scaled.times(scaled.columns[8].docs), [12.0])
+    scaled = DocumentCounts.of({0: part}).averaged(None, 0.0, 1.0, 4.0)
+    for uid, expected in ((7, 2.0 * gammaln(2.3) + 12.0 * gammaln(1.3)), (8, 12.0 * gammaln(3.3))):
+        histogram = scaled.topics[uid]
+        assert histogram.weights @ gammaln(histogram.nodes + 0.3) == pytest.approx(expected)
+    assert [scaled.topics[uid].total for uid in (7, 8)] == pytest.approx([14.0, 12.0])
+    assert scaled.lengths.total == pytest.approx(14.0)
     assert scaled.mean_length == pytest.approx((0.5 * 2 + 3 * 4) / 3.5)
 
 

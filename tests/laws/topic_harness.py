@@ -153,7 +153,7 @@ def bag_of(followed, batch, resp, uids):
         np.asarray(uids),
         s,
         mixtures.entropies(resp, in_sums),
-        DocumentCounts({batch.batch_id: part}),
+        DocumentCounts.of({batch.batch_id: part}),
     )
 
 

@@ -11,6 +11,7 @@ from .engine import (
     UnionTrial,
 )
 from .engine.merge import Merge
+from .estimator.saved_state import load
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
@@ -83,4 +84,5 @@ __all__ = [
     "TopicDelete",
     "Trial",
     "UnionTrial",
+    "load",
 ]

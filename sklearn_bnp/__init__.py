@@ -11,6 +11,7 @@ from .engine import (
     UnionTrial,
 )
 from .engine.merge import Merge
+from .estimator.checkpoints import Checkpoint
 from .estimator.saved_state import load
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
@@ -53,6 +54,7 @@ __all__ = [
     "BernoulliObservation",
     "Birth",
     "CategoricalObservation",
+    "Checkpoint",
     "ColumnObservation",
     "Context",
     "CorrelatedGaussianObservation",

@@ -165,6 +165,10 @@ def load(path, *, trusted=()):
     """
     archive, known = read_archive(path), KnownNames(trusted)
     try:
+        if "checkpoint" in archive.header:
+            raise ValueError(
+                "it is a checkpoint: fit goes on from it after set_callbacks(Checkpoint(folder))"
+            )
         cls = _estimator_class(archive.header.get("estimator"), known)
         _check_format(cls.__name__, archive.header)
         state = _state_of(archive, cls, known)

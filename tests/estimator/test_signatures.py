@@ -17,7 +17,7 @@ def methods():
     """Name of the class, name of the method, and signature of all of them."""
     for name in sklearn_bnp.__all__:
         cls = getattr(sklearn_bnp, name)
-        if issubclass(cls, BaseEstimator) and hasattr(cls, "fit"):
+        if isinstance(cls, type) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit"):
             for method in METHODS:
                 # TransformerMixin has a fit_transform that takes any arguments
                 if hasattr(cls, method) and getattr(cls, method).__module__.startswith(

@@ -33,6 +33,7 @@ from .likelihood import (
 )
 from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
+from .mixture.combination import combine
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
 from .mixture.regroup import Regroup
@@ -86,5 +87,6 @@ __all__ = [
     "TopicDelete",
     "Trial",
     "UnionTrial",
+    "combine",
     "load",
 ]

@@ -11,6 +11,8 @@ from .engine import (
     UnionTrial,
 )
 from .engine.merge import Merge
+from .estimator.checkpoints import Checkpoint
+from .estimator.saved_state import load
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
@@ -32,6 +34,7 @@ from .likelihood import (
 )
 from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
+from .mixture.combination import combine
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
 from .mixture.regroup import Regroup
@@ -54,6 +57,7 @@ __all__ = [
     "BernoulliObservation",
     "Birth",
     "CategoricalObservation",
+    "Checkpoint",
     "ColumnObservation",
     "Context",
     "CorrelatedGaussianObservation",
@@ -86,5 +90,7 @@ __all__ = [
     "TopicRestart",
     "Trial",
     "UnionTrial",
+    "combine",
+    "load",
     "open_batches",
 ]

@@ -69,7 +69,7 @@ class Learner:
         )  # fmt: skip
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
-        self.pool, self.mass_learned = state.pool, state.mass_learned
+        self.pool, self.mass_learned, self.retried = state.pool, state.mass_learned, state.retried
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -81,7 +81,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
-            pool=self.pool, mass_learned=self.mass_learned,
+            pool=self.pool, mass_learned=self.mass_learned, retried=self.retried,
         )  # fmt: skip
 
     @property
@@ -345,32 +345,41 @@ class Learner:
         totals, self.model = self.model.in_order(self.totals)
         return self.model.elbo(totals)
 
-    def fit(self, source, max_iter, tol, on_lap=lambda lap: None):
+    def fit(self, source, max_iter, tol, on_lap=lambda lap: None, *, done=0, goes_on=False):
         """Laps until the objective rises by less than `least_gain` and nothing is under way.
 
-        Proposals have their last chance sooner, when it rises by less than ``tol`` an observation.
+        Proposals have their last chance sooner, when it rises by less than ``tol`` an observation. Laps end,
+        too, when ``on_lap`` returns true. Of at most ``max_iter`` laps, ``done`` were made before. If a later
+        fit ``goes_on``, the last lap plans for the next one as all others do.
         """
-        n = source.total_weight
-        self.converged = retried = False
-        for i in range(max(1, max_iter)):
-            lap = self.run_lap(source, propose=i + 1 < max_iter)
+        n, last = source.total_weight, max(1, max_iter)
+        if done == 0:
+            self.converged = self.retried = False
+        else:
             source = source.without_responsibilities()
-            on_lap(lap)
-            if lap.accepted or i == 0:
-                retried = False
-                continue
-            gain = lap.lower_bound - self.history[-2].lower_bound
-            if gain >= tol * n or self.scheduler.has_plans:
-                continue
-            if self.model.released() is not self.model:
-                self.model = self.model.released()
-                continue
-            if self.scheduler.proposals and not retried:
-                self.scheduler.last_resort()
-                retried = True
-            elif gain < least_gain(tol, n):
-                self.converged = True
+        while done < last and not self.converged:
+            lap = self.run_lap(source, propose=goes_on or done + 1 < last)
+            source = source.without_responsibilities()
+            self._conclude(lap, tol, n, first=done == 0)
+            done += 1
+            if on_lap(lap):
                 break
+
+    def _conclude(self, lap, tol, n, *, first):
+        """After a lap that changed little, let proposals have their last chance, or end the fit."""
+        if lap.accepted or first:
+            self.retried = False
+            return
+        gain = lap.lower_bound - self.history[-2].lower_bound
+        if gain >= tol * n or self.scheduler.has_plans:
+            return
+        if self.model.released() is not self.model:
+            self.model = self.model.released()
+        elif self.scheduler.proposals and not self.retried:
+            self.scheduler.last_resort()
+            self.retried = True
+        else:
+            self.converged = gain < least_gain(tol, n)
 
     def put_in_place(self, batches, gone):
         """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows."""

@@ -126,6 +126,8 @@ class LearnerState:
         Batches of a stream that are kept, so that laps go over them together; see ``streaming.py``.
     mass_learned : float
         Mass of all data when there were such laps.
+    retried : bool
+        Whether proposals of a fit have had their last chance since the last change.
     """
 
     model: Any
@@ -147,6 +149,7 @@ class LearnerState:
     initial: tuple = ()
     pool: tuple = ()
     mass_learned: float = 0.0
+    retried: bool = False
 
     @property
     def lower_bound(self):

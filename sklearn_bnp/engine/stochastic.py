@@ -67,15 +67,19 @@ def _global_step(learner, n_adapt_steps, rate):
     learner.coef = learner.model.coefficients(learner.totals)
 
 
-def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
+def fit_stochastic(
+    learner, source, max_iter, decay, offset, on_lap, *, done=0, keep=lambda learner: None
+):
     """Laps of stochastic steps, on batches drawn without replacement, and one exact lap over all data.
 
-    After the last lap, statistics and objective are those of the whole data.
+    After the last lap, statistics and objective are those of the whole data. Laps of steps end sooner if
+    ``on_lap`` returns true. Of the ``max_iter`` laps of steps, ``done`` were made before; after the last of
+    them, from which a later fit may go on, ``keep(learner)`` is called.
     """
-    if source.resp is not None:
+    if source.resp is not None and done == 0:
         start_from_responsibilities(learner, source.batches())
-        source = source.without_responsibilities()
-    for _ in range(max_iter):
+    source = source.without_responsibilities()
+    for _ in range(max_iter - done):
         start = time.perf_counter()
         for batch in source.shuffled(learner.rng(Purpose.SHUFFLE)):
             if batch.total_weight > 0:
@@ -85,6 +89,8 @@ def fit_stochastic(learner, source, max_iter, decay, offset, on_lap):
             time.perf_counter() - start, 0.0, {}, {},
         )  # fmt: skip
         learner.history.append(lap)
-        on_lap(lap)
+        if on_lap(lap):
+            break
+    keep(learner)
     learner.model = learner.model.released()
     on_lap(learner.run_lap(source, propose=False))

@@ -27,21 +27,23 @@ from sklearn.utils import check_random_state
 
 from ..engine.learner import Learner
 from ..engine.progress import Progress
-from ..engine.state import LearnerSettings, LearnerState, ScheduleState
-from ..engine.stochastic import fit_stochastic, stochastic_step
+from ..engine.state import LearnerState, ScheduleState
+from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import column_moments, has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
+from .callbacks import CallbackSupport, FitTask
+from .fitting import Fitting, learner_settings
 from .observations import (
     ObservationParameters,
     are_alike,
     check_same_observation,
     resolve_observation,
 )
-from .publishing import publish, warn_if_not_converged
+from .publishing import fitted_attributes, set_published, warn_if_not_converged
 from .settings import settings_of
-from .threads import threads
+from .soundness.engine import check_learner
 from .validation import check_batch_id, check_units, resolve_proposals
 
 
@@ -75,15 +77,18 @@ class Start(NamedTuple):
     keeps_order : bool or None
         Of a warm start, whether the user once gave the components, and knows each by its position; None
         if it is no warm start.
+    coef : object
+        Parameters of the first local step; None if they are functions of the statistics alone.
     """
 
     model: object
     source: object
     statistics: Callable
     keeps_order: bool | None = None
+    coef: object = None
 
 
-class LearnerEstimator(ObservationParameters):
+class LearnerEstimator(CallbackSupport, ObservationParameters):
     """Mixin of the estimators that learn in laps through batches.
 
     A slice defines ``_kind``, a `ModelKind`, and these methods:
@@ -106,24 +111,41 @@ class LearnerEstimator(ObservationParameters):
         """Whether there is a learner to go on with."""
         return hasattr(self, "_learner_")
 
+    @property
+    def _is_warm(self):
+        """Whether `fit` begins where the last fit ended."""
+        return self.warm_start and self._is_begun
+
+    def _from_last_fit(self, data, source_of):
+        """A `Start` from the groups' model and components of the last fit, whose units and prior stay.
+
+        ``source_of(batch)`` makes a source of the batch of all data.
+        """
+        self._check_same_observation("warm_start=True")
+        learner = Learner(self._learner_, learner_settings(settings_of(self)))
+        learner.end_trials()
+        source = source_of(self._present_batch(learner, data.batch))
+        model, s = learner.model, learner.totals.s
+        if model.sticks is not None:  # a new learner gives the components new names
+            model = model._replace(uids=tuple(range(len(s))))
+        return Start(model, source, lambda rng: s, self._keeps_order, learner.coef)
+
     def _check_same_observation(self, call):
         """Raise if ``call`` would go on with another observation model than the fit was begun with."""
         check_same_observation(self.observation, self._observation, call)
 
-    def _fit(self, X, data):
-        """Learn from all the data, and publish the best of ``n_init`` fits."""
+    def _fit(self, X, data, call):
+        """Learn from all the data of a `FitCall`, and publish the best of ``n_init`` fits."""
         settings, rng = settings_of(self), check_random_state(self.random_state)
-        best = None
-        with blas_on_one_thread():
-            start = self._start(X, data, rng, settings, streaming=False)
-            for _ in range(settings.n_init):
-                learner = self._begun_learner(start, rng, settings)
-                fit_learner(learner, start.source, settings, type(self).__name__)
-                learner.forget_batches()
-                if best is None or learner.lower_bound > best.lower_bound:
-                    best = learner
-        best.mass_seen = start.source.total_weight
-        self._publish(best)
+        n_tasks = settings.n_init if settings.n_init > 1 else settings.max_iter + 1
+        with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
+            fitting = Fitting(self, data, settings, rng, task)
+            start = fitting.open_files(
+                lambda rng: self._start(X, data, rng, settings, streaming=False)
+            )
+            best, self._keeps_order = fitting.best(start)
+            best.mass_seen = start.source.total_weight
+            self._publish(best, fitting.paused)
         warn_if_not_converged(self)
         return self
 
@@ -159,10 +181,29 @@ class LearnerEstimator(ObservationParameters):
         """A `Learner` with first components."""
         learner = make_learner(start.model, rng, settings, self._kind)
         self._keeps_order = begin(learner, start.statistics(rng), settings, start.keeps_order)
+        if start.coef is not None:
+            learner.coef = start.coef
         return learner
 
-    def _publish(self, learner):
-        publish(self, learner, resolve_observation(self.observation), self._to_publish(learner))
+    def _publish(self, learner, paused=None):
+        """Set all fitted attributes; ``paused`` is where `fit` may go on, or None."""
+        attributes = self._fitted_attributes(learner)
+        set_published(self, attributes if paused is None else {**attributes, "_paused": paused})
+
+    def _fitted_attributes(self, learner):
+        observation = resolve_observation(self.observation)
+        return fitted_attributes(self, learner, observation, self._to_publish(learner))
+
+    def _as_if_ended(self, learner):
+        """Attributes by name of this estimator as if its fit had stopped here, in the middle of laps."""
+        learner = Learner(learner.state, learner.settings)
+        learner.forget_batches()
+        attributes = self._fitted_attributes(learner)
+        return {**attributes, "_published": tuple(attributes)}
+
+    def _check_learner(self, state):
+        """Raise unless a `LearnerState` is sound and suits the data of this estimator."""
+        check_learner(state, self._learner_kind, self.n_features_in_)
 
 
 # ---------------------------------------------------------------------- units of the data
@@ -222,12 +263,6 @@ def proposals_of(settings, kind):
     return resolve_proposals(names, kind.proposals, kind.name)
 
 
-def learner_settings(settings):
-    """`LearnerSettings`: those that may change between calls of `partial_fit`."""
-    most = np.inf if settings.max_components is None else settings.max_components
-    return LearnerSettings(most, settings.n_nonzero_resp, threads(settings.n_jobs))
-
-
 def begin(learner, s, settings, keeps_order=None):
     """Start a learner from statistics (K, P), and return whether components keep their order.
 
@@ -245,18 +280,6 @@ def as_many_as_wanted(s, settings):
     if not settings.number_is_fixed:
         return s
     return np.concatenate([s, np.zeros((settings.n_components - len(s), s.shape[1]))])
-
-
-def fit_learner(learner, source, settings, name):
-    """Laps through the data, which are shown under the estimator's name if it is verbose."""
-    with Progress(settings.verbose, name) as progress:
-        if settings.stochastic and settings.max_iter > 0:
-            fit_stochastic(
-                learner, source, settings.max_iter, settings.learning_decay,
-                settings.learning_offset, progress.show,
-            )  # fmt: skip
-        else:
-            learner.fit(source, settings.max_iter, settings.tol, progress.show)
 
 
 def ready_for(learner, batch, check):

@@ -35,6 +35,7 @@ OF_LEARNERS = {
     "n_batches": [COUNT, None],
     "max_iter": [Interval(Integral, 0, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
+    "warm_start": ["boolean"],
     "memoize": ["boolean"],
     "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
     "learning_offset": [NOT_NEGATIVE],
@@ -63,6 +64,11 @@ tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal
     is under way. If the number n of these is below 100,000, laps are cheap and the fit goes on, until a lap
     raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05 nats.
+warm_start : bool, default=$default
+    Whether `fit` goes on from the last call of `fit`. With the same data and parameters, other than
+    ``max_iter``, ``tol``, ``n_jobs`` and ``verbose``, it goes on as if that had not ended: 4 laps and then
+    26 more are 30 laps, to the last bit. Otherwise it starts from the $components there are: with their
+    units, their prior, and their order if that was given. Statistics of all batches are kept for this.
 memoize : bool, default=$default
     Whether `partial_fit` keeps the statistics of each batch, so that a batch that is seen again replaces
     them. Set it to False for a stream that never ends: memory then does not grow.

@@ -40,30 +40,27 @@ def published_order(totals, by_weight, keeps_order):
     return np.argsort(totals.uids) if keeps_order else by_weight
 
 
-def publish(estimator, learner, observation, published):
-    """Set all fitted attributes at once; ``published`` is a `Published`.
+def fitted_attributes(estimator, learner, observation, published):
+    """All fitted attributes, a dict by name; ``published`` is a `Published`.
 
-    Raises FloatingPointError, and sets none, if a term of the objective or an attribute is not finite.
+    Raises FloatingPointError if a term of the objective or an attribute is not finite.
     """
     terms = learner.model.elbo_terms(published.totals)
     require_finite(estimator, terms, published.own, but=learner.model.likelihood.may_be_nan)
-    set_published(
-        estimator,
-        {
-            "_learner_": learner.state,
-            "_model": learner.model,
-            "_observation": clone(observation),
-            "n_components_": len(published.totals.uids),
-            "lower_bound_": sum(terms.values()),
-            "elbo_terms_": terms,
-            "lower_bounds_": [lap.lower_bound for lap in learner.history],
-            "history_": list(learner.history),
-            "n_iter_": learner.history[-1].lap if learner.history else 0,
-            "converged_": learner.converged,
-            **published.own,
-            **(published.derived or {}),
-        },
-    )
+    return {
+        "_learner_": learner.state,
+        "_model": learner.model,
+        "_observation": clone(observation),
+        "n_components_": len(published.totals.uids),
+        "lower_bound_": sum(terms.values()),
+        "elbo_terms_": terms,
+        "lower_bounds_": [lap.lower_bound for lap in learner.history],
+        "history_": list(learner.history),
+        "n_iter_": learner.history[-1].lap if learner.history else 0,
+        "converged_": learner.converged,
+        **published.own,
+        **(published.derived or {}),
+    }
 
 
 def set_published(estimator, attributes):
@@ -115,6 +112,8 @@ def _is_finite(name, value, but):
 def warn_if_not_converged(estimator):
     """Warn as scikit-learn's mixtures do; stochastic learning knows no convergence."""
     if estimator.converged_ or estimator.max_iter == 0 or estimator.learning_method == "stochastic":
+        return
+    if estimator.n_iter_ < estimator.max_iter:  # a callback has stopped it
         return
     warnings.warn(
         f"{type(estimator).__name__} did not converge in max_iter={estimator.max_iter} laps. "

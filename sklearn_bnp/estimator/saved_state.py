@@ -3,7 +3,8 @@
 Design note
 -----------
 (a) `__getstate__` returns a `Graph` of the attributes, the number of the format, the version and a
-    checksum. Pickle, joblib and skops all use it; `copy` does not, since a copy needs no checks.
+    checksum. Pickle, joblib and skops all use it; `copy` does not, since a copy needs no checks. `save`
+    writes the same state as an `Archive`, in which classes are names; see ``safe_graph.py``.
 (b) `__setstate__` checks the format, then the checksum; then it makes the objects, and checks that they fit
     together (`estimator.soundness`). A state that was damaged before it was saved has a good checksum, and
     kernels trust what they are given.
@@ -11,17 +12,22 @@ Design note
 
 from __future__ import annotations
 
+import os
 import warnings
 from copy import deepcopy
 
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
+from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
+from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
 FORMAT = 3
 _REMEDY = "Fit the estimator anew"
+# Attribute of scikit-learn with the callbacks of an estimator. They belong to a run, and not to a model.
+CALLBACKS = "_skl_callbacks"
 
 
 class OtherVersionWarning(InconsistentVersionWarning):
@@ -45,12 +51,28 @@ class OtherVersionWarning(InconsistentVersionWarning):
 class SavedState:
     """Mixin of the estimators for saving, loading and copying."""
 
+    def save(self, path):
+        """Save the estimator, fitted or not, to a file that `load` reads.
+
+        The file holds text and arrays alone, so that nothing in it can be executed; see
+        :doc:`persistence`. It takes the place of a file of this name at once when it is complete. Callbacks
+        are not saved.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+
+        Raises
+        ------
+        ValueError
+            If the estimator holds objects that are not made of attributes, such as open files. Save it by
+            ``joblib`` or ``pickle`` then.
+        """
+        write_archive(path, _archive_of(self))
+
     def __getstate__(self):
-        graph, version = graph_of(self._saved_attributes(), self), __version__
-        return {
-            "format": FORMAT, "version": version, "checksum": _checksum(self, version, graph),
-            **graph._asdict(),
-        }  # fmt: skip
+        return _state(self, self._saved_attributes())
 
     def __setstate__(self, state):
         name = type(self).__name__
@@ -93,6 +115,132 @@ class SavedState:
 
     def _check_state(self):
         """Raise unless the attributes that `fit` has set fit together."""
+
+
+def load(path, *, trusted=()):
+    """Load an estimator from a file that its method ``save`` wrote.
+
+    The estimator is the same to the last bit: it predicts the same, and continues in the same way. The file
+    is not trusted: nothing in it is executed, no module is imported because of it, and everything is checked
+    before the first number is computed; see :doc:`persistence`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Name of the file.
+    trusted : iterable of type and function, default=()
+        Classes and functions of your own that the estimator uses: a likelihood, a prior, a proposal, a
+        class derived from an estimator, or a function given as ``init_params``. Only those that the file
+        names are used.
+
+    Returns
+    -------
+    estimator : estimator
+        The estimator, of the class that was saved.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or was written by a version with another format, if its parts do not fit
+        each other, or if it names classes or functions that are neither of sklearn_bnp nor ``trusted``.
+
+    Warns
+    -----
+    InconsistentVersionWarning
+        If the file was written by another version of sklearn_bnp.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import sklearn_bnp
+    >>> X = np.random.default_rng(0).standard_normal((50, 2))
+    >>> model = sklearn_bnp.DPMixtureVB(random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.bnp")
+    ...     model.save(path)
+    ...     loaded = sklearn_bnp.load(path)
+    >>> loaded.lower_bound_ == model.lower_bound_
+    True
+    """
+    archive, known = read_archive(path), KnownNames(trusted)
+    try:
+        if "checkpoint" in archive.header:
+            raise ValueError(
+                "it is a checkpoint: fit goes on from it after set_callbacks(Checkpoint(folder))"
+            )
+        cls = _estimator_class(archive.header.get("estimator"), known)
+        _check_format(cls.__name__, archive.header)
+        state = _state_of(archive, cls, known)
+    except Exception as error:
+        raise ValueError(
+            f"The file {os.fspath(path)!r} cannot be loaded: {error or type(error).__name__}."
+        ) from error
+    estimator = cls.__new__(cls)
+    estimator.__setstate__(state)
+    return estimator
+
+
+def _archive_of(estimator):
+    """`Archive` of an estimator."""
+    cls = type(estimator)
+    if cls.__getstate__ is not SavedState.__getstate__:
+        raise ValueError(
+            f"{cls.__name__} defines __getstate__, and may save what a file of text and arrays cannot hold. "
+            "Save it by joblib or pickle, or override _saved_attributes in place of __getstate__."
+        )
+    attributes = {k: v for k, v in estimator._saved_attributes().items() if k != CALLBACKS}
+    state = _state(estimator, attributes)
+    archive = Archive(
+        {
+            **{name: state[name] for name in ("format", "version", "checksum")},
+            "estimator": name_of(cls),
+            "others": names_of(state["others"], cls.__name__),
+        },
+        state["text"],
+        state["arrays"],
+    )
+    try:
+        _state_of(archive, cls, KnownNames(KnownNames().missing([cls, *state["others"]])))
+    except ValueError as error:
+        raise ValueError(
+            f"This {cls.__name__} cannot be saved to a file of text and arrays: {error}. Save it by joblib "
+            "or pickle."
+        ) from error
+    return archive
+
+
+def _state_of(archive, cls, known):
+    """The state of an estimator of this class, as `__setstate__` takes it, once it is found to be safe."""
+    header = archive.header
+    graph = Graph(archive.text, archive.arrays, others_of(header["others"], known))
+    check_graph(graph, cls, known)
+    return {
+        **{name: header[name] for name in ("format", "version", "checksum")}, **graph._asdict()
+    }  # fmt: skip
+
+
+def _estimator_class(name, known):
+    """The class of estimators of this name: one of ours, or a trusted one."""
+    package, found = __name__.split(".")[0], list(SavedState.__subclasses__())
+    for cls in found:
+        found.extend(sub for sub in cls.__subclasses__() if sub not in found)
+    ours = {name_of(c): c for c in found if c.__module__.split(".")[0] == package}
+    cls = ours.get(name) or known.find(str(name))
+    if cls is None:
+        raise UnknownName([name])
+    if not (isinstance(cls, type) and issubclass(cls, SavedState)):
+        raise ValueError(f"it does not hold an estimator, but {name!r:.80}")
+    return cls
+
+
+def _state(estimator, attributes):
+    """The state of an estimator with these attributes by name."""
+    graph, version = graph_of(attributes, estimator), __version__
+    return {
+        "format": FORMAT, "version": version, "checksum": _checksum(estimator, version, graph),
+        **graph._asdict(),
+    }  # fmt: skip
 
 
 def _check_format(name, state):

@@ -34,6 +34,8 @@ class FitSettings(NamedTuple):
     n_nonzero_resp: int | None = None
     n_init: int = 1
     means_init: object = None
+    warm_start: bool = False
+    random_state: object = None
 
     @property
     def stochastic(self):

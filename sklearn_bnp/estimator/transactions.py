@@ -6,6 +6,8 @@ from functools import wraps
 
 import numpy as np
 
+from .callbacks import OF_A_CALL
+
 
 def leaves_model_on_error(method):
     """Decorator of `fit` and `partial_fit`: if the call fails, all attributes are as they were before.
@@ -20,8 +22,9 @@ def leaves_model_on_error(method):
         try:
             return method(self, *args, **kwargs)
         except BaseException:
+            of_call = {name: vars(self)[name] for name in OF_A_CALL if name in vars(self)}
             vars(self).clear()
-            vars(self).update(before)
+            vars(self).update(before, **of_call)
             if state is not None:
                 rng.set_state(state)
             raise

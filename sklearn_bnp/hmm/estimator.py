@@ -9,6 +9,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Options, StrOptions
 
 from ..estimator import base
+from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
@@ -80,6 +81,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         more rows than the table costs one more forward pass, and its rows are prepared anew whenever they
         are used; long sequences are worked on one after the other, each by one thread. `predict_proba`
         returns a table of all rows in any case, and `decode` needs one.
+    $warm_start
     $memoize
     $learning_decay
     $learning_offset
@@ -182,6 +184,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         tol=1e-4,
         init_params="random",
         low_memory=False,
+        warm_start=False,
         memoize=True,
         learning_decay=0.51,
         learning_offset=1.0,
@@ -206,6 +209,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         self.tol = tol
         self.init_params = init_params
         self.low_memory = low_memory
+        self.warm_start = warm_start
         self.memoize = memoize
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
@@ -244,9 +248,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             The fitted estimator.
         """
         sequences = self._training_sequences(
-            X, lengths, groups, sample_weight, y, reset=True, min_rows=2
+            X, lengths, groups, sample_weight, y, reset=not self._is_warm, min_rows=2
         )
-        return self._fit(X, sequences)
+        metadata = {"lengths": lengths, "groups": groups, "sample_weight": sample_weight}
+        return self._fit(X, sequences, FitCall(X, y, metadata))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
@@ -308,13 +313,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         )  # fmt: skip
 
     def _start(self, X, sequences, rng, settings, *, streaming):
+        n, n_rows = sequences.n_sequences, sequences.n_rows
+        n_batches = 1 if streaming else settings.number_of_batches(n, n_rows / n)
+        if self._is_warm:
+            return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
         model = setup.bind_model(
             resolve_observation(self.observation, sequences.reading), self._chain_prior(),
             sequences.batch, low_memory=self.low_memory, streaming=streaming,
         )  # fmt: skip
-        n, n_rows = sequences.n_sequences, sequences.n_rows
-        n_batches = 1 if streaming else settings.number_of_batches(n, n_rows / n)
         source = GroupSource(batch, n_batches)
         seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
         return base.Start(model, source, seeds)

@@ -31,7 +31,7 @@ from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
 from .sequences import check_sequences, modelled, with_given_rows
-from .soundness import check_chains
+from .soundness import SEQUENCES, check_chains
 
 # Size of the arrays (rows times states) that are worked on at a time, if sequences are not longer.
 _BLOCK_NUMBERS = 4_000_000
@@ -56,6 +56,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states. `HDPHMMVB` derives from it and adds `fit`."""
 
     _check_state = check_chains
+    _learner_kind = SEQUENCES
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from copy import copy
 from itertools import pairwise
 from numbers import Real
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
+from ..estimator.callbacks import CallbackSupport, FitCall, FitTask
 from ..estimator.observations import (
     ObservationParameters,
     check_explains_rows,
@@ -76,7 +78,7 @@ class EpochRecord(NamedTuple):
 
 
 @with_shared_text()
-class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
+class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredictor):
     """Topic model of an endless stream of documents, in bounded memory.
 
     A document (an image, a recording, a site) is a group of rows, and mixes topics. Documents come in
@@ -266,11 +268,16 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         documents = corpus.documents
         n = len(documents.indptr) - 1
         step = n if self.documents_per_epoch is None else self.documents_per_epoch
-        epochs = [
-            self._epoch(documents.part(None, first, last))
-            for first, last in pairwise([*range(0, n, step), n])
-        ]
-        return self._publish(epochs)
+        parts, epochs = list(pairwise([*range(0, n, step), n])), []
+        call = FitCall(X, y, {"groups": groups, "sample_weight": sample_weight})
+        with FitTask(self, call, len(parts)) as task:
+            for first, last in parts:
+                task.begin("epoch")
+                epochs.append(self._epoch(documents.part(None, first, last)))
+                if task.end(self._as_if_ended(epochs[-1])):
+                    break
+            self._publish(epochs[-1])
+        return self._warned(epochs)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
@@ -303,7 +310,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             self._validate_params()  # `_fit_context` leaves that to the first call
             check_same_observation(self.observation, self._observation, "partial_fit")
             documents = check_units(self._likelihood, documents)
-        return self._publish([self._epoch(documents)])
+        epoch = self._epoch(documents)
+        self._publish(epoch)
+        return self._warned([epoch])
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         """`Corpus` of checked rows."""
@@ -380,8 +389,18 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "Raise memory_bound, or have fewer groups by max_document_groups."
         )
 
-    def _publish(self, epochs):
-        """Set the fitted attributes after some epochs, and warn if there was no room for more topics."""
+    def _as_if_ended(self, epoch):
+        """A function that gives the attributes by name as if this epoch had been the last one."""
+
+        def attributes():
+            ended = copy(self)
+            ended._publish(epoch)
+            return vars(ended)
+
+        return attributes
+
+    def _publish(self, epoch):
+        """Set the fitted attributes after an epoch."""
         kept, likelihood, record = self._kept, self._likelihood, self.history_[-1]
         zeta = self._topics.zeta(kept.sizes)
         weights = (zeta / zeta.sum(axis=0)) @ kept.sizes / kept.sizes.sum()
@@ -396,7 +415,7 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
             "doc_topic_prior_": topics.alpha,
             "n_components_": len(s),
             "lower_bound_": topics.bound,
-            "elbo_terms_": epochs[-1].elbo_terms,
+            "elbo_terms_": epoch.elbo_terms,
             "n_clumps_": record.n_clumps,
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
@@ -408,6 +427,9 @@ class MemoryBoundedTopicVB(ObservationParameters, BoundedPredictor):
         }
         require_finite(self, {"lower_bound_": topics.bound}, attributes, but=likelihood.may_be_nan)
         set_published(self, attributes)
+
+    def _warned(self, epochs):
+        """The estimator, after a warning if there was no room for more topics in some epochs."""
         rooms = [epoch.room for epoch in epochs if epoch.is_full]
         if rooms:
             groups = f"{self.n_document_groups_} groups of documents"

@@ -9,6 +9,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from ..estimator import base
+from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
@@ -85,9 +86,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     means_init : array-like of shape (n_components, n_features), default=None
         Initial means, in place of ``init_params``. If the number of components is fixed, they keep this
         order.
-    warm_start : bool, default=False
-        Whether `fit` starts from the components of the previous call of `fit`: with its units, its prior,
-        and the order of its components if that was given.
+    $warm_start
     $memoize
     $learning_decay
     $learning_offset
@@ -156,7 +155,6 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         "n_init": [COUNT],
         "init_params": [StrOptions({"k-means++", "random"}), callable, "array-like"],
         "means_init": ["array-like", None],
-        "warm_start": ["boolean"],
     }
 
     def __init__(
@@ -241,7 +239,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             The fitted estimator.
         """
         rows, reading = check_rows(self, X, reset=not self._is_warm, min_rows=2)
-        return self._fit(rows, _Rows(Batch(None, rows, check_weight(sample_weight, rows)), reading))
+        data = _Rows(Batch(None, rows, check_weight(sample_weight, rows)), reading)
+        return self._fit(rows, data, FitCall(X, y, {"sample_weight": sample_weight}))
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
@@ -281,10 +280,6 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         rows, reading = check_rows(self, X, reset=first, min_rows=2 if first else 1)
         batch = Batch(None, rows, check_weight(sample_weight, rows))
         return self._partial_fit(rows, _Rows(batch, reading), batch_id)
-
-    @property
-    def _is_warm(self):
-        return self.warm_start and self._is_begun
 
     def _start(self, X, data, rng, settings, *, streaming):
         """A `Start` from the data, or from the last fit."""

@@ -22,7 +22,7 @@ from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
-from .soundness import check_mixture
+from .soundness import MIXTURE, check_mixture
 
 # Rows that are worked on at a time: the arrays for them are small beside the data.
 _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
@@ -34,6 +34,7 @@ class MixturePredictor(
     """Prediction with a fitted mixture. `DPMixtureVB` derives from it and adds `fit`."""
 
     _check_state = check_mixture
+    _learner_kind = MIXTURE
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

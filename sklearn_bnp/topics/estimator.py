@@ -8,6 +8,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..estimator import base
+from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
@@ -91,6 +92,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         row, or with ``groups``, for the rows of X. With responsibilities and ``max_iter=0``, `fit` makes one
         global step on them. If the number of topics is fixed (``proposals=None``, or the stochastic
         method), topics keep the order in which they were given.
+    $warm_start
     memoize : bool, default=True
         Whether `partial_fit` keeps the counts of topics in each document. The objective needs them: False
         is only for ``learning_method="stochastic"``, which never keeps any.
@@ -197,6 +199,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         max_iter=100,
         tol=1e-4,
         init_params="random",
+        warm_start=False,
         memoize=True,
         learning_decay=0.7,
         learning_offset=10.0,
@@ -224,6 +227,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         self.max_iter = max_iter
         self.tol = tol
         self.init_params = init_params
+        self.warm_start = warm_start
         self.memoize = memoize
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
@@ -260,8 +264,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         UserWarning
             If births were tried and all were refused, so that there is one topic.
         """
-        corpus = self._training_corpus(X, groups, sample_weight, reset=True)
-        self._fit(X, corpus)
+        corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_warm)
+        if self._is_warm:
+            self._check_same_kind(corpus, groups, "warm_start=True")
+        self._fit(X, corpus, FitCall(X, y, {"groups": groups, "sample_weight": sample_weight}))
         setup.warn_of_one_topic(self)
         return self
 
@@ -312,11 +318,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             self._check_same_observation("partial_fit")
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
         if self._is_begun:
-            model = self._learner_.model
-            check_same_kind(model.likelihood, groups)
-            observation = self._with_word_prior(corpus.reading)
-            setup.check_same_prior(observation, self.topic_word_prior, model.prior)
+            self._check_same_kind(corpus, groups, "partial_fit")
         return self._partial_fit(X, corpus, batch_id)
+
+    def _check_same_kind(self, corpus, groups, call):
+        """Raise unless ``call`` can go on with this corpus, and with the present prior of topics."""
+        model = self._learner_.model
+        check_same_kind(model.likelihood, groups)
+        observation = self._with_word_prior(corpus.reading)
+        setup.check_same_prior(observation, self.topic_word_prior, model.prior, call)
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         corpus = check_corpus(
@@ -348,6 +358,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         )  # fmt: skip
 
     def _start(self, X, corpus, rng, settings, *, streaming):
+        n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
+        if self._is_warm:
+            return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         setup.check_prior_length(self.topic_word_prior, corpus.n_features)
         model = setup.bind_model(
             self._with_word_prior(corpus.reading), *self._document_prior(), self._schedule(), corpus,
@@ -358,7 +371,6 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         )
         # topics first, then how documents are about them: the other way round they would keep to poor ones
         model = model._replace(waits=self.n_components > 1 or not isinstance(self.init_params, str))
-        n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
 
     def _present_batch(self, learner, batch):

@@ -33,7 +33,7 @@ from .completion import (
     single_tokens,
 )
 from .corpus import check_corpus, check_same_kind, takes_words
-from .soundness import check_topics
+from .soundness import TOPICS, check_topics
 
 # Size of the arrays (documents or entries, times topics) that are worked on at a time.
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
@@ -50,6 +50,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
     """Inference for documents under fitted topics. `HDPTopicVB` derives from it and adds `fit`."""
 
     _check_state = check_topics
+    _learner_kind = TOPICS
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

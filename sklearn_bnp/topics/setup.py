@@ -85,8 +85,8 @@ def check_prior_length(topic_word_prior, n_features):
         )
 
 
-def check_same_prior(observation, topic_word_prior, before):
-    """Raise if the prior of topics is not ``before``, the prior of the fit that partial_fit goes on with.
+def check_same_prior(observation, topic_word_prior, before, call):
+    """Raise if the prior of topics is not ``before``, the prior of the fit that ``call`` goes on with.
 
     ``observation`` is one `with_word_prior`.
     """
@@ -101,7 +101,7 @@ def check_same_prior(observation, topic_word_prior, before):
         default = "None, which is " if topic_word_prior is None else ""
         now, then = _in_short(observation.prior), "'auto'" if was_auto else _in_short(before.lam)
         raise ValueError(
-            f"topic_word_prior={default}{now} differs from that of the fit which partial_fit continues, "
+            f"topic_word_prior={default}{now} differs from that of the fit which {call} continues, "
             f"{then}; set it back, or begin anew with fit."
         )
 

@@ -17,7 +17,7 @@ from sklearn_bnp import HDPHMMVB, ColumnObservation, DPMixtureVB, GaussianObserv
 from sklearn_bnp.engine.composite import CompositeSource
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.task import LocalTask, run
-from sklearn_bnp.estimator import base
+from sklearn_bnp.estimator import base, fitting
 from tests.contents import contents
 from tests.estimators import (
     TOPICS,
@@ -117,7 +117,7 @@ def backwards(run, tasks):
 
 def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_iter=8, **params):
     """A model fitted to composite batches, ``n_parts`` of ``n_batches`` at a time."""
-    fit_learner = base.fit_learner
+    fit_learner = fitting.fit_learner
 
     def composite(learner, source, *args):
         fit_learner(learner, CompositeSource(source, n_parts), *args)
@@ -127,7 +127,7 @@ def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_i
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         patch.setattr(base, "Learner", partial(Learner, run_tasks=run_tasks))
-        patch.setattr(base, "fit_learner", composite)
+        patch.setattr(fitting, "fit_learner", composite)
         return model.fit(**data)
 
 
@@ -145,7 +145,6 @@ def test_same_bits_in_any_process(pool, monkeypatch, model, data):
 def test_one_part_a_batch_is_the_batch(monkeypatch, model, data):
     fit = partial(fitted, monkeypatch, model, data, n_batches=3, max_iter=4)
     composite = public_state(fit(n_parts=1))
-    monkeypatch.setattr(base, "fit_learner", base.fit_learner)
     model = pickle.loads(pickle.dumps(model))
     model.set_params(n_batches=3, max_iter=4, random_state=0, tol=0)
     with warnings.catch_warnings():

@@ -64,6 +64,7 @@ def check_learner(state, kind, n_columns):
         expect_count(name, getattr(state, name))
     expect_type("batches seen in this lap", state.seen, frozenset)
     expect_number("seconds", state.seconds)
+    expect_type("whether proposals had their last chance", state.retried, bool)
     expect_type("the laps", state.history, tuple)
     check_history(list(state.history))
     if state.before is not None:

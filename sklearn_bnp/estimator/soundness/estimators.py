@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...engine.checkpoint import Paused
 from .engine import check_history, check_learner, check_model
 from .expectations import expect, expect_count, expect_number, expect_numbers, expect_type
 from .likelihoods import is_ours
@@ -26,6 +27,10 @@ def check_fitted(estimator, kind):
     n_columns = estimator.n_features_in_
     expect_count("n_features_in_", n_columns, least=1)
     check_learner(estimator._learner_, kind, n_columns)
+    paused = getattr(estimator, "_paused", None)
+    if paused is not None:
+        expect_type("where the fit may go on", paused, Paused)
+        check_learner(paused.learner, kind, n_columns)
     model, below = estimator._model, estimator._learner_.next_uid
     if model is not estimator._learner_.model:
         check_model(model, kind.model, below, n_columns)

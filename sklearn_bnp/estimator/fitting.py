@@ -1,0 +1,218 @@
+"""The laps of a call of `fit`: from several initialisations, with callbacks, and from where a fit was left.
+
+Design note
+-----------
+(a) A fit may be left in two ways: it was killed, and there is a checkpoint (`FitState`); or it came to its
+    ``max_iter``, and the estimator has ``warm_start`` (`Paused`). Either way the learner goes on from the
+    state at the end of a lap, which is a value, and makes the laps that it would have made.
+(b) What a fit draws before its first lap is drawn again when it is resumed, from the generator as it was at
+    the beginning. The generator then takes the state that it had.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..engine.checkpoint import FitState, Paused, as_value
+from ..engine.learner import Learner
+from ..engine.progress import Progress
+from ..engine.state import LearnerSettings
+from ..engine.stochastic import fit_stochastic
+from .checkpoints import Checkpoint, FitFile, fingerprint
+from .threads import threads
+
+# Parameters that may change between two calls of a fit that goes on: where it ends, and how it began.
+_MAY_CHANGE = ("max_iter", "tol", "n_init", "random_state", "warm_start")
+
+
+class Fitting:
+    """A call of `fit`, after the data are checked.
+
+    Parameters
+    ----------
+    estimator : LearnerEstimator
+    data : object
+        Checked data.
+    settings : FitSettings
+    rng : RandomState
+    task : FitTask
+    """
+
+    def __init__(self, estimator, data, settings, rng, task):
+        self._estimator, self._data, self._settings = estimator, data, settings
+        self._rng, self._task = rng, task
+        self._at_start = _copy(rng)
+        self._files, self._state, self.paused = {}, None, None
+        self._name = self._resumed = None
+        if settings.warm_start:
+            self._name = fingerprint(estimator, data, but=_MAY_CHANGE)
+            before = getattr(estimator, "_paused", None)
+            self._resumed = before if before and before.fingerprint == self._name else None
+
+    @property
+    def goes_on(self):
+        """Whether this fit goes on with that of the call before."""
+        return self._resumed is not None
+
+    def open_files(self, start_of):
+        """The `Start` of the fit, as ``start_of(rng)`` makes it, after a look for checkpoints."""
+        checkpoints = [each for each in self._task.callbacks if isinstance(each, Checkpoint)]
+        start = start_of(self._rng)
+        if not checkpoints:
+            return start
+        before = None
+        if self._settings.warm_start and self._estimator._is_begun:
+            before = self._estimator._statistics, self._estimator.n_iter_
+        name = fingerprint(self._estimator, self._data, before)
+        for each in checkpoints:
+            self._files[id(each)] = FitFile(each, self._estimator, name, start.model)
+        found = (file.read() for file in self._files.values())
+        self._state = next((state for state in found if state is not None), None)
+        if self._state is not None:
+            if self._settings.random_state is None:  # another state than that of the first call
+                start = start_of(_copy(self._state.at_start))
+                self._rng = _copy(self._state.now)
+                self._at_start = self._state.at_start
+            else:
+                self._rng.set_state(self._state.now.get_state())
+        return start
+
+    def best(self, start):
+        """The `Learner` of the best initialisation, and whether its components keep their order."""
+        state = self._state or FitState(self._at_start, self._rng)
+        best = None if state.best is None else self._learner(state.best)
+        self.paused, keeps_order = state.paused, state.keeps_order
+        if state.finished:
+            return best, keeps_order
+        n_init = 1 if self.goes_on else self._settings.n_init
+        for i in range(state.n_done, n_init):
+            self._begin_task(n_init)
+            learner, n_before, keeps_order = self._begun(
+                start, state if i == state.n_done else None
+            )
+            self._state = FitState(
+                self._at_start, self._rng, i, None, n_before, keeps_order,
+                None if best is None else as_value(best), self.paused,
+            )  # fmt: skip
+            left = self._run(learner, start.source)
+            learner.forget_batches()
+            if best is None or learner.lower_bound > best.lower_bound:
+                best, self.paused = learner, left
+            if self._end_task(n_init):
+                break
+        self._finish(best)
+        return best, keeps_order
+
+    def _begin_task(self, n_init):
+        if n_init > 1:
+            self._task.begin("initialisation", self._most_laps)
+
+    def _end_task(self, n_init):
+        return n_init > 1 and self._task.end()
+
+    def _begun(self, start, state):
+        """A `Learner` at its first lap or where it was left, its laps before this call, and its order."""
+        if state is not None and state.learner is not None:
+            return self._learner(state.learner), state.n_before, state.keeps_order
+        if self.goes_on:
+            learner = self._learner(self._resumed.learner)
+            learner.converged = False  # at least one lap is made
+            return learner, learner.n_laps, self._resumed.keeps_order
+        learner = self._estimator._begun_learner(start, self._rng, self._settings)
+        return learner, 0, self._estimator._keeps_order
+
+    def _learner(self, state):
+        return Learner(state, learner_settings(self._settings))
+
+    @property
+    def _most_laps(self):
+        return max(1, self._settings.max_iter) + int(self._is_stochastic)
+
+    @property
+    def _is_stochastic(self):
+        return self._settings.stochastic and self._settings.max_iter > 0
+
+    def _run(self, learner, source):
+        """The laps of one initialisation; where they end, if another call may go on from there."""
+        state, settings, left, open_laps = self._state, self._settings, [], []
+        done, last = learner.n_laps, state.n_before + self._most_laps
+        if learner.converged or done >= last:
+            return None
+        self._estimator._keeps_order = state.keeps_order
+
+        def begin():
+            self._task.begin("lap")
+            open_laps.append(None)
+
+        def on_lap(lap):
+            progress.show(lap)
+            if not open_laps:  # the exact lap after stochastic ones that were stopped
+                begin()
+            open_laps.pop()
+            self._current = learner
+            stop = self._task.end(lambda: self._estimator._as_if_ended(learner))
+            if not (stop or learner.converged or learner.n_laps >= last):
+                begin()
+            return stop
+
+        def keep(learner):
+            if settings.warm_start:
+                left.append(Paused(self._name, as_value(learner), state.keeps_order))
+
+        with Progress(settings.verbose, type(self._estimator).__name__) as progress:
+            begin()
+            self._estimator._fitting = self
+            fit_learner(learner, source, settings, on_lap, done, state.n_before, keep)
+            del self._estimator._fitting
+        return left[0] if left else None
+
+    def write(self, checkpoint):
+        """Write a file of a `Checkpoint`, if it is time."""
+        file = self._files.get(id(checkpoint))
+        if file is not None and file.is_due:
+            file.write(self._with(learner=as_value(self._current)))
+
+    def _with(self, **changes):
+        """The `FitState` as it stands."""
+        fields = {**vars(self._state), "now": _copy(self._rng), **changes}
+        return FitState(**fields)
+
+    def _finish(self, best):
+        """Write the result, or delete the file if another call is to make another fit."""
+        for file in self._files.values():
+            if self._settings.random_state is None:
+                file.remove()
+            else:
+                result = self._with(
+                    learner=None, best=as_value(best), paused=self.paused, finished=True
+                )
+                file.write(result)
+
+
+def fit_learner(learner, source, settings, on_lap, done=0, n_before=0, keep=lambda learner: None):
+    """Laps through the data, of which ``done`` were made before; ``n_before`` of them in calls before.
+
+    ``keep(learner)`` is called where another call may go on.
+    """
+    if settings.stochastic and settings.max_iter > 0:
+        fit_stochastic(
+            learner, source, settings.max_iter + n_before, settings.learning_decay,
+            settings.learning_offset, on_lap, done=done, keep=keep,
+        )  # fmt: skip
+    else:
+        most = max(1, settings.max_iter) + n_before
+        learner.fit(source, most, settings.tol, on_lap, done=done, goes_on=settings.warm_start)
+        keep(learner)
+
+
+def learner_settings(settings):
+    """`LearnerSettings`: those that may change between calls of `partial_fit`."""
+    most = np.inf if settings.max_components is None else settings.max_components
+    return LearnerSettings(most, settings.n_nonzero_resp, threads(settings.n_jobs))
+
+
+def _copy(rng):
+    """A generator in the same state."""
+    out = np.random.RandomState()
+    out.set_state(rng.get_state())
+    return out

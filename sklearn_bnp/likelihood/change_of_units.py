@@ -1,0 +1,133 @@
+"""Statistics of one fitted likelihood in the units of another one of the same family.
+
+Design note
+-----------
+Prepared rows of real values are ``z = (x - shift) / scale``, column by column. In other units they are
+``a z + c``, with ``a = scale / scale'`` and ``c = (shift - shift') / scale'``. Sums of z, and of products of
+two columns, follow from those that there are. No row is needed. Counts and categories have no units.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from .._kernels._responsibilities import Quadratic
+from .categorical import CategoricalLikelihood
+from .column_likelihood import ColumnLikelihood
+from .counts import ColumnsOfCounts
+from .fixed_variance import FixedVarianceLikelihood
+from .gaussian import GaussianLikelihood
+from .multinomial import MultinomialLikelihood
+
+
+def in_units_of(likelihood, target, s):
+    """Statistics (K, P) of a likelihood in the units of ``target``, a likelihood of the same family.
+
+    Raises ValueError if they cannot be given in these.
+    """
+    if target.has_missing and not likelihood.has_missing and likelihood.allows_missing:
+        complete, likelihood = likelihood, likelihood.with_missing()
+        s = likelihood.from_complete(s) if likelihood is not complete else s
+    if type(likelihood) is not type(target):
+        raise ValueError(
+            f"their rows are described by a {type(likelihood).__name__} and a {type(target).__name__}. Where "
+            "only some of the data have missing values, put a model of such data first"
+        )
+    if likelihood.n_statistics != target.n_statistics:
+        raise ValueError("other columns were constant, or have other categories")
+    return _converted(likelihood, target, s)
+
+
+@singledispatch
+def _converted(likelihood, target, s):
+    """Statistics in the units of a ``target`` of the same type."""
+    if _same_units(likelihood, target):
+        return s
+    raise ValueError(
+        f"statistics of a {type(likelihood).__name__} cannot be given in other units than those of the data "
+        "from which they are. Let all models begin as copies of one that has learned from a first batch"
+    )
+
+
+def _same_units(likelihood, target):
+    """Whether two scaled likelihoods of one type have the same units."""
+    here, there = (getattr(each, "scaling", None) for each in (likelihood, target))
+    return here is not None and _same_axes(here, there) and (
+        np.array_equal(here.shift, there.shift) and np.array_equal(here.scale, there.scale)
+    )  # fmt: skip
+
+
+def _same_axes(one, other):
+    return (one.basis is None) == (other.basis is None) and (
+        one.basis is None or np.array_equal(one.basis, other.basis)
+    )
+
+
+@_converted.register
+def _(likelihood: ColumnsOfCounts, target, s):
+    return s
+
+
+@_converted.register
+def _(likelihood: MultinomialLikelihood, target, s):
+    return s
+
+
+@_converted.register
+def _(likelihood: CategoricalLikelihood, target, s):
+    if not np.array_equal(likelihood.sizes, target.sizes):
+        raise ValueError("columns have other numbers of categories")
+    return s
+
+
+@_converted.register
+def _(likelihood: ColumnLikelihood, target, s):
+    out = np.empty((len(s), target.n_statistics))
+    out[:, -1] = s[:, -1]
+    for mine, its in zip(likelihood.blocks, target.blocks, strict=True):
+        if mine.name != its.name or not np.array_equal(mine.columns, its.columns):
+            raise ValueError(f"block {mine.name!r} has other columns")
+        own = np.column_stack([s[:, mine.s], s[:, -1]])
+        out[:, its.s] = in_units_of(mine.likelihood, its.likelihood, own)[:, :-1]
+    return out
+
+
+@_converted.register(GaussianLikelihood)
+@_converted.register(FixedVarianceLikelihood)
+def _scaled(likelihood, target, s):
+    here, there = likelihood.scaling, target.scaling
+    if _same_units(likelihood, target):
+        return s
+    if not _same_axes(here, there) or (here.basis is not None and here.kept is None):
+        raise ValueError("other columns, or directions, were constant")
+    a, c = here.scale / there.scale, (here.shift - there.shift) / there.scale
+    if here.kept is not None:
+        a, c = a[here.kept], c[here.kept]
+    return _mapped(s, a, c, likelihood.quadratic, likelihood.linear)
+
+
+def _mapped(s, a, c, quadratic, linear):
+    """Statistics (K, P) of rows ``a z + c`` from those of rows z."""
+    n, D = s[:, -1:], len(a)
+    m = s[:, -1 - D : -1] if linear else np.zeros((len(s), D))
+    out = s.copy()
+    if linear:
+        out[:, -1 - D : -1] = a * m + c * n
+    squares = s[:, : s.shape[1] - 1 - (D if linear else 0)]
+    if quadratic == Quadratic.FULL:
+        i, j = np.triu_indices(D)
+        moved = (
+            a[i] * a[j] * squares + (a * m)[:, i] * c[j] + c[i] * (a * m)[:, j] + c[i] * c[j] * n
+        )
+    elif quadratic == Quadratic.DIAG:
+        moved = a**2 * squares + 2.0 * a * c * m + c**2 * n
+    elif quadratic == Quadratic.SPHERICAL:
+        if not np.allclose(a, a[0], rtol=1e-12, atol=0):
+            raise ValueError("columns have other units, and only their sum of squares is known")
+        moved = a[0] ** 2 * squares + (2.0 * a * c * m + c**2 * n).sum(axis=1, keepdims=True)
+    else:
+        moved = squares
+    out[:, : squares.shape[1]] = moved
+    return out

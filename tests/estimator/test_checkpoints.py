@@ -1,0 +1,413 @@
+"""Checkpoints, fits that go on where they were left, and callbacks."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+import sklearn_bnp
+from sklearn_bnp import HDPHMMVB, Checkpoint, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.estimator import callbacks
+from sklearn_bnp.estimator.archive import read_archive, write_archive
+from tests.damaged_files import content
+from tests.estimator.test_persistence import OwnWeights, Times
+from tests.estimators import names
+from tests.killed_fits import FITS, same_fit
+from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Stops(BaseException):
+    """As a fit is interrupted from the keyboard."""
+
+
+class Watches:
+    """Callback that counts what happens, and does something at the end of some lap."""
+
+    def __init__(self, at=None, does=None):
+        self.at, self.does, self.events, self.models, self.n_laps = at, does, [], [], 0
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+        self.n_laps = 0
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        self.events.append(f"end {context.task_name}")
+        if fitted_estimator is not None:
+            self.models.append(fitted_estimator)
+        if context.task_name in ("lap", "epoch"):
+            self.n_laps += 1
+            if self.n_laps == self.at:
+                return self.does()
+
+
+def interrupt():
+    raise Stops
+
+
+def stop():
+    return True
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits_that_were_interrupted_go_on(name, tmp_path):
+    """After each of their laps."""
+    whole, at = FITS[name](), 0
+    while True:
+        at += 1
+        folder = tmp_path / str(at)
+        watch = Watches(at, interrupt)
+        model = FITS[name](fit=False).set_callbacks(Checkpoint(folder, every=0), watch)
+        try:
+            FITS[name](model)
+        except Stops:
+            assert watch.events[-1] == "teardown"
+            assert not hasattr(model, "n_components_")
+        if watch.n_laps < at:
+            break
+        again = FITS[name](fit=False).set_callbacks(Checkpoint(folder, every=0))
+        assert same_fit(FITS[name](again), whole), at
+        assert len(os.listdir(folder)) == 1
+    assert at > 4
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits_that_ended_are_read(name, tmp_path):
+    model = FITS[name](FITS[name](fit=False).set_callbacks(Checkpoint(tmp_path)))
+    watch = Watches()
+    again = FITS[name](fit=False).set_callbacks(watch, Checkpoint(tmp_path))
+    assert same_fit(FITS[name](again), model)
+    assert "end lap" not in watch.events
+
+
+def started(name, folder):
+    """A process that fits the model of this name with checkpoints in a folder, and says when laps end."""
+    command = [sys.executable, "-u", "-m", "tests.killed_fits", name, str(folder)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def killed_and_resumed(name, folder, rng):
+    """The model of a fit whose process is killed, and started again, until it comes to its end."""
+    n_killed = 0
+    while True:
+        process = started(name, folder)
+        with process.stdout as lines:
+            assert lines.readline() == "ready\n"
+            time.sleep(rng.exponential(0.05 if n_killed < 3 else 5.0))
+            process.send_signal(signal.SIGKILL)
+            ended = "done\n" in list(lines)
+        process.wait()
+        n_killed += 1
+        if ended or process.returncode == 0:
+            return sklearn_bnp.load(folder / "model.bnp"), n_killed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("name", ["several starts"])
+def test_processes_that_are_killed(name, tmp_path):
+    model, _ = killed_and_resumed(name, tmp_path, np.random.default_rng(0))
+    assert same_fit(model, FITS[name]())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("name", FITS)
+def test_processes_that_are_killed_at_many_moments(name, tmp_path):
+    rng, n, whole = np.random.default_rng(1), 0, FITS[name]()
+    while n < 50:
+        model, n_killed = killed_and_resumed(name, tmp_path / str(n), rng)
+        n += n_killed
+        assert same_fit(model, whole)
+
+
+def test_other_fits_have_other_files(tmp_path):
+    """The data, the weights, a parameter: any of these; but not the number of threads."""
+    model = DPMixtureVB(random_state=0, max_iter=2).set_callbacks(Checkpoint(tmp_path))
+    fits = [
+        lambda: model.fit(X), lambda: model.fit(X[:-1]), lambda: model.fit(X, None, np.full(len(X), 2.0)),
+        lambda: clone(model).set_params(random_state=1).fit(X),
+        lambda: clone(model).set_params(observation__reg_covar=1e-3).fit(X),
+        lambda: clone(model).set_params(n_jobs=2).fit(X),
+    ]  # fmt: skip
+    counts = []
+    for fit in fits:
+        fit()
+        counts.append(len(os.listdir(tmp_path)))
+    assert counts == [1, 2, 3, 4, 5, 5]
+
+
+def test_grid_searches_share_a_checkpoint(tmp_path):
+    model = DPMixtureVB(random_state=0, max_iter=3)
+    grid = {"weight_concentration_prior": [0.5, 2.0]}
+    expected = GridSearchCV(model, grid, cv=2).fit(X)
+    for n_jobs in (1, 2):
+        watched = clone(model).set_callbacks(Checkpoint(tmp_path, every=0))
+        found = GridSearchCV(watched, grid, cv=2, n_jobs=n_jobs).fit(X)
+        assert found.best_score_ == expected.best_score_
+        assert len(os.listdir(tmp_path)) == 5
+
+
+def test_generators_are_where_they_would_be(tmp_path):
+    """A generator that is given goes on after the fit as if it had not been interrupted."""
+    rng, other = np.random.RandomState(5), np.random.RandomState(5)
+    whole = DPMixtureVB(n_init=2, max_iter=3, random_state=rng).fit(X)
+    model = DPMixtureVB(n_init=2, max_iter=3, random_state=other)
+    model.set_callbacks(Checkpoint(tmp_path, every=0), Watches(4, interrupt))
+    with pytest.raises(Stops):
+        model.fit(X)
+    model.set_callbacks(Checkpoint(tmp_path, every=0)).fit(X)
+    assert model.lower_bounds_ == whole.lower_bounds_
+    assert other.rand() == rng.rand()
+
+
+def test_fits_without_a_seed_are_never_the_same(tmp_path):
+    model = DPMixtureVB(max_iter=3).set_callbacks(
+        Checkpoint(tmp_path, every=0), Watches(2, interrupt)
+    )
+    with pytest.raises(Stops):
+        model.fit(X)
+    [file] = os.listdir(tmp_path)
+    watch = Watches()
+    model.set_callbacks(watch, Checkpoint(tmp_path, every=0)).fit(X)
+    assert watch.n_laps == model.n_iter_ - 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "sklearn_bnp.estimator.checkpoints.write_archive", lambda path, _: written.append(path)
+    )
+    fit = DPMixtureVB(3, random_state=0)
+    fit.set_callbacks(Checkpoint(tmp_path, every=0)).fit(NEAR)
+    assert len(written) == fit.n_iter_ + 1
+    written.clear()
+    fit.set_callbacks(Checkpoint(tmp_path, every=1000)).fit(NEAR)
+    assert len(written) == 1
+
+
+def test_damaged_checkpoints_are_refused(tmp_path):
+    def fit():
+        return DPMixtureVB(random_state=0).set_callbacks(Checkpoint(tmp_path)).fit(X)
+
+    fit()
+    [name] = os.listdir(tmp_path)
+    path = tmp_path / name
+    whole, archive = path.read_bytes(), read_archive(path)
+    with pytest.raises(ValueError, match=names(name, "checkpoint", "set_callbacks")):
+        sklearn_bnp.load(path)
+    path.write_bytes(whole[:-30])
+    with pytest.raises(ValueError, match=names("damaged", name)):
+        fit()
+    arrays = [array[:-1] if array.ndim else array for array in archive.arrays]
+    write_archive(path, archive._replace(arrays=arrays))
+    with pytest.raises(ValueError, match=names(name, "checksum", "Delete it")):
+        fit()
+    write_archive(path, archive._replace(header={**archive.header, "format": 0}))
+    with pytest.raises(ValueError, match=names(name, "format 0", "Delete it")):
+        fit()
+
+
+def test_classes_of_a_user(tmp_path):
+    times = np.random.default_rng(0).exponential([1.0, 2.0], size=(60, 2))
+    for model, data in (
+        (DPMixtureVB(allocation=OwnWeights(), random_state=0), X),
+        (DPMixtureVB(observation=Times(np.asarray), random_state=0), times),
+    ):
+        watch = Watches(2, interrupt)
+        with pytest.raises(Stops):
+            clone(model).set_callbacks(Checkpoint(tmp_path, every=0), watch).fit(data)
+        again = clone(model).set_callbacks(Checkpoint(tmp_path)).fit(data)
+        assert again.lower_bounds_ == model.fit(data).lower_bounds_
+
+
+@pytest.mark.parametrize("every", [-1.0, np.nan, np.inf, "10", None])
+def test_bad_intervals(every):
+    with pytest.raises(ValueError, match=names("every", repr(every))):
+        Checkpoint("folder", every)
+
+
+def test_other_estimators_have_no_checkpoints(tmp_path):
+    model = MemoryBoundedTopicVB().set_callbacks(Checkpoint(tmp_path))
+    with pytest.raises(TypeError, match=names("MemoryBoundedTopicVB", "partial_fit")):
+        model.fit(ROWS, groups=GROUPS)
+
+
+# ---------------------------------------------------------------------- warm starts
+
+WARM = [name for name in FITS if name != "several starts"]
+
+
+@pytest.mark.parametrize("name", WARM)
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_warm_start_goes_on_as_if_the_fit_had_not_ended(name, n, tmp_path):
+    """After so many laps, in the file of a model too."""
+    whole = FITS[name](FITS[name](fit=False).set_params(warm_start=True, max_iter=7, tol=0))
+    model = FITS[name](FITS[name](fit=False).set_params(warm_start=True, max_iter=n, tol=0))
+    model.save(tmp_path / "model.bnp")
+    model = sklearn_bnp.load(tmp_path / "model.bnp")
+    FITS[name](model.set_params(max_iter=7 - n))
+    assert model.n_iter_ == whole.n_iter_
+    assert same_fit(model, whole.set_params(max_iter=7 - n))
+    cold = FITS[name](FITS[name](fit=False).set_params(max_iter=7, tol=0))
+    assert cold.lower_bounds_ == whole.lower_bounds_
+
+
+@pytest.mark.parametrize("name", WARM)
+def test_a_warm_start_that_was_interrupted(name, tmp_path):
+    def model():
+        fit = FITS[name](fit=False).set_params(warm_start=True, max_iter=2, tol=0)
+        return FITS[name](fit).set_params(max_iter=4)
+
+    whole, watch = FITS[name](model()), Watches(2, interrupt)
+    with pytest.raises(Stops):
+        FITS[name](model().set_callbacks(Checkpoint(tmp_path, every=0), watch))
+    again = FITS[name](model().set_callbacks(Checkpoint(tmp_path, every=0)))
+    assert again.lower_bounds_ == whole.lower_bounds_
+    assert same_fit(again, whole)
+
+
+@pytest.mark.parametrize("name", ["topics", "states"])
+def test_a_warm_start_on_other_data_starts_from_the_components(name):
+    """It ends at once, where a cold one needs births first; and has the units and priors of the first fit."""
+    half = {"topics": lambda x: x[:30], "states": lambda x: x[:4]}[name]
+    model = FITS[name](FITS[name](fit=False).set_params(warm_start=True))
+    before = model._model.likelihood
+    n_before = model.n_components_
+    model.set_params(max_iter=1).fit(half(FITS[name].data))
+    assert model._model.likelihood is before
+    assert model.n_components_ == n_before > 1
+    assert model.n_iter_ == 1
+    model.set_params(max_iter=50).fit(half(FITS[name].data))
+    assert model.converged_
+
+
+def test_a_warm_start_after_more_data_starts_from_the_components():
+    model = DPMixtureVB(random_state=0, warm_start=True, max_iter=2).fit(X)
+    model.partial_fit(X[:30]).fit(X)
+    assert model.n_iter_ == 2
+
+
+def test_a_warm_start_is_for_the_same_observation():
+    model = HDPHMMVB(warm_start=True, max_iter=1).fit(SEQUENCES)
+    with pytest.raises(ValueError, match=names("warm_start=True", "observation")):
+        model.set_params(observation="poisson").fit(SEQUENCES)
+    model = HDPTopicVB(warm_start=True, max_iter=2).fit(COUNTS)
+    with pytest.raises(ValueError, match=names("warm_start=True", "topic_word_prior=0.3")):
+        model.set_params(topic_word_prior=0.3).fit(COUNTS)
+
+
+# ---------------------------------------------------------------------- callbacks
+
+
+def old(cls):
+    """The estimator as it is under releases of scikit-learn without callbacks."""
+    return type(cls.__name__, (callbacks.OwnSupport, cls), {"__init__": cls.__init__})
+
+
+every_release = pytest.mark.parametrize("release", [lambda cls: cls, old], ids=["present", "old"])
+
+
+@every_release
+def test_tasks_of_a_fit(release):
+    watch = Watches()
+    model = release(DPMixtureVB)(random_state=0, max_iter=3, tol=0).set_callbacks(watch).fit(X)
+    laps = ["begin lap", "end lap"] * 3
+    assert watch.events == ["setup", "begin fit", *laps, "end fit", "teardown"]
+    assert [one.n_iter_ for one in watch.models] == [1, 2, 3]
+    assert [one.lower_bound_ for one in watch.models] == model.lower_bounds_
+    assert np.array_equal(watch.models[-1].predict_proba(X), model.predict_proba(X))
+    watch.models[0].partial_fit(X[:20])
+    watch.events.clear()
+    model.set_params(n_init=2, max_iter=1).fit(X)
+    one = ["begin initialisation", "begin lap", "end lap", "end initialisation"]
+    assert watch.events == ["setup", "begin fit", *one, *one, "end fit", "teardown"]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_callbacks_change_nothing(name):
+    watch = Watches()
+    assert same_fit(FITS[name](FITS[name](fit=False).set_callbacks(watch)), FITS[name]())
+    assert len(watch.models) == watch.n_laps > 1
+
+
+@every_release
+@pytest.mark.parametrize("name", WARM)
+@pytest.mark.filterwarnings("error")
+def test_callbacks_may_stop_a_fit(name, release):
+    plain = FITS[name](fit=False)
+    model = release(type(plain))(**plain.get_params())
+    FITS[name](model.set_callbacks(Watches(2, stop)))
+    assert model.n_iter_ == (3 if model.learning_method == "stochastic" else 2)
+    assert not model.converged_
+
+
+@every_release
+def test_epochs_are_tasks(release):
+    params = dict(memory_bound=300, documents_per_epoch=4)
+    whole = MemoryBoundedTopicVB(**params).fit(ROWS, groups=GROUPS)
+    watch = Watches(2, stop)
+    model = release(MemoryBoundedTopicVB)(**params).set_callbacks(watch)
+    model.fit(ROWS, groups=GROUPS)
+    assert watch.events[2:4] == ["begin epoch", "end epoch"]
+    assert [one.n_iter_ for one in watch.models] == [1, 2] and model.n_iter_ == 2
+    watch.at = None
+    model.fit(ROWS, groups=GROUPS)
+    assert model.lower_bound_ == whole.lower_bound_
+
+
+@every_release
+def test_failures_tear_down(release):
+    watch = Watches(1, interrupt)
+    model = release(DPMixtureVB)(random_state=0).set_callbacks(watch)
+    with pytest.raises(Stops):
+        model.fit(X)
+    assert watch.events[-1] == "teardown"
+    assert set(vars(model)) == {*model.get_params(deep=False), "_skl_callbacks"}
+
+
+@every_release
+def test_clones_and_files(release, tmp_path):
+    """Clones share callbacks; files of models have none."""
+    model = release(DPMixtureVB)(max_iter=1).set_callbacks(Watches())
+    assert clone(model)._skl_callbacks[0] is model._skl_callbacks[0]
+    with pytest.raises(TypeError, match="callback"):
+        model.set_callbacks("progress")
+    if type(model) is DPMixtureVB:
+        model.fit(X).save(tmp_path / "model.bnp")
+        loaded = sklearn_bnp.load(tmp_path / "model.bnp")
+        assert not hasattr(loaded, "_skl_callbacks")
+    model.set_callbacks()
+    assert not hasattr(model, "_skl_callbacks")
+    if type(model) is DPMixtureVB:
+        assert content(loaded) == content(model)
+
+
+def test_callbacks_of_scikit_learn():
+    callback = pytest.importorskip("sklearn.callback")
+    monitor = callback.ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X)})
+    model = DPMixtureVB(random_state=0, max_iter=3, tol=0).set_callbacks(monitor)
+    model.fit(X, np.zeros(len(X)), np.ones(len(X)))
+    scores = [row["score"] for row in monitor.get_logs().data]
+    assert len(scores) == 3 and scores[-1] == model.score(X)
+
+
+def test_laps_that_were_stopped_give_no_warning():
+    with pytest.warns(ConvergenceWarning):
+        DPMixtureVB(random_state=0, max_iter=1).fit(X)

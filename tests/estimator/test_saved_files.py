@@ -1,0 +1,352 @@
+"""Files of models: they hold everything, are whole or refused, and cannot do harm."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.exceptions import InconsistentVersionWarning
+
+import sklearn_bnp
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.estimator.archive import read_archive, write_archive
+from sklearn_bnp.estimator.saved_state import FORMAT
+from tests import stored_files
+from tests.damaged_files import content, signed
+from tests.estimator.test_persistence import (
+    KeepsATable,
+    Noted,
+    OwnWeights,
+    Times,
+    TimesLikelihood,
+    TimesPrior,
+    assert_same_values,
+    gone_on,
+)
+from tests.estimators import names
+from tests.saved_models import MODELS, X, saved_model
+
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.bnp"
+
+
+def through_file(model, path, **named):
+    model.save(path)
+    return sklearn_bnp.load(path, **named)
+
+
+@every_model
+def test_goes_on_as_if_it_had_never_been_saved(name, path, monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)  # laps take no time: histories are equal
+    model, (expected, later) = saved_model(name), gone_on(name)
+    loaded = through_file(model, path)
+    assert type(loaded) is type(model)
+    assert content(loaded) == content(model)
+    for one, other in zip(MODELS[name].results(loaded), expected, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+    MODELS[name].go_on(loaded)
+    assert_same_values(loaded, later)
+
+
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPTopicVB, HDPHMMVB, MemoryBoundedTopicVB])
+def test_models_that_were_not_fitted(estimator, path):
+    model = estimator(observation="poisson")
+    assert content(through_file(model, path)) == content(model)
+
+
+def test_the_same_model_gives_the_same_bytes(path):
+    saved_model("topics").save(path)
+    before = path.read_bytes()
+    saved_model("topics").save(str(path))
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_parts_can_be_read_without_this_package(path):
+    saved_model("mixture").save(path)
+    with zipfile.ZipFile(path) as whole:
+        header = json.loads(whole.read("header.json"))
+    assert header["format"] == FORMAT
+    assert header["estimator"] == "sklearn_bnp.mixture.estimator.DPMixtureVB"
+    arrays = np.load(path)
+    weights = saved_model("mixture").weights_
+    assert any(np.array_equal(arrays[k], weights) for k in arrays.files if k.startswith("arrays/"))
+
+
+def test_random_generators_go_on(path):
+    model = DPMixtureVB(proposals=None, random_state=np.random.RandomState(3)).fit(X)
+    loaded = through_file(model, path)
+    assert loaded.random_state.rand() == model.random_state.rand()
+    model.random_state.randn()  # of which one more number is kept
+    loaded = through_file(model, path)
+    assert loaded.random_state.randn(2).tolist() == model.random_state.randn(2).tolist()
+
+
+def test_requests_of_metadata(path):
+    with config_context(enable_metadata_routing=True):
+        loaded = through_file(DPMixtureVB().set_fit_request(sample_weight=True), path)
+        assert loaded.get_metadata_routing().fit.requests == {"sample_weight": True}
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_one_before(path, monkeypatch):
+    saved_model("mixture").save(path)
+    before = path.read_bytes()
+
+    def full(number):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        saved_model("topics").save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_links_stay_links(path):
+    other = path.with_name("link.bnp")
+    other.symlink_to(path)
+    saved_model("mixture").save(other)
+    assert other.is_symlink() and path.exists()
+
+
+def test_missing_files_and_folders(path):
+    with pytest.raises(FileNotFoundError):
+        sklearn_bnp.load(path)
+    with pytest.raises(FileNotFoundError):
+        saved_model("mixture").save(path.parent / "nowhere" / "model.bnp")
+
+
+# ---------------------------------------------------------------------- objects of a user
+
+
+def initial(x, n_components, rng):
+    """Responsibilities to begin with."""
+    return np.full((len(x), n_components), 1.0 / n_components)
+
+
+def own_models():
+    rng = np.random.default_rng(0)
+    times = rng.exponential([1.0, 2.0], size=(60, 2))
+    yield DPMixtureVB(allocation=OwnWeights(), random_state=0).fit(X), [OwnWeights]
+    yield (
+        DPMixtureVB(observation=Times(np.asarray), random_state=0).fit(times),
+        [Times, TimesLikelihood, TimesPrior, np.asarray],
+    )
+    yield DPMixtureVB(2, init_params=initial, random_state=0).fit(X), [initial]
+    yield Noted().fit(X), [Noted]
+
+
+@pytest.mark.parametrize("i", range(4))
+def test_classes_and_functions_of_a_user_have_to_be_trusted(i, path):
+    model, trusted = list(own_models())[i]
+    loaded = through_file(model, path, trusted=trusted)
+    assert content(loaded) == content(model)
+    for left_out in trusted:
+        some = [each for each in trusted if each is not left_out]
+        with pytest.raises(ValueError, match=names(left_out.__name__, "trusted=[...]")):
+            sklearn_bnp.load(path, trusted=some)
+
+
+def test_trusted_classes_are_no_names(path):
+    saved_model("mixture").save(path)
+    with pytest.raises(ValueError, match=names("trusted='OwnWeights'", "themselves")):
+        sklearn_bnp.load(path, trusted=["OwnWeights"])
+
+
+def test_what_a_file_cannot_hold(path):
+    """Things that are not made of attributes; methods; and a state of a user's own making."""
+
+    class HasAState(DPMixtureVB):
+        def __init__(self, n_components=1):
+            super().__init__(n_components=n_components)
+
+        def __getstate__(self):
+            return {**super().__getstate__(), "more": 1}
+
+    with pytest.raises(ValueError, match=names("module", "joblib")):
+        DPMixtureVB(init_params=np).save(path)
+    with pytest.raises(ValueError, match=names("cannot be saved", "joblib")):
+        DPMixtureVB(proposals=[KeepsATable()], random_state=0).fit(X).save(path)
+    with pytest.raises(ValueError, match=names("HasAState", "_saved_attributes")):
+        HasAState().save(path)
+    assert not path.exists()
+
+
+# ---------------------------------------------------------------------- files that were damaged
+
+
+def damaged(name, n, seed=0):
+    """What came of damaged files in a process of its own, which must come to its end."""
+    command = [sys.executable, "-m", "tests.damaged_files", name, str(n), str(seed)]
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60 + n)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["flip"].get("another model", 0) == 0, found
+    assert found["flip"]["refused"] > 0.9 * n, found
+    assert found["rewrite"]["refused"] > 0.6 * n, found
+    assert found["flip"]["slow"] == found["rewrite"]["slow"] == 0, found
+
+
+def test_damaged_files():
+    damaged("birth under way", 60)
+
+
+@pytest.mark.slow
+@every_model
+def test_many_damaged_files(name):
+    damaged(name, 1000, seed=1)
+
+
+def test_files_that_were_cut_off_anywhere(path):
+    saved_model("bounded").save(path)
+    data = path.read_bytes()
+    for end in {*range(0, len(data), 97), *range(len(data) - 25, len(data))}:
+        path.write_bytes(data[:end])
+        with pytest.raises(ValueError, match=names("model.bnp", "damaged")):
+            sklearn_bnp.load(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"PK\x05\x06" + bytes(18), b"no model" * 99])
+def test_files_of_other_kinds(data, path):
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=names("model.bnp", "not written by sklearn_bnp")):
+        sklearn_bnp.load(path)
+
+
+# ---------------------------------------------------------------------- files that want to do harm
+
+
+def changed(path, nodes=None, header=None):
+    """Let the file hold other nodes, by position, or another header, and be signed."""
+    archive = read_archive(path)
+    root, all_nodes = json.loads(archive.text)
+    for where, node in (nodes or {}).items():
+        if where == "more":
+            all_nodes += node
+        else:
+            all_nodes[where] = node
+    archive = archive._replace(
+        header={**archive.header, **(header or {})}, text=json.dumps([root, all_nodes])
+    )
+    write_archive(path, signed(archive))
+
+
+@pytest.fixture
+def saved(path):
+    saved_model("mixture").save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name", ["os.system", "builtins.eval", "subprocess.Popen", "tests.no_such_module.Thing", "x"]
+)
+def test_nothing_is_imported_or_called(name, saved):
+    others = [*read_archive(saved).header["others"], name]
+    changed(saved, header={"others": others})
+    before = set(sys.modules)
+    with pytest.raises(ValueError, match=names(name, "trusted")):
+        sklearn_bnp.load(saved)
+    changed(saved, header={"others": others[:-1], "estimator": name})
+    with pytest.raises(ValueError, match=name):
+        sklearn_bnp.load(saved)
+    assert set(sys.modules) == before
+
+
+def test_checks_cannot_be_replaced(saved):
+    root = read_archive(saved)
+    [[where], nodes] = json.loads(root.text)
+    head = next(i for i, node in enumerate(nodes) if node[0] == "other")
+    for value, words in {"[]": "hide", "head": "stands for a value"}.items():
+        name = "_check_state" if value == "[]" else "note"
+        node = [*nodes[where], name, [head] if value == "head" else None]
+        changed(saved, {where: node})
+        with pytest.raises(ValueError, match=words):
+            sklearn_bnp.load(saved)
+
+
+def test_nested_objects_do_not_take_for_ever(saved):
+    """The hash of a tuple of twice the same tuple, and so on, takes a time that doubles each time."""
+    [[where], nodes] = json.loads(read_archive(saved).text)
+    n = len(nodes)
+    more = [["tuple", None, None], *(["tuple", [n + i], [n + i]] for i in range(200))]
+    more += [["dict", [n + 200], None]]
+    changed(saved, {where: [*nodes[where], "note", [n + 201]], "more": more})
+    with pytest.raises(ValueError, match="nested"):
+        sklearn_bnp.load(saved)
+    saved_model("mixture").save(saved)
+    changed(saved, {where: [*nodes[where], "note", [n]], "more": [["list", [n]]]})
+    with pytest.raises(ValueError, match="part of itself"):
+        sklearn_bnp.load(saved)
+
+
+def test_sizes_that_are_claimed_take_no_memory(saved):
+    data = saved.read_bytes()
+    claims = [b"(9999999999999,), }", b"(0, 99999999999), }"]
+    start = data.index(b"'shape': (") + len(b"'shape': ")
+    for claim in claims:
+        bad = data[:start] + claim + data[start + len(claim) :]
+        saved.write_bytes(bad)
+        with pytest.raises(ValueError, match="damaged"):
+            sklearn_bnp.load(saved)
+
+
+def test_positions_of_random_generators_are_looked_at(path):
+    """A position beyond the key would make it read what is not its own."""
+    DPMixtureVB(random_state=np.random.RandomState(0)).save(path)
+    header = read_archive(path).header
+    [i] = [i for i, each in enumerate(header["others"]) if isinstance(each, list)]
+    for entry in (625, -1, 0.5, "0"):
+        others = [list(each) if isinstance(each, list) else each for each in header["others"]]
+        others[i][1] = entry
+        changed(path, header={"others": others})
+        with pytest.raises(ValueError, match="random generator"):
+            sklearn_bnp.load(path)
+
+
+# ---------------------------------------------------------------------- versions
+
+
+def test_another_version_is_warned_of(path, monkeypatch):
+    monkeypatch.setattr("sklearn_bnp.estimator.saved_state.__version__", "99.1")
+    saved_model("mixture").save(path)
+    monkeypatch.undo()
+    with pytest.warns(InconsistentVersionWarning, match=names("DPMixtureVB", "99.1")):
+        sklearn_bnp.load(path)
+
+
+def test_another_format_is_refused(saved):
+    changed(saved, header={"format": 0, "version": "0.0.7"})
+    with pytest.raises(ValueError, match=names("0.0.7", "format 0", "model.bnp")):
+        sklearn_bnp.load(saved)
+
+
+@pytest.mark.parametrize("name", stored_files.MODELS)
+@pytest.mark.parametrize(
+    "folder", sorted(stored_files.FOLDER.glob("format_*")), ids=lambda f: f.name
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+def test_files_of_each_format_are_read(folder, name):
+    model = sklearn_bnp.load(folder / f"{name}.bnp")
+    expected = np.load(folder / f"{name}.npy")  # perhaps of another machine
+    np.testing.assert_allclose(stored_files.RESULTS[name](model), expected, rtol=1e-6, atol=1e-9)
+    stored_files.GO_ON[name](model)
+
+
+def test_there_are_files_of_the_present_format():
+    """If not: ``python -m tests.stored_files`` writes them."""
+    here = {file.name for file in stored_files.folder_of(FORMAT).glob("*")}
+    assert here == {f"{name}.{ext}" for name in stored_files.MODELS for ext in ("bnp", "npy")}

@@ -1,0 +1,243 @@
+"""Mixtures that were fitted apart become one: their statistics add up, and nothing else is needed."""
+
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import sklearn_bnp
+from sklearn_bnp import (
+    BernoulliObservation,
+    CategoricalObservation,
+    ColumnObservation,
+    DPMixtureVB,
+    HDPTopicVB,
+    PitmanYorAllocation,
+    combine,
+)
+from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.likelihood.change_of_units import in_units_of
+from sklearn_bnp.mixture.local import local_pass
+from tests.estimators import blobs, names, same_partition
+
+N = 240
+ROWS, LABELS = blobs(N, seed=3)
+ROWS = 3.0 * ROWS + 10.0
+GAPPY = np.where(np.random.default_rng(0).random(ROWS.shape) < 0.1, np.nan, ROWS)
+CODES = np.digitize(ROWS, [0.0, 20.0])
+COUNTS = np.random.default_rng(1).poisson(np.array([[1.0, 9.0], [9.0, 1.0], [20.0, 20.0]])[LABELS])
+MIXED = np.column_stack([ROWS[:, :2], CODES[:, 2]])
+
+FAMILIES = {
+    "full": ("gaussian", ROWS, {"observation__covariance_type": "full"}),
+    "diag": ("gaussian", ROWS, {"observation__covariance_type": "diag"}),
+    "spherical": ("gaussian", ROWS, {"observation__covariance_type": "spherical"}),
+    "zero mean": ("gaussian", ROWS, {"observation__zero_mean": True}),
+    "constant column": ("gaussian", np.column_stack([ROWS, np.full(N, 7.0)]), {}),
+    "fixed variance": ("fixed_variance_gaussian", ROWS, {}),
+    "variance": ("fixed_variance_gaussian", ROWS, {"observation__variance": 9.0}),
+    "poisson": ("poisson", COUNTS, {}),
+    "multinomial": ("multinomial", COUNTS, {}),
+    "bernoulli": (BernoulliObservation(), (CODES > 1).astype(float), {}),
+    "categorical": (CategoricalObservation(n_categories=3), CODES, {}),
+    "columns": (
+        ColumnObservation(
+            [("a", "gaussian", [0, 1]), ("b", CategoricalObservation(n_categories=3), [2])]
+        ),
+        MIXED,
+        {},
+    ),
+    "Pitman-Yor": ("gaussian", ROWS, {"allocation": "pitman-yor"}),
+}
+every_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+@cache
+def fitted(name, first=0, last=N):
+    """The model of some of the rows; not to be changed."""
+    observation, x, params = FAMILIES[name]
+    model = DPMixtureVB(observation=observation, random_state=0).set_params(**params)
+    return model.fit(x[first:last])
+
+
+def parts_of(name, n_parts=3):
+    """Models of parts of the data of different sizes, so that their units differ."""
+    cuts = [0, *(N * np.arange(1, n_parts) ** 2 // n_parts**2), N]
+    return [fitted(name, a, b) for a, b in pairwise(cuts)]
+
+
+def in_first_units(models):
+    """Statistics (K, P) of the components of all models in the units of the first."""
+    target = models[0]._model.likelihood
+    return np.concatenate(
+        [in_units_of(model._model.likelihood, target, model._statistics) for model in models]
+    )
+
+
+@every_family
+def test_statistics_in_other_units_are_those_of_the_rows(name):
+    """Sums over all rows do not depend on components: they are those that one component would have."""
+    x = FAMILIES[name][1]
+    first, other = fitted(name, 0, 60), fitted(name, 60, N)
+    found = in_first_units([first, other])[first.n_components_ :].sum(axis=0)
+    target = first._model.likelihood
+    nothing = np.zeros((1, target.n_statistics))
+    expected = local_pass(Batch(None, x[60:]), target, nothing, np.array([0])).s[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+@every_family
+def test_statistics_add_up(name):
+    models = parts_of(name)
+    model, before = combine(models), in_first_units(models)
+    np.testing.assert_allclose(
+        model._statistics.sum(axis=0), before.sum(axis=0), rtol=1e-12, atol=1e-9 * N
+    )
+    assert model.n_components_ <= len(before)
+
+
+@every_family
+def test_the_bound_is_that_of_all_rows_and_never_below_that_side_by_side(name):
+    models = parts_of(name)
+    combined, s = combine(models), in_first_units(models)
+    entropy = np.concatenate([_entropies(model) for model in models])
+    model = models[0]._model
+    bag = StatBag(np.arange(len(s)), s, entropy)
+    bag, model = model.in_order(bag)
+    own = combined._learner_.model.elbo(combined._learner_.totals)
+    assert combined.lower_bound_ == pytest.approx(own, rel=1e-12)
+    assert own >= model.elbo(bag) - 1e-9 * abs(own)
+
+
+def _entropies(model):
+    """Entropies of components as they are published."""
+    totals = model._learner_.totals
+    by_mass = {round(n, 9): h for n, h in zip(totals.n, totals.entropy, strict=True)}
+    return np.array([by_mass[round(n, 9)] for n in model._statistics[:, -1]])
+
+
+def test_unions_across_models_keep_the_objective_exact():
+    """The entropy of a union of components of different models is the sum of their entropies."""
+    models = parts_of("full")
+    model = combine(models)
+    unions = model.history_[-1].accepted["merge"]
+    assert unions == sum(one.n_components_ for one in models) - model.n_components_
+    total = sum(one._learner_.totals.entropy.sum() for one in models)
+    assert model._learner_.totals.entropy.sum() == pytest.approx(total, rel=1e-12)
+
+
+@every_family
+def test_a_model_with_itself(name):
+    """Every component finds its double, and all statistics are twice what they were."""
+    one = fitted(name)
+    two = combine([one, one])
+    assert two.n_components_ == one.n_components_
+    np.testing.assert_allclose(two._statistics, 2.0 * one._statistics, rtol=1e-12)
+    np.testing.assert_allclose(two._learner_.totals.n.sum(), 2.0 * N)
+
+
+@pytest.mark.parametrize("name", ["full", "columns", "poisson"])
+def test_clusters_are_those_of_a_fit_of_all(name):
+    x, whole, model = FAMILIES[name][1], fitted(name), combine(parts_of(name))
+    assert model.n_components_ == whole.n_components_
+    assert same_partition(model.predict(x), whole.predict(x))
+    assert model.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-3)
+    assert model.score(x) == pytest.approx(whole.score(x), rel=1e-3)
+
+
+def test_clusters_that_only_one_model_has_stay():
+    models = [
+        DPMixtureVB(random_state=0).fit(ROWS[np.isin(LABELS, labels)])
+        for labels in ([0, 1], [1, 2])
+    ]
+    model = combine(models)
+    assert [one.n_components_ for one in models] == [2, 2]
+    assert model.n_components_ == 3
+    weights = np.bincount(LABELS[np.isin(LABELS, [0, 1])], minlength=3)
+    weights += np.bincount(LABELS[np.isin(LABELS, [1, 2])], minlength=3)
+    np.testing.assert_allclose(np.sort(model._statistics[:, -1]), np.sort(weights), atol=0.5)
+
+
+@every_family
+def test_the_result_goes_on_and_is_saved(name, tmp_path):
+    x, model = FAMILIES[name][1], combine(parts_of(name))
+    model.save(tmp_path / "model.bnp")
+    loaded = sklearn_bnp.load(tmp_path / "model.bnp")
+    for one in (model, loaded):
+        one.partial_fit(x[:50])
+        assert one._learner_.totals.n.sum() == pytest.approx(N + 50)
+    assert loaded.lower_bound_ == model.lower_bound_
+    assert np.array_equal(loaded.predict_proba(x), model.predict_proba(x))
+
+
+def test_nothing_that_is_given_changes():
+    models = [DPMixtureVB(random_state=0, warm_start=True).fit(x) for x in np.array_split(ROWS, 3)]
+    before = [model.lower_bound_ for model in models]
+    learners = [model._learner_ for model in models]
+    model = combine(iter(models))
+    assert [model.lower_bound_ for model in models] == before
+    assert all(model._learner_ is learner for model, learner in zip(models, learners, strict=True))
+    assert not hasattr(model, "_paused")
+    assert combine(models).lower_bound_ == model.lower_bound_
+
+
+def test_streams_in_the_middle_of_a_lap():
+    streams = []
+    for rows in np.array_split(ROWS, 2):
+        stream = DPMixtureVB(random_state=0)
+        for i in (0, 1, 2, 0):
+            stream.partial_fit(rows[i::3], batch_id=i)
+        streams.append(stream)
+    model = combine(streams)
+    assert model._learner_.totals.n.sum() == pytest.approx(N)
+    assert model.n_components_ == 3
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_missing_values(covariance_type):
+    """In units of one, or where a model of complete rows is brought to the form for incomplete ones."""
+    model = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
+    model.fit(ROWS[:120])
+    gappy = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
+    gappy.fit(ROWS[:120]).partial_fit(GAPPY[120:])
+    both = combine([model, gappy])
+    assert both._model.likelihood.has_missing
+    assert both.n_components_ == 3
+    other = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
+    with pytest.raises(ValueError, match=names("models[1]", "units", "copies")):
+        combine([gappy, other.fit(GAPPY[120:])])
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+def test_what_cannot_be_combined():
+    one = fitted("full", 0, 60)
+    with pytest.raises(ValueError, match="must hold a fitted model"):
+        combine([])
+    with pytest.raises(TypeError, match=names("models[1]", "HDPTopicVB")):
+        combine([one, HDPTopicVB()])
+    with pytest.raises(ValueError, match="not fitted"):
+        combine([one, DPMixtureVB()])
+    with pytest.raises(ValueError, match=names("models[1]", "columns", "4", "3")):
+        combine([one, fitted("constant column")])
+    with pytest.raises(ValueError, match=names("models[1]", "observation", "diag")):
+        combine([one, fitted("diag")])
+    with pytest.raises(ValueError, match=names("models[1]", "allocation", "Pitman")):
+        combine([one, DPMixtureVB(allocation=PitmanYorAllocation(0.5)).fit(ROWS)])
+
+
+def test_other_constant_columns():
+    rows = np.column_stack([ROWS, np.full(N, 7.0)])
+    rows[0, -1] = 8.0
+    with pytest.raises(ValueError, match=names("models[1]", "constant")):
+        combine([DPMixtureVB(random_state=0).fit(rows), DPMixtureVB(random_state=0).fit(rows[1:])])
+
+
+def test_frames_with_other_names_or_categories():
+    pd = pytest.importorskip("pandas")
+    one, other = (pd.DataFrame(ROWS, columns=list(columns)) for columns in ("abc", "abd"))
+    with pytest.raises(ValueError, match=names("models[1]", "names of columns", "d")):
+        combine([DPMixtureVB(random_state=0).fit(one), DPMixtureVB(random_state=0).fit(other)])

@@ -69,7 +69,7 @@ class Learner:
         )  # fmt: skip
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
-        self.pool, self.mass_learned, self.retried = state.pool, state.mass_learned, state.retried
+        self.stream, self.retried = state.stream, state.retried
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -81,7 +81,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
-            pool=self.pool, mass_learned=self.mass_learned, retried=self.retried,
+            stream=self.stream, retried=self.retried,
         )  # fmt: skip
 
     @property
@@ -120,10 +120,11 @@ class Learner:
 
     # ------------------------------------------------------------------ one lap
 
-    def begin_lap(self, expected_mass=None, share=1.0):
+    def begin_lap(self, expected_mass=None, share=1.0, draw=True):
         """Ready for a pass over all batches; ``expected_mass`` is their weight if none was seen yet.
 
-        If the pass is over some of them, ``share`` is their part of the mass.
+        If the pass is over some of them, ``share`` is their part of the mass. Unless ``draw``, proposals will
+        have no samples of rows.
         """
         if len(self.memo) == 0:  # a start gave the parameters, but nothing is counted yet
             self.totals = StatBag.zeros(self.totals.uids, self.totals.s.shape[1])
@@ -132,7 +133,7 @@ class Learner:
             s = totals.s.copy()
             s[:, -1] = expected_mass / len(s)
             totals = totals._replace(s=s)
-        self.scheduler.begin_lap(totals, share)
+        self.scheduler.begin_lap(totals, share, draw)
         if not self._seen:  # otherwise a lap begins anew, and what it took counts
             self._seconds = 0.0
         self._seen = set()
@@ -207,7 +208,7 @@ class Learner:
         # by hash: numbers of NumPy are compared with tuples item by item
         return self._seen.issuperset(set(self.memo.batch_ids) - {PAST})
 
-    def end_lap(self, *, propose=True, first=False, resum=False):
+    def end_lap(self, *, propose=True, first=False, resum=False, adapt=True):
         """End a lap: accept or reject its trials, adapt the prior by empirical Bayes, and plan new trials.
 
         Parameters
@@ -218,6 +219,8 @@ class Learner:
             This was the first lap.
         resum : bool
             Add up all batches anew, so that rounding does not build up over laps.
+        adapt : bool
+            Adapt the prior.
 
         Returns
         -------
@@ -235,8 +238,9 @@ class Learner:
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         on_trial, n_kept, took_back = self._end_trial()
         judged = time.perf_counter()
-        self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
-        self._tidy()
+        if adapt:
+            self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
+            self._tidy()
         adapted = time.perf_counter()
         if propose:
             self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
@@ -261,8 +265,9 @@ class Learner:
     def try_at_once(self, trials):
         """Carry out those of some trials, whose outcome is known, that raise the objective; their number."""
         verdict = self.scheduler.verdict_on(self.model, self.totals, trials)
-        self._carry_out(verdict)
-        self.coef = self.model.coefficients(self.totals)
+        if verdict.accepted:
+            self._carry_out(verdict)
+            self.coef = self.model.coefficients(self.totals)
         return len(verdict.accepted)
 
     def abandon_lap(self):
@@ -413,18 +418,14 @@ class Learner:
     def forget_batches(self, keep=()):
         """Keep the sum of all batches but those named ``keep``: the others will not be visited again."""
         self._break_off()
-        old, uids = self.memo, self.totals.uids
-        if keep:
-            past = old.rest(keep, uids)
-        else:
-            past = self.totals
-            self.pool = ()
-        past = past._replace(extra=past.extra.as_past())
-        self.totals = self.totals._replace(extra=self.totals.extra.as_past())
-        self.memo = Memo()
-        self.memo.put(PAST, past)
-        for name in keep:
-            self.memo.put(name, old.get(name, uids))
+        if not keep:
+            self.stream = self.stream._replace(pool=())
+        gone = [name for name in self.memo.batch_ids if name not in keep and name != PAST]
+        if gone or len(self.memo) == 0:
+            past = self.memo.rest(keep, self.totals.uids) if keep else self.totals
+            self.totals = self.totals._replace(extra=self.totals.extra.as_past())
+            self.memo = self.memo.without([*gone, PAST])
+            self.memo.put(PAST, past._replace(extra=past.extra.as_past()))
         self.scheduler.drop_trials()
 
     # ------------------------------------------------------------------ helpers
@@ -437,7 +438,7 @@ class Learner:
 
     def _tidy(self):
         """Largest components first; empty ones go, unless the number of components is fixed."""
-        if self.scheduler.proposals and np.any(self.totals.n <= _EMPTY):
+        if self.scheduler.proposals_at_rest and np.any(self.totals.n <= _EMPTY):
             self.totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
         self.totals, self.model = self.model.in_order(self.totals)
 

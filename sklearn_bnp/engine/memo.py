@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .layers import Layers
 from .statistics import StatBag
 
 
@@ -13,11 +14,9 @@ class Memo:
     """
 
     def __init__(self):
-        self._bags = {}
-        self._versions = {}
+        self._bags, self._versions, self._numbers = Layers(), Layers(), Layers()
         self._edits = []
         self._forgotten = 0  # edits that every bag has seen are dropped from the front
-        self._numbers = {}
 
     def __len__(self):
         return len(self._bags)
@@ -32,16 +31,16 @@ class Memo:
     def copy(self):
         """A memo that does not follow this one's changes; bags are shared, for they never change."""
         memo = Memo()
-        memo._bags, memo._versions = dict(self._bags), dict(self._versions)
+        memo._bags, memo._versions = self._bags.copy(), self._versions.copy()
         memo._edits, memo._forgotten = list(self._edits), self._forgotten
-        memo._numbers = dict(self._numbers)
+        memo._numbers = self._numbers.copy()
         return memo
 
     def without(self, batch_ids):
         """A memo without some of the batches, all edits made."""
         gone = set(batch_ids)
         memo = Memo()
-        memo._numbers = {name: n for name, n in self._numbers.items() if name not in gone}
+        memo._numbers = Layers({k: n for k, n in self._numbers.items() if k not in gone})
         for batch_id in self._bags:
             if batch_id not in gone:
                 memo.put(batch_id, self._current(batch_id))
@@ -59,7 +58,7 @@ class Memo:
     def mapped(self, change):
         """A memo that holds ``change`` of each bag, as it is today."""
         memo = Memo()
-        memo._numbers = dict(self._numbers)
+        memo._numbers = self._numbers.copy()
         for batch_id in self._bags:
             memo.put(batch_id, change(self._current(batch_id)))
         return memo

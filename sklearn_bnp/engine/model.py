@@ -39,8 +39,7 @@ class Model(Protocol):
         Largest number of rounds of proposals on a new batch of a stream. Each round may split the
         components that the round before has found.
     pool_rows : int
-        New batches of a stream are kept for laps over them together until they have so many rows; 0 if none
-        is kept.
+        Rows of the latest batches of a stream that are kept, for laps over them together; 0 if none is.
     sampling : type
         Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
@@ -118,23 +117,21 @@ class Model(Protocol):
 
     # ------------------------------------------------------------------ streams
 
-    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
-        """Trials in which the rows that a new batch of a stream gave to a component become a new component.
+    def own_components(self, totals, bags, gains, new_uids, n_most):
+        """Trials in which the rows that new batches of a stream gave to a component become a new component.
 
         Parameters
         ----------
         totals : StatBag
-            Statistics of the whole data, the new batch included.
-        bag : StatBag
-            Statistics of the new batch, listed as ``totals``.
-        batch_id : object
-            Name of the batch.
+            Statistics of the whole data, the new batches included.
+        bags : dict of object to StatBag
+            Statistics of each new batch by its name, listed as ``totals``.
+        gains : ndarray, shape (K,)
+            Change of the "data" term by each of these new components, from `engine.news.gains`.
         new_uids : callable
             ``new_uids(n)`` returns names for n new components.
         n_most : float
             Largest number of trials.
-        mean_weight : float or None
-            Mean weight of the batch's rows; None if they have no weights.
 
         Returns
         -------
@@ -296,7 +293,7 @@ class BaseModel:
         """None: rows start anew at each visit."""
         return None
 
-    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
+    def own_components(self, totals, bags, gains, new_uids, n_most):
         """No trials; see `Model.own_components`."""
         return []
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .statistics import StatBag
+from .trials import Policy
 
 
 class Context(NamedTuple):
@@ -233,3 +234,20 @@ class Proposal(BaseEstimator, ABC):
     def prior_changed(self):
         """Hear that empirical Bayes has changed the prior much, so that failures may be forgotten."""
         self.reset()
+
+
+def planned(proposal, context):
+    """Trials that a proposal plans, checked: they may be a user's own."""
+    trials = list(proposal.plan(context))
+    for trial in trials:
+        if trial.kind != proposal.kind:
+            raise ValueError(
+                f"{proposal!r} planned a trial of kind={trial.kind!r}; a trial has the kind of its proposal, "
+                f"{proposal.kind!r}."
+            )
+        if trial.probe is None and trial.policy is not Policy.WITH_LAP:
+            raise ValueError(
+                f"{proposal!r} planned a {type(trial).__name__} without a probe. It would be judged after a "
+                "lap, by statistics from before it: give it a probe that finds them during the lap."
+            )
+    return trials

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .proposal import planned
 from .state import ScheduleState
 from .trials import Policy
 
@@ -89,8 +90,7 @@ class Scheduler:
     """
 
     def __init__(self, state, new_uids, settings, sampling_type):
-        shared = {id(trial): trial for trial in state.trials}  # memories go on knowing these values
-        self.proposals = deepcopy(list(state.proposals), shared)
+        self._before, self._own = state, None
         self.new_uids, self.settings, self._sampling_type = new_uids, settings, sampling_type
         self.trials = list(state.trials)
         self._findings = [dict(found) for found in state.findings]
@@ -99,10 +99,26 @@ class Scheduler:
         self.mean_weight = state.mean_weight
 
     @property
+    def proposals(self):
+        """Proposals that may change their memories: copies, made when they are first asked for."""
+        if self._own is None:
+            before = self._before
+            shared = {
+                id(trial): trial for trial in before.trials
+            }  # memories go on knowing these values
+            self._own = deepcopy(list(before.proposals), shared)
+        return self._own
+
+    @property
+    def proposals_at_rest(self):
+        """The same proposals, only to be looked at."""
+        return self._before.proposals if self._own is None else self._own
+
+    @property
     def state(self):
         """The `ScheduleState` as things stand."""
         return ScheduleState(
-            tuple(self.proposals), tuple(self.trials), tuple(self._findings), self._sampling,
+            tuple(self.proposals_at_rest), tuple(self.trials), tuple(self._findings), self._sampling,
             self._values, self._values_per_row, self.mean_weight,
         )  # fmt: skip
 
@@ -116,26 +132,27 @@ class Scheduler:
         """Let samples and proposals know if rows, of a batch or source to come, have weights."""
         if batch.mean_weight is not None:
             self.mean_weight = batch.mean_weight
-            for proposal in self.proposals:
-                proposal.weighted = True
+            if not all(proposal.weighted for proposal in self.proposals_at_rest):
+                for proposal in self.proposals:
+                    proposal.weighted = True
 
     def go_on_with(self, proposals, new):
         """Go on with other proposals, of which some are ``new`` and begin without memories."""
-        self.proposals = proposals
+        self._own = list(proposals)
         for proposal in new:
             proposal.reset()
             proposal.weighted = self.mean_weight is not None
 
     # ------------------------------------------------------------------ a lap
 
-    def begin_lap(self, totals, share=1.0):
-        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample.
+    def begin_lap(self, totals, share=1.0, draw=True):
+        """Prepare for a lap: clear the findings of the last one, and decide which rows to sample, if any.
 
         The lap is over batches with this ``share`` of the mass of ``totals``.
         """
         self._findings = [{} for _ in self.trials]
         self._sampling = None
-        if self.proposals:
+        if self.proposals_at_rest and draw:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
             wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
             there = totals if share == 1.0 else totals._replace(s=share * totals.s)
@@ -352,7 +369,7 @@ class Scheduler:
                 idle=not (busy or accepted),
                 max_components=max(most - adopted, len(context.totals.uids)),
             )
-            trials += _planned(proposal, context)
+            trials += planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
         trials = [
@@ -363,23 +380,6 @@ class Scheduler:
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
         ]
         self._findings = [{} for _ in self.trials]
-
-
-def _planned(proposal, context):
-    """Trials that a proposal plans, checked: they may be a user's own."""
-    trials = list(proposal.plan(context))
-    for trial in trials:
-        if trial.kind != proposal.kind:
-            raise ValueError(
-                f"{proposal!r} planned a trial of kind={trial.kind!r}; a trial has the kind of its proposal, "
-                f"{proposal.kind!r}."
-            )
-        if trial.probe is None and trial.policy is not Policy.WITH_LAP:
-            raise ValueError(
-                f"{proposal!r} planned a {type(trial).__name__} without a probe. It would be judged after a "
-                "lap, by statistics from before it: give it a probe that finds them during the lap."
-            )
-    return trials
 
 
 class _Judged(NamedTuple):

@@ -57,6 +57,30 @@ class Snapshot(NamedTuple):
     least: float
 
 
+class StreamState(NamedTuple):
+    """The part of a stream that is still at hand, and how much of it was learned from; see ``streaming.py``.
+
+    Attributes
+    ----------
+    pool : tuple of Batch
+        The latest batches with their rows, so that laps go over them together.
+    came : float
+        Mass of all batches that came.
+    learned : float
+        The same when there were laps over the pool last.
+    news : float
+        The same before the last batch that had news.
+    n_unlearned : int
+        Number of batches since these laps.
+    """
+
+    pool: tuple = ()
+    came: float = 0.0
+    learned: float = 0.0
+    news: float = 0.0
+    n_unlearned: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class ScheduleState:
     """Proposals with their memories, and the trials and findings of the present lap.
@@ -122,10 +146,8 @@ class LearnerState:
         State to go back to if components on trial do not help.
     initial : tuple of StatBag
         Initial statistics of components on trial, which count rows twice.
-    pool : tuple of Batch
-        Batches of a stream that are kept, so that laps go over them together; see ``streaming.py``.
-    mass_learned : float
-        Mass of all data when there were such laps.
+    stream : StreamState
+        The pool of a stream, and when it was last learned from.
     retried : bool
         Whether proposals of a fit have had their last chance since the last change.
     """
@@ -147,8 +169,7 @@ class LearnerState:
     seconds: float = 0.0
     before: Snapshot | None = None
     initial: tuple = ()
-    pool: tuple = ()
-    mass_learned: float = 0.0
+    stream: StreamState = field(default_factory=StreamState)
     retried: bool = False
 
     @property

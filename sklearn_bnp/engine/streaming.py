@@ -3,14 +3,20 @@
 Design note
 -----------
 (a) A batch that was seen before is part of a lap over all batches in memory, and proposals work as in `fit`.
-(b) A new batch may never be seen again. Trials are therefore planned on it, observe it and are judged at
-    once. Other batches do not change, and for entropies that cannot be known lower bounds stand. Either way
-    a trial is accepted only if the objective, or its lower bound, rises.
-(c) A model may ask for a *pool*. A small batch, of a single sequence say, never pays for a new component by
-    itself, and would leave all of them for ever in those that the first batches have found. New batches are
-    therefore kept, with their rows, until they are many. Whenever their mass has grown by a quarter,
-    laps go over all of them as those of a fit, with everything that it tries. What they change is
-    judged on the pool exactly. When the pool is full, its rows are forgotten, and another begins.
+(b) A new batch may never be seen again. It is visited once. If the rows that it gave to a component are
+    unlike those gone by, they become a component of their own (`Model.own_components`). This is *news*: a few
+    more rounds follow, with trials that are planned on the batch, observe it and are judged at once. Other
+    batches do not change, and for entropies that cannot be known lower bounds stand. Either way a trial
+    is accepted only if the objective, or its lower bound, rises.
+(c) One batch shows little of each component. The latest batches are therefore kept with their rows: the
+    *pool*. Now and then laps go over all of them as those of a fit, with everything that it tries. What
+    they change is judged on the pool exactly.
+(d) There are such laps when the mass has grown by a quarter, as long as everything since the last news is
+    in the pool. From then on a pool shows no more than the one before it, and laps wait until the mass is
+    four times as large, so that their cost per batch falls to nothing. The batches since the last laps are
+    compared with all others, together, whenever their number has doubled, for news that no batch shows alone.
+(e) Proposals remember what failed, until the mass of its components has changed. A search that
+    found nothing is not made again at each batch.
 """
 
 from __future__ import annotations
@@ -19,17 +25,20 @@ from copy import copy
 
 import numpy as np
 
-from ..inputs.groups import GroupSource
+from . import news
 from .learner import PAST
+from .statistics import added_up
 
-# Laps that a never-ending stream remembers.
+# Laps that a stream remembers.
 _KEPT_LAPS = 1000
-# Growth of the mass, as a share of what was learned from or of a full pool, with which laps are due.
-_GROWTH = 0.25
-# Numbers that a pool may hold.
-_POOL_VALUES = 2_000_000
-# Rows of the batches that a pool is cut into, and the most of them.
-_PART_ROWS, _MOST_PARTS = 2000, 10
+# Growth of the mass, as a share of what was learned from since the last news, with which laps over the pool
+# are due: as long as the pool has all of that, and later.
+_GROWTH, _LATER = 0.25, 3.0
+# Numbers that a pool may hold, and batches.
+_POOL_VALUES, _POOL_BATCHES = 2_000_000, 1000
+# A pool of batches of fewer rows on average than the first number is cut anew, into batches of the second,
+# and into the third number of them at the most.
+_SMALL_ROWS, _PART_ROWS, _MOST_PARTS = 500, 2000, 10
 # Most laps over the pool at a time, and the gain per row, in nats, under which they have come to rest.
 _LAPS, _TOL = 50, 1e-3
 
@@ -46,91 +55,148 @@ def stream_batch(learner, batch, *, memoize=True):
     """
     if learner.n_steps and len(learner.memo) == 0:
         learner.forget_batches()  # what stochastic steps have seen is the past
-    if learner.model.pool_rows and not memoize:  # one that returns counts as new
+    if not memoize and batch.batch_id not in learner.memo:  # one that returns counts as new
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo:
-        learner.pool = ()  # epochs go over all batches, not these alone
+        learner.stream = learner.stream._replace(
+            pool=()
+        )  # epochs go over all batches, not these alone
         _revisit(learner, batch)
-    elif learner.model.pool_rows:
-        _pooled(learner, batch)
     else:
-        _new(learner, batch)
+        _come(learner, batch)
     if not memoize:
-        learner.forget_batches(tuple(batch.batch_id for batch in learner.pool))
-        del learner.history[:-_KEPT_LAPS]
+        learner.forget_batches(tuple(one.batch_id for one in learner.stream.pool))
+    del learner.history[:-_KEPT_LAPS]
 
 
-class _Pool(GroupSource):
-    """The batches of a pool as one, cut anew into fewer of about the same size.
+class _Pool:
+    """The batches of a pool as a source; small ones are cut anew into fewer of about the same size.
 
     Parameters
     ----------
-    batches : list of Batch
+    batches : tuple of Batch
     """
 
-    def __init__(self, batches):
-        first, *others = batches
-        everything = first.joined(others) if others else first
-        super().__init__(
-            everything, int(np.clip(everything.n_entries // _PART_ROWS, 1, _MOST_PARTS))
-        )
-        self._alone = None if others else first.batch_id
+    resp = None
 
-    def name(self, i):
-        """Name of the i-th batch; a batch that is alone keeps its own."""
-        return (*PAST, "pool", i) if self._alone is None else self._alone
+    def __init__(self, batches):
+        self.rows_in_memory = sum(one.n_entries for one in batches)
+        self.values_per_row = None
+        if batches[0].values_per_row is not None:
+            values = sum(one.n_entries * one.values_per_row for one in batches)
+            self.values_per_row = int(np.ceil(values / max(self.rows_in_memory, 1)))
+        self.total_weight = sum(one.total_weight for one in batches)
+        weights = [one.mean_weight for one in batches if one.mean_weight is not None]
+        self.mean_weight = weights[-1] if weights else None
+        self.is_cut_anew = len(batches) > 1 and self.rows_in_memory < _SMALL_ROWS * len(batches)
+        self._batches = _cut_anew(batches, self.rows_in_memory) if self.is_cut_anew else batches
+
+    def __len__(self):
+        return len(self._batches)
 
     def batch(self, i):
         """Batch number i."""
-        if self._alone is not None:
-            return self.everything
-        return super().batch(i)._replace(batch_id=self.name(i))
+        return self._batches[i]
+
+    def batches(self):
+        """All batches, a list."""
+        return list(self._batches)
 
     def without_responsibilities(self):
         """A copy of the pool without given responsibilities: local steps will find them."""
         other = copy(self)
-        other.everything = self.everything._replace(resp=None)
+        other._batches = [one._replace(resp=None) for one in self._batches]
         return other
 
 
-def _pooled(learner, batch):
-    """Put a new batch into the pool; if this has grown enough, learn from all of it."""
-    batches, model = [*learner.pool, batch], learner.model
+def _cut_anew(batches, n_rows):
+    """The rows of batches, a list of new ones."""
+    first, *others = batches
+    everything = first.joined(others)
+    n = int(np.clip(n_rows // _PART_ROWS, 1, min(_MOST_PARTS, everything.n_units)))
+    edges = np.linspace(0, everything.n_units, n + 1).astype(int)
+    return [everything.part((*PAST, "pool", i), edges[i], edges[i + 1]) for i in range(n)]
+
+
+def _room(model, batches):
+    """Rows that a pool of such batches may hold."""
     n_rows = sum(one.n_entries for one in batches)
     values = sum(
         one.n_entries * (one.values_per_row or model.likelihood.n_features) for one in batches
     )
-    room = min(model.pool_rows, int(_POOL_VALUES * n_rows / max(values, 1)))
-    mass = sum(one.total_weight for one in batches)
-    seen = batch.total_weight + (learner.totals.n.sum() if len(learner.memo) else 0.0)
-    least = min(learner.mass_learned, mass * room / max(n_rows, 1))
-    if seen - learner.mass_learned >= _GROWTH * least:
-        _learn(learner, batches)
-    else:
-        _new(learner, batch)
-    learner.pool = (*learner.pool, batch.kept()) if n_rows <= room else ()
+    return min(model.pool_rows, int(_POOL_VALUES * n_rows / max(values, 1)))
 
 
-def _learn(learner, batches):
-    """Laps over all batches of a pool, of which the last one is new, as in a fit."""
+def _pooled(model, pool, batch):
+    """The pool with a batch more, without its oldest ones where they are too many."""
+    pool = [*pool, batch.kept()]
+    rest = sum(one.n_entries for one in pool) - _room(model, pool)
+    n = max(0, len(pool) - _POOL_BATCHES)
+    while n < len(pool) and (rest > 0 or n < len(pool) - _POOL_BATCHES):
+        rest -= pool[n].n_entries
+        n += 1
+    return tuple(pool[n:])
+
+
+def _come(learner, batch):
+    """Learn from a new batch: a visit, and laps over the pool if they are due."""
+    first, model, stream = len(learner.memo) == 0, learner.model, learner.stream
+    if not first and not stream.came:  # what was fitted before was learned from
+        mass = float(learner.totals.n.sum())
+        stream = stream._replace(came=mass, learned=mass)
+    came = stream.came + batch.total_weight
+    _ready_for(learner, batch)
+    if not model.pool_rows:
+        learner.stream = stream._replace(came=came)
+        learner.scheduler.new_data()
+        _in_rounds(learner, batch, first)
+        learner.scheduler.new_data()  # what failed on these rows may succeed on all
+        return
+    pool = _pooled(model, stream.pool, batch)
+    stream = stream._replace(pool=pool, came=came, n_unlearned=stream.n_unlearned + 1)
+    if not first:
+        has_news = _visit(learner, batch)
+        if not has_news and stream.n_unlearned & (stream.n_unlearned - 1) == 0:
+            has_news = _compare(learner, pool[-stream.n_unlearned :])
+        if has_news:
+            stream = stream._replace(news=came - batch.total_weight)
+    learner.stream = stream
+    if first or _is_due(model, stream):
+        _learn(learner, batch if first else None)
+        learner.stream = stream._replace(learned=came, n_unlearned=0)
+
+
+def _is_due(model, stream):
+    """Whether there should be laps over the pool."""
+    mass = sum(one.total_weight for one in stream.pool)
+    n_rows = sum(one.n_entries for one in stream.pool)
+    known = stream.learned - stream.news
+    all_there = known * n_rows <= _room(model, stream.pool) * mass
+    growth = _GROWTH if all_there else _LATER
+    return stream.came - stream.learned >= max(_GROWTH * min(mass, stream.learned), growth * known)
+
+
+def _learn(learner, first=None):
+    """Laps over all batches of the pool, as in a fit; ``first`` is the first batch of all, if it is that."""
+    pool = (first,) if first is not None else learner.stream.pool
+    if not pool:
+        return
     learner.scheduler.new_data()
-    _ready_for(learner, batches[-1])
-    names, source = [batch.batch_id for batch in batches], _Pool(batches)
-    parts = [source.batch(i) for i in range(len(source))]
-    whole, converged = len(batches) == 1, learner.converged
-    if not whole:
-        learner.put_in_place(parts, names)
+    source, converged = _Pool(pool), learner.converged
+    names = [batch.batch_id for batch in pool]
+    if source.is_cut_anew:
+        learner.put_in_place(source.batches(), names)
     learner.fit(source, _LAPS, _TOL)
-    if not whole:
-        learner.put_in_place(batches, [part.batch_id for part in parts])
+    if source.is_cut_anew:
+        learner.put_in_place(pool, [part.batch_id for part in source.batches()])
         learner.end_lap(propose=False)
     learner.scheduler.drop_trials()
-    learner.mass_learned, learner.converged = learner.totals.n.sum(), converged
+    learner.converged = converged
 
 
 def _ready_for(learner, batch):
-    """End what is under way, and return whether the batch is the first."""
+    """End what is under way, and let samples and proposals know of the batch to come."""
     scheduler = learner.scheduler
     if learner.lap_under_way:
         learner.end_lap(propose=False)
@@ -138,7 +204,6 @@ def _ready_for(learner, batch):
     values_per_row = batch.values_per_row or learner.model.likelihood.n_features
     scheduler.fit_samples_to(batch.n_entries, values_per_row)
     scheduler.heed_weights(batch)
-    return len(learner.memo) == 0
 
 
 def _revisit(learner, batch):
@@ -152,43 +217,75 @@ def _revisit(learner, batch):
         learner.scheduler.drop_samples()  # a model at rest holds no rows
 
 
-def _new(learner, batch):
-    """Visit a new batch in several rounds, each with trials that are planned on it and judged on it."""
+def _visit(learner, batch):
+    """Visit a new batch, and again in several rounds if it has news; whether it has."""
+    learner.begin_lap(draw=False)
+    learner.visit(batch, update=False)
+    news, n_own = _take_along(learner, [batch.batch_id])
+    if news:
+        _in_rounds(learner, batch, False, n_own)
+    else:
+        learner.end_lap(propose=False, adapt=False)
+    return news
+
+
+def _in_rounds(learner, batch, first, n_own=None):
+    """Visit a new batch in several rounds, each with trials that are planned on it and judged on it.
+
+    ``n_own`` components were made of its own rows, in a visit before these; None if there was no such visit.
+    """
     scheduler, n_rounds = learner.scheduler, learner.model.stream_rounds
-    scheduler.new_data()
-    first = _ready_for(learner, batch)
     for i in range(n_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)
         batch = batch._replace(resp=None)
-        n_own = 0 if first or i > 0 else _own_components(learner, batch.batch_id)
-        if n_own:  # probes know the components from before
-            learner.begin_lap()
-            learner.visit(batch)
+        if n_own is None and not first:
+            _, n_own = _take_along(learner, [batch.batch_id])
+            if n_own:  # probes know the components from before
+                learner.begin_lap()
+                learner.visit(batch)
         last = i + 1 == n_rounds
         lap = learner.end_lap(propose=not last, first=first and i == 0)
         if n_own:
-            learner.history[-1] = lap._replace(
-                tried=_with_births(lap.tried, n_own), accepted=_with_births(lap.accepted, n_own)
-            )
+            learner.history[-1] = _with_births(lap, n_own)
+        n_own = 0
         if last or (i > 0 and not lap.accepted and not scheduler.trials):
             break
     learner.model = learner.model.released()
-    scheduler.new_data()  # what failed on these rows may succeed on all
     scheduler.drop_trials()  # there are none, but for the rows drawn for them
 
 
-def _own_components(learner, batch_id):
-    """Give the batch components of its own if the objective rises, and return their number."""
-    model, totals = learner.model, learner.totals
-    if all(proposal.kind != "birth" for proposal in learner.scheduler.proposals):
-        return 0
-    trials = model.own_components(
-        totals, learner.memo.get(batch_id, totals.uids), batch_id, learner.new_uids,
-        learner.settings.max_components - len(totals.uids), learner.scheduler.mean_weight,
-    )  # fmt: skip
-    return learner.try_at_once(trials)
+def _compare(learner, batches):
+    """Compare the latest batches, together, with all others; whether they have news."""
+    news, n_own = _take_along(learner, [batch.batch_id for batch in batches])
+    if n_own:
+        lap = learner.history[-1]._replace(
+            n_components=len(learner.totals.uids), lower_bound=learner.lower_bound
+        )
+        learner.history[-1] = _with_births(lap, n_own)
+    return news
 
 
-def _with_births(counts, n):
-    return {**counts, "birth": counts.get("birth", 0) + n}
+def _take_along(learner, names):
+    """Whether batches have news, and the number of components of their own that they were given for it.
+
+    They are given to them if the objective rises.
+    """
+    model, totals, scheduler = learner.model, learner.totals, learner.scheduler
+    if all(proposal.kind != "birth" for proposal in scheduler.proposals_at_rest):
+        return False, 0
+    bags = {name: learner.memo.get(name, totals.uids) for name in names}
+    gains = news.gains(model, totals, added_up(bags.values()), scheduler.mean_weight)
+    if not np.any(gains > 0):
+        return False, 0
+    room = learner.settings.max_components - len(totals.uids)
+    trials = model.own_components(totals, bags, gains, learner.new_uids, room)
+    return True, learner.try_at_once(trials)
+
+
+def _with_births(lap, n):
+    """The record of a lap with ``n`` births more."""
+    tried, accepted = (
+        {**counts, "birth": counts.get("birth", 0) + n} for counts in (lap.tried, lap.accepted)
+    )
+    return lap._replace(tried=tried, accepted=accepted)

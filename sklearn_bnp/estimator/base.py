@@ -154,12 +154,12 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         check_batch_id(batch_id)
         settings, name = settings_of(self), type(self).__name__
         with blas_on_one_thread():
-            if batch_id is None:
+            if batch_id is None and settings.memoize:
                 batch_id = data.batch.content_hash()
             if self._is_begun:
                 n_laps, learner = self.n_iter_, Learner(self._learner_, learner_settings(settings))
                 go_on_with_proposals(learner, proposals_of(settings, self._kind))
-                self._keeps_order = self._keeps_order and not learner.scheduler.proposals
+                self._keeps_order = self._keeps_order and not learner.scheduler.proposals_at_rest
                 batch = self._present_batch(learner, data.batch)
             else:
                 n_laps, rng = 0, check_random_state(self.random_state)
@@ -312,11 +312,13 @@ def go_on_under(learner, present):
 
 def go_on_with_proposals(learner, proposals):
     """Let a learner go on with these proposals; those that are as they were go on with their memories."""
-    known = {proposal.kind: proposal for proposal in learner.scheduler.proposals}
-    new = [p for p in proposals if p.kind not in known or not are_alike(p, known[p.kind])]
-    now = [p if p in new else known[p.kind] for p in proposals]
-    if now != learner.scheduler.proposals:
+    at_rest = {proposal.kind: proposal for proposal in learner.scheduler.proposals_at_rest}
+    same = [p.kind in at_rest and are_alike(p, at_rest[p.kind]) for p in proposals]
+    if not all(same) or [p.kind for p in proposals] != list(at_rest):
         learner.end_trials()
+        known = {proposal.kind: proposal for proposal in learner.scheduler.proposals}
+        new = [p for p, is_same in zip(proposals, same, strict=True) if not is_same]
+        now = [known[p.kind] if is_same else p for p, is_same in zip(proposals, same, strict=True)]
         learner.scheduler.go_on_with(now, new)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pickle import PicklingError
 
 import joblib
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from ..likelihood import OBSERVATIONS, ObservationModel
+
+# Types whose values are compared as they are.
+_PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 class ObservationParameters:
@@ -92,13 +96,38 @@ def check_same_observation(observation, before, call):
 
 def are_alike(one, other):
     """Whether two objects with parameters have the same class and the same parameters."""
-    return type(one) is type(other) and _identity(one) == _identity(other)
+    return type(one) is type(other) and _same(one, other)
 
 
-def _identity(holder):
-    """A value that is the same for two objects of a class if their parameters are the same."""
-    params = clone(holder).get_params()  # a model in two blocks is like two equal ones
+def _same(one, other):
+    """Whether two values of parameters are the same.
+
+    Streams ask at each call. Plain values are therefore compared as they are; only other values, such as
+    arrays and functions, are hashed.
+    """
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, _PLAIN):
+        return one == other
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, BaseEstimator):
+        names = _parameter_names(type(one))
+        return all(_same(getattr(one, name), getattr(other, name)) for name in names)
+    return _identity(one) == _identity(other)
+
+
+@cache
+def _parameter_names(kind):
+    """Names of the parameters of a class of estimators."""
+    return tuple(kind._get_param_names())
+
+
+def _identity(value):
+    """A hash of a value that is no estimator, or its text where it cannot be hashed."""
     try:
-        return joblib.hash(params)
+        return joblib.hash(clone(value, safe=False))
     except (AttributeError, PicklingError):  # a function without a name, to choose columns
-        return repr(params)
+        return repr(value)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.statistics import StatBag
+from .observations import are_alike
 
 
 class Published(NamedTuple):
@@ -50,7 +51,7 @@ def fitted_attributes(estimator, learner, observation, published):
     return {
         "_learner_": learner.state,
         "_model": learner.model,
-        "_observation": clone(observation),
+        "_observation": _kept(observation, getattr(estimator, "_observation", None)),
         "n_components_": len(published.totals.uids),
         "lower_bound_": sum(terms.values()),
         "elbo_terms_": terms,
@@ -61,6 +62,11 @@ def fitted_attributes(estimator, learner, observation, published):
         **published.own,
         **(published.derived or {}),
     }
+
+
+def _kept(observation, before):
+    """A copy of an observation model; that of the last call if this is like it."""
+    return before if are_alike(observation, before) else clone(observation)
 
 
 def set_published(estimator, attributes):

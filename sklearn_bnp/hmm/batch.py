@@ -95,6 +95,11 @@ class SequenceBatch(NamedTuple):
         x = stacked([at_hand(batch.x) for batch in batches])
         return SequenceBatch(None, x, np.concatenate([[0], *indptr]), self.lags, None, weight)
 
+    @property
+    def n_units(self):
+        """Number of sequences: a batch may be cut between any two."""
+        return len(self.indptr) - 1
+
     def kept(self):
         """The batch with rows of its own, which do not change with the user's; without responsibilities."""
         x = self.x.copy() if issparse(self.x) else np.array(self.x)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.sparse import issparse
-
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps, statistics
 from ..estimator.soundness.engine import Kind, check_own_model, check_pooled
@@ -25,6 +22,7 @@ from ..estimator.soundness.laps import (
     check_keys,
     check_mean_weight,
     check_params,
+    check_pooled_rows,
     check_prepared_rows,
     check_sampling,
     check_trial,
@@ -67,19 +65,8 @@ def check_chains(estimator):
 
 @check_pooled.register
 def _(batch: SequenceBatch, likelihood, n_columns):
-    x = batch.x
-    if issparse(x):
-        expect(x.ndim == 2 and x.shape[1] == n_columns, f"rows of a pool have shape {x.shape}")
-        expect_edges("the list of sparse rows", x.indptr, len(x.indices))
-        expect_positions("columns of sparse rows", x.indices, (None,), n_columns)
-        expect_numbers("sparse rows", x.data, x.indices.shape, kinds="fiu", size=None)
-    else:
-        expect_type("rows of a pool", x, np.ndarray)
-        known = x
-        if x.dtype.kind == "f" and likelihood.has_missing:
-            known = np.nan_to_num(x, nan=0.0, posinf=np.inf)
-        expect_numbers("rows of a pool", known, (None, n_columns), kinds="fiub", size=None)
-    expect_edges("where sequences of a pool begin", batch.indptr, x.shape[0])
+    check_pooled_rows(batch.x, likelihood, n_columns)
+    expect_edges("where sequences of a pool begin", batch.indptr, batch.x.shape[0])
     expect_count("the lags of a pool", batch.lags)
     expect(batch.resp is None, "a pool holds responsibilities")
     if batch.weight is not None:

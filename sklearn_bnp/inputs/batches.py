@@ -9,9 +9,10 @@ from mmap import mmap
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
-from .rows import arrays_of, block_rows, mean_weight, part, values_per_row
+from .rows import arrays_of, at_hand, block_rows, mean_weight, part, stacked, values_per_row
 
 # Number of rows that the kernels are given at a time. More would only take more memory.
 BLOCK_ROWS = 4096
@@ -79,6 +80,31 @@ class Batch(NamedTuple):
         if self.weight is not None:
             digest.update(self.weight)
         return digest.hexdigest()
+
+    @property
+    def n_units(self):
+        """Number of rows: a batch may be cut between any two."""
+        return self.n_entries
+
+    def part(self, batch_id, first, last):
+        """The rows from ``first`` to before ``last``, under a name."""
+        rows = slice(first, last)
+        weight = None if self.weight is None else self.weight[rows]
+        return Batch(batch_id, part(self.x, rows), weight)
+
+    def joined(self, others):
+        """All rows of this batch and of ``others``, without responsibilities."""
+        batches = [self, *others]
+        weight = None
+        if any(batch.weight is not None for batch in batches):
+            weight = np.concatenate([batch.entry_weight for batch in batches])
+        return Batch(None, stacked([at_hand(batch.x) for batch in batches]), weight)
+
+    def kept(self):
+        """The batch with rows of its own, which do not change with the user's; without responsibilities."""
+        x = self.x.copy() if issparse(self.x) else np.array(self.x)
+        weight = None if self.weight is None else np.array(self.weight)
+        return self._replace(x=x, weight=weight, resp=None)
 
     def slices(self):
         """Slices of at most `BLOCK_ROWS` rows, of nearly equal size; see `block_rows`."""

@@ -31,11 +31,12 @@ class MixtureModel(BaseModel):
     allocation: MixtureAllocation
 
     stream_rounds = 3
+    pool_rows = 20_000
     sampling = RowSampling
 
-    def own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight):
-        """Trials by which a new batch takes rows along; statistics are sums over single rows."""
-        return own_components(self, totals, bag, batch_id, new_uids, n_most, mean_weight)
+    def own_components(self, totals, bags, gains, new_uids, n_most):
+        """Trials by which new batches take rows along; statistics are sums over single rows."""
+        return own_components(totals, bags, gains, new_uids, n_most)
 
     def allocation_term(self, totals):
         """The allocation term of the objective, in nats."""

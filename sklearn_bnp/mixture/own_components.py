@@ -1,8 +1,8 @@
-"""Components of a new batch's own: what it gave to a component stays together as another one.
+"""Components of new batches' own: what they gave to a component stays together as another one.
 
 A split of the rows in hand cannot tell that all of them are unlike those gone by, as when data come
 sorted. So before any proposal, a new batch of a stream may take what it gave to a component along to a
-new one. All statistics of such a change are known.
+new one, and so may several batches together. All statistics of such a change are known.
 """
 
 from __future__ import annotations
@@ -10,44 +10,37 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.edits import SplitEdit
+from ..engine.statistics import added_up
 from ..engine.trials import KnownTrial, Outcome
 
-# Rows that a component of a batch's own needs, and must leave behind: a mass, which is scaled with the
-# mean weight where that is less than 1.
-_LEAST_ROWS = 4.0
 
-
-def own_components(model, totals, bag, batch_id, new_uids, n_most, mean_weight=None):
-    """`KnownTrial` objects, at most ``n_most``, by which a batch takes components along.
+def own_components(totals, bags, gains, new_uids, n_most):
+    """`KnownTrial` objects, at most ``n_most``, by which batches take components along.
 
     Parameters
     ----------
-    model : Model
     totals : StatBag
-        Statistics of the whole data, the new batch included.
-    bag : StatBag
-        What the batch left behind, listed as ``totals``.
-    batch_id : object
+        Statistics of the whole data, the new batches included.
+    bags : dict of object to StatBag
+        What each of these batches left behind, by its name, listed as ``totals``.
+    gains : ndarray, shape (K,)
+        Gains from `engine.news.gains`.
     new_uids : callable
         ``new_uids(n)`` names n components.
     n_most : float
-    mean_weight : float or None
-        Of the batch's rows; None if they have no weights.
     """
+    bag = added_up(bags.values())
     rest = totals.add(bag, -1.0)
-    evidence = (model.likelihood.evidence(model.prior, b.s) for b in (bag, rest, totals))
-    own, others, both = evidence
-    gain = own + others - both
-    least = _LEAST_ROWS * min(1.0, mean_weight or 1.0)
-    gain[(bag.n < least) | (rest.n < least)] = -np.inf
     trials = []
-    for k in np.argsort(-gain, kind="stable").tolist():
-        if not gain[k] > 0 or len(trials) >= n_most:
+    for k in np.argsort(-gains, kind="stable").tolist():
+        if not gains[k] > 0 or len(trials) >= n_most:
             break
         created, removed = new_uids(1), (int(bag.uids[k]),)
-        row = bag.take([k])._replace(uids=np.array(created, dtype=np.int64))
+        uids = np.array(created, dtype=np.int64)
+        rows = {name: one.take([k])._replace(uids=uids) for name, one in bags.items()}
         outcome = Outcome(
-            rest.take([k]).concatenated(row), SplitEdit(removed, created, {batch_id: row})
+            rest.take([k]).concatenated(added_up(rows.values())),
+            SplitEdit(removed, created, rows),
         )
         trials.append(KnownTrial("birth", removed, created, outcome))
     return trials

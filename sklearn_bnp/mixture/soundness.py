@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps
-from ..estimator.soundness.engine import Kind
+from ..estimator.soundness.engine import Kind, check_pooled
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
@@ -16,9 +16,11 @@ from ..estimator.soundness.laps import (
     MOST_ROWS,
     check_keys,
     check_mean_weight,
+    check_pooled_rows,
     check_prepared_rows,
     check_sampling,
 )
+from ..inputs.batches import Batch
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
@@ -35,6 +37,14 @@ def check_mixture(estimator):
     check_fitted(estimator, MIXTURE)
     laps.check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
+
+
+@check_pooled.register
+def _(batch: Batch, likelihood, n_columns):
+    check_pooled_rows(batch.x, likelihood, n_columns)
+    expect(batch.resp is None, "a pool holds responsibilities")
+    if batch.weight is not None:
+        expect_numbers("weights of a pool", batch.weight, (batch.x.shape[0],), least=0.0)
 
 
 @check_sampling.register

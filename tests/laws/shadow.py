@@ -52,10 +52,12 @@ class Shadow:
         self.slack, self.entropy_slack = 0.0, 0.0
         self._begin, self._visit = learner.begin_lap, learner.visit
         self._judge = learner.scheduler.judge
-        self._end = learner.end_lap
+        self._end, self._put = learner.end_lap, learner.put_in_place
         learner.begin_lap, learner.visit = self.begin_lap, self.visit
         learner.end_lap = self.end_lap
         learner.scheduler.judge = self.judge
+        self._verdict_on = learner.scheduler.verdict_on
+        learner.scheduler.verdict_on, learner.put_in_place = self.verdict_on, self.put_in_place
 
     def begin_lap(self, *args, **kwargs):
         """Keep what a lap that is taken back falls back on; responsibilities are never changed."""
@@ -66,6 +68,12 @@ class Shadow:
 
     def visit(self, batch, **kwargs):
         """A local step with the learner's present coefficients, or the batch's own shares."""
+        self._note(batch)
+        self._visit(batch, **kwargs)
+        self.values.append(self.learner.lower_bound)
+
+    def _note(self, batch):
+        """Responsibilities of a batch under the present coefficients, or its own shares."""
         learner, name = self.learner, batch.batch_id
         likelihood = learner.model.likelihood
         z = likelihood.prepare(np.asarray(batch.x))
@@ -78,8 +86,27 @@ class Shadow:
         self.features[name], self.resp[name] = features, resp
         self.uids[name] = learner.totals.uids.copy()
         self.weight[name] = np.ones(len(z)) if batch.weight is None else batch.weight
-        self._visit(batch, **kwargs)
-        self.values.append(learner.lower_bound)
+
+    def put_in_place(self, batches, gone):
+        """The same rows in other batches, after a local step."""
+        for batch in batches:
+            self._note(batch)
+        self._put(batches, gone)
+        for held in (self.resp, self.uids, self.features, self.weight):
+            for name in gone:
+                del held[name]
+
+    def verdict_on(self, model, totals, trials):
+        """Batches take components along: their columns get other names."""
+        verdict = self._verdict_on(model, totals, trials)
+        for change in verdict.accepted:
+            edit = change.outcome.edit
+            for name in edit.rows:
+                renamed = np.where(
+                    self.uids[name] == edit.removed[0], edit.created[0], self.uids[name]
+                )
+                self.uids[name] = renamed
+        return verdict
 
     def end_lap(self, *args, **kwargs):
         """A lap that is taken back leaves another memo, that of before."""

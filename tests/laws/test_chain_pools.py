@@ -46,7 +46,7 @@ def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
 @pytest.mark.parametrize("memoize", [True, False])
 def test_totals_are_the_memory(memoize, monkeypatch):
     """Whatever is in the pool, each row counts once, and the bound is that of the totals."""
-    monkeypatch.setattr(SequenceModel, "pool_rows", 150)  # several pools, one after another
+    monkeypatch.setattr(SequenceModel, "pool_rows", 150)  # the oldest leave it
     rows, _ = short(1)
     model, sizes = HDPHMMVB(random_state=0, memoize=memoize), []
     for i, x in enumerate(rows[:16]):
@@ -56,9 +56,9 @@ def test_totals_are_the_memory(memoize, monkeypatch):
         assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
         assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
         assert_allclose(memory.n.sum(), 30.0 * (i + 1), rtol=1e-9)
-        sizes.append(len(state.pool))
-        assert len(state.memo) == (i + 1 if memoize else 1 + len(state.pool))
-    assert max(sizes) == 5 and sizes.count(0) >= 2
+        sizes.append(len(state.stream.pool))
+        assert len(state.memo) == (min(i + 1, 5) + (i >= 5) if not memoize else i + 1)
+    assert sizes == [1, 2, 3, 4, *[5] * 12]
 
 
 def test_rows_of_a_pool_are_its_own():
@@ -79,9 +79,9 @@ def test_rows_of_a_pool_are_its_own():
 def test_a_pool_is_left_when_batches_return():
     rows, _ = short(3)
     model = streamed(rows[:10])
-    assert len(model._learner_.pool) == 10
+    assert len(model._learner_.stream.pool) == 10
     model.partial_fit([rows[0]], batch_id=0)
-    assert model._learner_.pool == ()
+    assert model._learner_.stream.pool == ()
     bounds = [model.partial_fit([rows[i]], batch_id=i).lower_bound_ for i in [*range(10)] * 3]
     assert np.diff(bounds[9:]).min() >= -1e-9 * abs(bounds[-1])
 

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import Birth, Delete, DPMixtureVB, Merge
 from sklearn_bnp.engine.streaming import stream_batch
 from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.mixture.model import MixtureModel
 
 from .harness import estimator, learner_for, quiet_fit, totals_of, totals_under
 from .shadow import Shadow
@@ -95,13 +96,16 @@ def test_old_batches_only_raise_the_objective(leading_family):
     assert values[-1] > values[0]
 
 
-def test_stream_without_memory(leading_family):
+@pytest.mark.parametrize("pool_rows", [0, 100])
+def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     """Totals of all rows ever seen, none twice; the objective stays a bound."""
+    monkeypatch.setattr(MixtureModel, "pool_rows", pool_rows)
     stream = Stream(leading_family, seed=3)
     for i in range(4):
         stream.visit(i, memoize=False)
         stream.assert_bounded()
-        assert len(stream.learner.memo) == 1
+        n_kept = pool_rows // 50  # batches whose rows are at hand; the others are one sum
+        assert len(stream.learner.memo) == (i + 1 if i < n_kept else n_kept + 1)
     n = stream.learner.totals.n.sum()
     assert_allclose(n, stream.weight.sum(), rtol=1e-10)
 
@@ -124,11 +128,12 @@ def test_batch_seen_again_replaces_what_it_left(leading_family):
 
 
 @pytest.mark.parametrize("birth", ["split", "adopt"])
-def test_attributes_are_those_of_the_memory(birth):
+def test_attributes_are_those_of_the_memory(birth, monkeypatch):
     """In the middle of a lap as well, all that is published counts each row once.
 
-    Three clusters that overlap: a split is found only when a lap over all batches has been made.
+    Three clusters that overlap: without a pool, a split is found only when a lap over all batches was made.
     """
+    monkeypatch.setattr(MixtureModel, "pool_rows", 0)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(c, 0.6, size=(150, 2)) for c in (-2, 0, 2)])
     rng.shuffle(X)

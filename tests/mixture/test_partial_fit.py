@@ -9,6 +9,7 @@ from sklearn_bnp import HDPHMMVB, Birth, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import LearnerSettings
+from sklearn_bnp.mixture.model import MixtureModel
 from tests.estimators import (
     CENTERS,
     assert_same_state,
@@ -129,7 +130,8 @@ def test_epochs_end_where_fit_ends(covariance_type):
     assert model.score(X) == pytest.approx(reference.score(X), abs=0.01)
 
 
-def test_epochs_find_what_no_batch_shows():
+def test_epochs_find_what_no_batch_shows(monkeypatch):
+    monkeypatch.setattr(MixtureModel, "pool_rows", 0)
     rng = np.random.default_rng(0)
     centers = 8.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
     rows = centers[rng.integers(16, size=640)] + rng.normal(size=(640, 2))
@@ -187,7 +189,8 @@ def test_attributes_are_consistent_after_every_call():
             assert np.mean(nearest == model.predict(X)) > 0.8
 
 
-def test_components_on_trial_count_no_row_twice():
+def test_components_on_trial_count_no_row_twice(monkeypatch):
+    monkeypatch.setattr(MixtureModel, "pool_rows", 0)  # so that there are some in later laps
     rng = np.random.default_rng(0)
     centers = 8.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
     batches = np.array_split(centers[rng.integers(16, size=640)] + rng.normal(size=(640, 2)), 8)
@@ -281,6 +284,7 @@ def test_goes_on_the_same_after_a_pickle(n_before):
 
 def test_memory_stays_flat_without_memo(monkeypatch):
     monkeypatch.setattr(streaming, "_KEPT_LAPS", 10)
+    monkeypatch.setattr(MixtureModel, "pool_rows", 200)
     rng = np.random.default_rng(0)
     model = DPMixtureVB(memoize=False, random_state=0)
     sizes = []
@@ -288,7 +292,7 @@ def test_memory_stays_flat_without_memo(monkeypatch):
         model.partial_fit(CENTERS[rng.integers(K, size=50)] + rng.normal(size=(50, 3)))
         sizes.append(len(pickle.dumps(model)))
         assert mass(model) == pytest.approx(50.0 * (i + 1))
-    assert len(model._learner_.memo) == 1
+    assert len(model._learner_.memo) == 1 + 4  # the past, and the pool
     assert max(sizes[12:]) < 1.2 * max(sizes[6:12])
     assert model.n_components_ == K
     assert len(model.history_) <= 10

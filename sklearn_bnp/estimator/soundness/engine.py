@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sklearn.base import BaseEstimator
 
 from ...engine.memo import Memo
-from ...engine.state import LearnerState, ScheduleState
+from ...engine.state import LearnerState, ScheduleState, StreamState
 from .expectations import (
     expect,
     expect_count,
@@ -55,11 +55,7 @@ def check_learner(state, kind, n_columns):
         check_bag("components on trial", rows, names)
         state.totals.positions(rows.uids)
     expect_number("the mass seen", state.mass_seen, least=0.0)
-    expect_number("the mass learned from", state.mass_learned, least=0.0)
-    expect_type("the pool", state.pool, tuple)
-    for batch in state.pool:
-        check_pooled(batch, likelihood, n_columns)
-        expect(batch.batch_id in state.memo, "a batch of the pool is not in memory")
+    _check_stream(state, n_columns)
     for name in ("n_steps", "n_batches", "n_passes"):
         expect_count(name, getattr(state, name))
     expect_type("batches seen in this lap", state.seen, frozenset)
@@ -88,6 +84,18 @@ def check_model(model, model_type, below, n_columns):
             if value is not None:
                 expect_number(f"the allocation's {name}", value, least=0.0)
     check_own_model(model, below)
+
+
+def _check_stream(state, n_columns):
+    stream = state.stream
+    expect_type("the state of the stream", stream, StreamState)
+    expect_type("the pool", stream.pool, tuple)
+    for batch in stream.pool:
+        check_pooled(batch, state.model.likelihood, n_columns)
+        expect(batch.batch_id in state.memo, "a batch of the pool is not in memory")
+    for name in ("came", "learned", "news"):
+        expect_number(f"the mass that {name}", getattr(stream, name), least=0.0)
+    expect_count("batches since the last laps", stream.n_unlearned)
 
 
 @singledispatch

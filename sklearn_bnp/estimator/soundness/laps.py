@@ -211,3 +211,18 @@ def check_prepared_rows(z, lap):
     expect_type("prepared rows", z, np.ndarray)
     known = np.nan_to_num(z, nan=0.0, posinf=np.inf) if lap.model.likelihood.has_missing else z
     expect_numbers("prepared rows", known, (None, width), size=None)
+
+
+def check_pooled_rows(x, likelihood, n_columns):
+    """Raise unless these are rows as a user may give them, dense or sparse, with values that are finite."""
+    if issparse(x):
+        expect(x.ndim == 2 and x.shape[1] == n_columns, f"rows of a pool have shape {x.shape}")
+        expect_edges("the list of sparse rows", x.indptr, len(x.indices))
+        expect_positions("columns of sparse rows", x.indices, (None,), n_columns)
+        expect_numbers("sparse rows", x.data, x.indices.shape, kinds="fiu", size=None)
+    else:
+        expect_type("rows of a pool", x, np.ndarray)
+        known = x
+        if x.dtype.kind == "f" and likelihood.has_missing:
+            known = np.nan_to_num(x, nan=0.0, posinf=np.inf)
+        expect_numbers("rows of a pool", known, (None, n_columns), kinds="fiub", size=None)

@@ -1,0 +1,37 @@
+"""News: what new batches of a stream gave to a component is unlike what it had before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Rows that news of a component need, and must leave behind: a mass, which is scaled with the mean weight
+# where that is less than 1.
+_LEAST_ROWS = 4.0
+
+
+def gains(model, totals, bag, mean_weight=None):
+    """Gain in evidence (K,), in nats, if what batches gave to each component were a component of its own.
+
+    A gain is news: the evidence of both parts charges for the parameters that one of them would have beside
+    the other. It is -inf where there are too few rows.
+
+    Parameters
+    ----------
+    model : Model
+    totals : StatBag
+        Statistics of the whole data, these batches included.
+    bag : StatBag
+        Statistics of the batches, listed as ``totals``.
+    mean_weight : float or None
+        Mean weight of the batches' rows; None if they have none.
+    """
+    rest = totals.s - bag.s
+    least = _LEAST_ROWS * min(1.0, mean_weight or 1.0)
+    out = np.full(len(bag.n), -np.inf)
+    k = np.flatnonzero((bag.n >= least) & (rest[:, -1] >= least))
+    if len(k):
+        own, others, both = model.likelihood.evidence(
+            model.prior, np.concatenate([bag.s[k], rest[k], totals.s[k]])
+        ).reshape(3, -1)
+        out[k] = own + others - both
+    return out

@@ -20,6 +20,7 @@ Design note
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,9 @@ from ..engine.state import LearnerSettings, LearnerState, ScheduleState
 from ..engine.stochastic import fit_stochastic, stochastic_step
 from ..engine.streaming import stream_batch
 from ..inputs.blas import blas_on_one_thread
-from ..inputs.moments import column_moments, has_missing
+from ..inputs.moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
+from .chunks import check_suits_chunks, chunked_data
 from .observations import (
     ObservationParameters,
     are_alike,
@@ -98,6 +100,9 @@ class LearnerEstimator(ObservationParameters):
     ``_to_publish(learner)``
         The slice's own attributes, as `Published`.
 
+    ``_chunk_reader``
+        The `ChunkReader` of its data.
+
     Checked data have an attribute ``batch``.
     """
 
@@ -126,6 +131,13 @@ class LearnerEstimator(ObservationParameters):
         self._publish(best)
         warn_if_not_converged(self)
         return self
+
+    def _fit_chunks(self, X, **given):
+        """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
+        settings = settings_of(self)
+        check_suits_chunks(self, settings)
+        with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
+            return self._fit(None, data)
 
     def _partial_fit(self, X, data, batch_id):
         """Learn from one batch, and publish."""
@@ -169,13 +181,12 @@ class LearnerEstimator(ObservationParameters):
 
 
 def bind_likelihood(observation, source, *, streaming=False, increments=None):
-    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`.
+    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource` or `ChunkSource`.
 
     ``increments`` makes `Increments` of the rows, given the magnitudes of columns; None if the rows are
     not sequences.
     """
-    batches = [source.batch(i) for i in range(len(source))]
-    moments = column_moments(batches, covariance=observation.needs_covariance)
+    moments = source.moments(covariance=observation.needs_covariance)
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
@@ -183,9 +194,8 @@ def bind_likelihood(observation, source, *, streaming=False, increments=None):
     if observation.needs_increments and increments is not None:
         moments = moments._replace(increments=increments(moments.magnitude))
     likelihood = observation.bind(moments, streaming=streaming)
-    if likelihood.may_be_far_out or source.weight is not None:
-        for batch in batches:
-            check_units(likelihood, batch)
+    if likelihood.may_be_far_out or source.mean_weight is not None:
+        source.check(partial(check_units, likelihood))
     return likelihood
 
 

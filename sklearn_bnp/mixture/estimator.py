@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
@@ -15,6 +16,7 @@ from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
 from . import setup
+from .chunks import RowReader
 from .predictor import MixturePredictor
 from .weights import ALLOCATIONS, MixtureAllocation, allocation_from
 
@@ -24,6 +26,15 @@ class _Rows(NamedTuple):
 
     batch: Batch
     reading: object
+
+    @property
+    def n_units(self):
+        """Number of rows."""
+        return self.batch.n_entries
+
+    def in_batches(self, n_batches, resp):
+        """`ArraySource` of the rows."""
+        return ArraySource(self.batch.x, self.batch.weight, n_batches, resp)
 
 
 @with_shared_text(
@@ -148,7 +159,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     3
     """
 
-    _kind = setup.MIXTURE
+    _kind, _chunk_reader = setup.MIXTURE, RowReader
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
@@ -240,6 +251,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
+        if are_chunks(X):
+            return self._fit_chunks(X, sample_weight=sample_weight)
         rows, reading = check_rows(self, X, reset=not self._is_warm, min_rows=2)
         return self._fit(rows, _Rows(Batch(None, rows, check_weight(sample_weight, rows)), reading))
 
@@ -288,10 +301,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     def _start(self, X, data, rng, settings, *, streaming):
         """A `Start` from the data, or from the last fit."""
-        batch = data.batch
         resp = setup.given_responsibilities(settings, X, rng)
-        n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
-        source = ArraySource(batch.x, batch.weight, n_batches, resp)
+        n_batches = 1 if streaming else settings.number_of_batches(data.n_units)
+        source = data.in_batches(n_batches, resp)
         allocation = allocation_from(self.allocation, self.weight_concentration_prior)
         if self._is_warm:
             return self._warm_start(source, allocation, settings)

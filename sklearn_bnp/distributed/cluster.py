@@ -40,6 +40,8 @@ _TASKS_A_THREAD = 4
 _FAN_IN = 8
 # Seconds between two looks at the cluster, and that the scheduler may take to answer.
 _LOOK, _ANSWER = 1.0, 30.0
+# States of futures that have come to nothing. "lost" is not one of them: these are computed anew.
+_FAILED = ("error", "cancelled")
 # Names in dask's configuration, and values where they are not set. A worker that lives tells the scheduler so
 # every half second or so, even while it works. A task may take long, but hardly for ever.
 _SILENCE, _PATIENCE = ("sklearn-bnp.silence", "60s"), ("sklearn-bnp.patience", "30m")
@@ -164,10 +166,15 @@ class OnClient:
         return self._gathered(level, wave)
 
     def _submit(self, function, *args, priority=0):
-        with _large_graphs():
-            return self._client.submit(
-                function, *args, pure=False, retries=ATTEMPTS - 1, priority=priority
-            )
+        try:
+            with _large_graphs():
+                return self._client.submit(
+                    function, *args, pure=False, retries=ATTEMPTS - 1, priority=priority
+                )
+        except Exception as error:
+            if self._client.status == "running":
+                raise
+            raise self._lost(error) from error
 
     # ------------------------------------------------------------------ waiting
 
@@ -184,7 +191,7 @@ class OnClient:
         try:
             self._wait(wanted or list(wave), clock)
             for future, chunks in wave.items():
-                if future.status not in ("finished", "pending"):
+                if future.status in _FAILED:
                     raise self._error_of(future, chunks)
             found = self._on_loop(self._client.gather(wanted, asynchronous=True))
             results = self._result_of(found, clock)
@@ -199,8 +206,8 @@ class OnClient:
 
     def _wait(self, futures, clock):
         """Wait until all futures are done, or one has failed."""
-        while any(future.status == "pending" for future in futures):
-            if any(future.status not in ("finished", "pending") for future in futures):
+        while any(future.status != "finished" for future in futures):  # lost ones come again
+            if any(future.status in _FAILED for future in futures):
                 return
             try:
                 wait(futures, timeout=_LOOK)

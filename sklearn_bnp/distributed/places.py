@@ -101,8 +101,8 @@ class Loaded:
     """A part whose batch, or None if it has no rows, is here; the part has a name of its own."""
 
     def __init__(self, batch, batch_id):
-        self._batch, self._batch_id = batch, batch_id
+        self._batch, self.batch_id = batch, batch_id
 
     def load(self):
         """The batch under the name of the part."""
-        return None if self._batch is None else self._batch._replace(batch_id=self._batch_id)
+        return None if self._batch is None else self._batch._replace(batch_id=self.batch_id)

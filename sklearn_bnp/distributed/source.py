@@ -213,12 +213,13 @@ class ChunkSource:
         """The same chunks, whose rows are found in another way."""
         return ChunkSource(self.place, self.infos, self.n_features, rows_of)
 
-    def each(self, function, args=None):
-        """``function(rows)`` of each chunk that has rows, or ``function(rows, arg)`` with one arg a chunk.
+    def each(self, function, args=None, or_else=None):
+        """``function(rows)`` of each chunk, or ``function(rows, arg)`` with one arg a chunk.
 
-        It is None for chunks without rows.
+        It is ``or_else`` for chunks without rows.
         """
-        return self.place.each(RowsOf(self._rows_of, function), args)
+        found = self.place.each(RowsOf(self._rows_of, function), args)
+        return [or_else if i is None else v for v, i in zip(found, self.infos, strict=True)]
 
     def added(self, function):
         """Sum of ``function(rows)`` over all chunks."""
@@ -243,11 +244,10 @@ class ChunkSource:
         If not all rows are taken, rows of weight 0 are never drawn. They are the rows that
         `ArraySource.sample` draws from the same rows in one array, with the same ``rng``.
         """
-        counts = np.array([0 if n is None else n for n in self.each(_n_rows)], dtype=np.int64)
+        counts = np.array(self.each(_n_rows, or_else=0), dtype=np.int64)
         positive = n_rows < counts.sum()
         if positive and self.mean_weight is not None:
-            drawable = self.each(_n_positive)
-            counts = np.array([0 if n is None else n for n in drawable], dtype=np.int64)
+            counts = np.array(self.each(_n_positive, or_else=0), dtype=np.int64)
         chosen = np.arange(counts.sum())
         if positive:
             n = int(counts.sum())

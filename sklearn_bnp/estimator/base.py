@@ -100,6 +100,8 @@ class LearnerEstimator(ObservationParameters):
     ``_to_publish(learner)``
         The slice's own attributes, as `Published`.
 
+    ``_start_in_chunks(data, rng, settings, streaming)``
+        The same for `ChunkedData`.
     ``_chunk_reader``
         The `ChunkReader` of its data.
 
@@ -116,11 +118,26 @@ class LearnerEstimator(ObservationParameters):
         check_same_observation(self.observation, self._observation, call)
 
     def _fit(self, X, data):
-        """Learn from all the data, and publish the best of ``n_init`` fits."""
-        settings, rng = settings_of(self), check_random_state(self.random_state)
-        best = None
+        """Learn from all the data in memory."""
+        settings = settings_of(self)
+        return self._fit_started(
+            lambda rng: self._start(X, data, rng, settings, streaming=False), settings
+        )
+
+    def _fit_chunks(self, X, **given):
+        """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
+        settings = settings_of(self)
+        check_suits_chunks(self, settings)
+        with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
+            return self._fit_started(
+                lambda rng: self._start_in_chunks(data, rng, settings, streaming=False), settings
+            )
+
+    def _fit_started(self, start_of, settings):
+        """Learn from the data of ``start_of(rng)``, a `Start`, and publish the best of ``n_init`` fits."""
+        rng, best = check_random_state(self.random_state), None
         with blas_on_one_thread():
-            start = self._start(X, data, rng, settings, streaming=False)
+            start = start_of(rng)
             for _ in range(settings.n_init):
                 learner = self._begun_learner(start, rng, settings)
                 fit_learner(learner, start.source, settings, type(self).__name__)
@@ -131,13 +148,6 @@ class LearnerEstimator(ObservationParameters):
         self._publish(best)
         warn_if_not_converged(self)
         return self
-
-    def _fit_chunks(self, X, **given):
-        """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
-        settings = settings_of(self)
-        check_suits_chunks(self, settings)
-        with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
-            return self._fit(None, data)
 
     def _partial_fit(self, X, data, batch_id):
         """Learn from one batch, and publish."""

@@ -49,15 +49,6 @@ class ChunkedData(NamedTuple):
         """All chunks as one batch of a stream."""
         return self.source.everything
 
-    def in_batches(self, n_batches, resp):
-        """The source; chunks bring no responsibilities, and are in batches already."""
-        return self.source
-
-    @property
-    def n_units(self):
-        """Number of rows, documents or sequences."""
-        return self.source.n_units
-
 
 class ChunkReader:
     """Checks the arguments of `fit` for one chunk, and makes a batch of them; it can be pickled.
@@ -81,7 +72,14 @@ class ChunkReader:
     unit = "row"
 
     def __init__(self, estimator):
-        self.estimator = without_data(estimator)
+        self.kind, self._attributes = type(estimator), vars(without_data(estimator))
+
+    @property
+    def estimator(self):
+        """A copy of the estimator, as it was before the data."""
+        copy = self.kind.__new__(self.kind)
+        vars(copy).update(self._attributes)
+        return copy
 
     def __call__(self, arguments, name):
         """Batch of a chunk; None if it has no rows, or none of positive weight."""
@@ -95,7 +93,7 @@ class ChunkReader:
         if _n_rows(arguments["X"]) == 0 or (weight is not None and not np.any(weight)):
             return None
         try:
-            return self.batch(without_data(self.estimator), **arguments)
+            return self.batch(self.estimator, **arguments)
         except (ValueError, TypeError) as error:
             raise type(error)(f"{name}: {error}") from error
 
@@ -134,6 +132,10 @@ class _Look(NamedTuple):
 
 def _look(arguments):
     """`_Look` at the arguments of one chunk."""
+    if "X" not in arguments:
+        raise ValueError(
+            f"Chunk 0 was loaded as a dict of {sorted(map(str, arguments))}; it must hold 'X'."
+        )
     x, columns = arguments["X"], BaseEstimator()
     parts = x if isinstance(x, (list, tuple)) and len(x) and np.ndim(x[0]) == 2 else [x]
     validate_data(columns, parts[0], reset=True, skip_check_array=True)
@@ -161,6 +163,8 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None):
         Batches that chunks make; one if None.
     """
     with place_of(chunks_of(x, given), n_batches) as place:
+        if given.get("groups") is not None:
+            _check_groups_are_whole(place)
         if reset:
             _keep_columns(estimator, place)
         reader = estimator._chunk_reader(estimator)
@@ -169,6 +173,22 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None):
         source = ChunkSource(place, infos, estimator.n_features_in_)
         _check_all(source, reader)
         yield ChunkedData(source, getattr(estimator, "_reading", None))
+
+
+def _check_groups_are_whole(place):
+    """Raise if a group of rows is in two chunks of a collection."""
+    ids = np.concatenate(place.look(_ids, range(place.n_chunks)))
+    found, n = np.unique(ids, return_counts=True)
+    if np.any(n > 1):
+        raise ValueError(
+            f"groups has rows of {found[n > 1][0]!r} in several chunks of X; each chunk must hold whole "
+            "groups. Sort rows by group, and rechunk X at ends of groups, as by "
+            "X.rechunk((rows_of_chunks, -1))."
+        )
+
+
+def _ids(arguments):
+    return np.unique(np.asarray(arguments["groups"]))
 
 
 def _keep_columns(estimator, place):

@@ -27,15 +27,6 @@ class _Rows(NamedTuple):
     batch: Batch
     reading: object
 
-    @property
-    def n_units(self):
-        """Number of rows."""
-        return self.batch.n_entries
-
-    def in_batches(self, n_batches, resp):
-        """`ArraySource` of the rows."""
-        return ArraySource(self.batch.x, self.batch.weight, n_batches, resp)
-
 
 @with_shared_text(
     components="components",
@@ -301,13 +292,22 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     def _start(self, X, data, rng, settings, *, streaming):
         """A `Start` from the data, or from the last fit."""
+        batch = data.batch
         resp = setup.given_responsibilities(settings, X, rng)
-        n_batches = 1 if streaming else settings.number_of_batches(data.n_units)
-        source = data.in_batches(n_batches, resp)
-        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
+        n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
+        source = ArraySource(batch.x, batch.weight, n_batches, resp)
         if self._is_warm:
+            allocation = allocation_from(self.allocation, self.weight_concentration_prior)
             return self._warm_start(source, allocation, settings)
-        observation = resolve_observation(self.observation, data.reading)
+        return self._cold_start(source, data.reading, settings, streaming=streaming)
+
+    def _start_in_chunks(self, data, rng, settings, *, streaming):
+        return self._cold_start(data.source, data.reading, settings, streaming=streaming)
+
+    def _cold_start(self, source, reading, settings, *, streaming):
+        """A `Start` from the data."""
+        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
+        observation = resolve_observation(self.observation, reading)
         model = setup.bind_model(observation, allocation, source, streaming=streaming)
         return base.Start(model, source, self._seeds(settings, source, model))
 

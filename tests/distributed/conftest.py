@@ -14,7 +14,7 @@ def clusters():
         made = []
         for n_workers in (1, 2):
             cluster = distributed.LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
             )
             made.append(distributed.Client(cluster, set_as_default=False))
         yield made

@@ -51,7 +51,8 @@ def combine_parts(learner, bags):
             break
     lap = learner.end_lap(propose=False, resum=True)
     learner.history[-1] = lap._replace(accepted={"merge": n_unions} if n_unions else {})
-    learner.mass_learned = learner.totals.n.sum()
+    mass = learner.totals.n.sum()
+    learner.stream = learner.stream._replace(came=mass, learned=mass)
     learner.forget_batches()
 
 

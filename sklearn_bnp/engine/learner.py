@@ -187,7 +187,8 @@ class Learner:
             )
             for i, part in enumerate(batch.parts)
         ]  # fmt: skip
-        return combined(probes, self._run_tasks(run, tasks))
+        run_tasks = getattr(batch, "run_tasks", self._run_tasks)  # of data that lie elsewhere
+        return combined(probes, run_tasks(run, tasks))
 
     def _number(self, batch_id):
         """The place of a batch in a stream, by when it first came."""

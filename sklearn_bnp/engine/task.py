@@ -16,6 +16,7 @@ Design note
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,11 +115,14 @@ class LocalResult(NamedTuple):
 
 
 def run(task):
-    """`LocalResult` of a `LocalTask`."""
+    """`LocalResult` of a `LocalTask`; None if its part turns out to have no rows: ``load()`` is None."""
+    batch = task.part.load()
+    if batch is None:
+        return None
     observers = _observers(task)
     with blas_on_one_thread():
         statistics = task.model.local_pass(
-            task.part.load(), task.params, task.uids, [observer for _, observer in observers],
+            batch, task.params, task.uids, [observer for _, observer in observers],
             carry=task.carry, lap=task.lap, n_nonzero=task.n_nonzero, n_threads=task.n_threads,
         )  # fmt: skip
     findings = [None] * len(task.probes)
@@ -139,22 +143,33 @@ def _observers(task):
 
 
 def added_over_tree(add, items):
-    """Sum of one item or more over a tree that depends on their number alone."""
+    """Sum of one item or more over a tree that depends on their number alone; None adds nothing.
+
+    The sum of 2, 4, 8, ... neighbours, the first of which has a position that is a multiple of their number,
+    is a node of the tree: it may stand in their place.
+    """
     items = list(items)
     while len(items) > 1:
         pairs = [items[i : i + 2] for i in range(0, len(items), 2)]
-        items = [add(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        items = [_added(add, *pair) for pair in pairs]
     return items[0]
 
 
+def _added(add, first, second=None):
+    if first is None or second is None:
+        return second if first is None else first
+    return add(first, second)
+
+
 def combined(probes, results):
-    """`LocalResult` of a batch from those of its parts, in the order of their numbers."""
-    results = list(results)
-    if len(results) == 1:
-        return results[0]
-    statistics = added_over_tree(StatBag.add, [result.statistics for result in results])
+    """`LocalResult` of a batch from those of its parts in order; None if all of these are None."""
+    return added_over_tree(partial(_both, probes), results)
+
+
+def _both(probes, first, second):
+    """`LocalResult` of two sets of parts."""
     findings = tuple(
-        added_over_tree(probe.added, [result.findings[i] for result in results])
-        for i, probe in enumerate(probes)
+        probe.added(*pair)
+        for probe, *pair in zip(probes, first.findings, second.findings, strict=True)
     )
-    return LocalResult(statistics, findings)
+    return LocalResult(first.statistics.add(second.statistics), findings)

@@ -20,6 +20,7 @@ Design note
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +32,10 @@ from ..engine.state import LearnerState, ScheduleState
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
 from ..inputs.blas import blas_on_one_thread
-from ..inputs.moments import column_moments, has_missing
+from ..inputs.moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
-from .callbacks import CallbackSupport, FitTask
+from .callbacks import CallbackSupport, FitCall, FitTask
+from .chunks import check_suits_chunks, chunked_data
 from .fitting import Fitting, learner_settings
 from .observations import (
     ObservationParameters,
@@ -103,6 +105,11 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
     ``_to_publish(learner)``
         The slice's own attributes, as `Published`.
 
+    ``_start_in_chunks(data, rng, settings, streaming)``
+        The same for `ChunkedData`.
+    ``_chunk_reader``
+        The `ChunkReader` of its data.
+
     Checked data have an attribute ``batch``.
     """
 
@@ -135,14 +142,29 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         check_same_observation(self.observation, self._observation, call)
 
     def _fit(self, X, data, call):
-        """Learn from all the data of a `FitCall`, and publish the best of ``n_init`` fits."""
-        settings, rng = settings_of(self), check_random_state(self.random_state)
+        """Learn from all the data in memory of a `FitCall`."""
+        settings = settings_of(self)
+        return self._fit_started(
+            lambda rng: self._start(X, data, rng, settings, streaming=False), data, settings, call
+        )
+
+    def _fit_chunks(self, X, **given):
+        """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
+        settings = settings_of(self)
+        check_suits_chunks(self, settings)
+        with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
+            return self._fit_started(
+                lambda rng: self._start_in_chunks(data, rng, settings, streaming=False),
+                data, settings, FitCall(X, None, given),
+            )  # fmt: skip
+
+    def _fit_started(self, start_of, data, settings, call):
+        """Learn from the data of ``start_of(rng)``, a `Start`, and publish the best of ``n_init`` fits."""
+        rng = check_random_state(self.random_state)
         n_tasks = settings.n_init if settings.n_init > 1 else settings.max_iter + 1
         with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
             fitting = Fitting(self, data, settings, rng, task)
-            start = fitting.open_files(
-                lambda rng: self._start(X, data, rng, settings, streaming=False)
-            )
+            start = fitting.open_files(start_of)
             best, self._keeps_order = fitting.best(start)
             best.mass_seen = start.source.total_weight
             self._publish(best, fitting.paused)
@@ -210,13 +232,12 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
 
 def bind_likelihood(observation, source, *, streaming=False, increments=None):
-    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource`.
+    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource` or `ChunkSource`.
 
     ``increments`` makes `Increments` of the rows, given the magnitudes of columns; None if the rows are
     not sequences.
     """
-    batches = [source.batch(i) for i in range(len(source))]
-    moments = column_moments(batches, covariance=observation.needs_covariance)
+    moments = source.moments(covariance=observation.needs_covariance)
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
@@ -224,9 +245,8 @@ def bind_likelihood(observation, source, *, streaming=False, increments=None):
     if observation.needs_increments and increments is not None:
         moments = moments._replace(increments=increments(moments.magnitude))
     likelihood = observation.bind(moments, streaming=streaming)
-    if likelihood.may_be_far_out or source.weight is not None:
-        for batch in batches:
-            check_units(likelihood, batch)
+    if likelihood.may_be_far_out or source.mean_weight is not None:
+        source.check(partial(check_units, likelihood))
     return likelihood
 
 

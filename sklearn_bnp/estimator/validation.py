@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.rows import canonical, part
@@ -91,21 +92,34 @@ def resolve_proposals(proposals, registry, kind):
 def read_frames(estimator, parts, *, reset):
     """Parts of the data, with codes for the categories of frames, and the `Reading` of the frames or None.
 
+    Data of dask are refused: they would be pulled into memory here.
+
     If ``reset``, how frames are read is found anew, and kept by the estimator for `predict`, together
     with ``categories_``.
     """
+    if any(is_of_dask(part) for part in parts):
+        raise TypeError(
+            f"X is of dask, but this method of {type(estimator).__name__} takes data in memory: give "
+            "X.compute(), or use fit, partial_fit, predict, predict_proba, transform, score_samples and "
+            "score of DPMixtureVB, HDPTopicVB and HDPHMMVB, which take data of dask."
+        )
     if reset:
         for name in ("_reading", "categories_"):
             vars(estimator).pop(name, None)
         if parts and all(is_frame(part) for part in parts):
-            reading = reading_of(resolve_observation(estimator.observation), parts)
-            if reading is not None:
-                estimator._reading = reading
-                if reading.categories:
-                    names, found = reading.names, reading.categories
-                    estimator.categories_ = {names[d]: values for d, values in found.items()}
+            keep_reading(estimator, parts)
     reading = getattr(estimator, "_reading", None)
     return [as_numbers(reading, part) for part in parts], reading
+
+
+def keep_reading(estimator, frames):
+    """Find how frames are read, and let the estimator keep it, together with ``categories_``."""
+    reading = reading_of(resolve_observation(estimator.observation), frames)
+    if reading is not None:
+        estimator._reading = reading
+        if reading.categories:
+            names, found = reading.names, reading.categories
+            estimator.categories_ = {names[d]: values for d, values in found.items()}
 
 
 def check_rows(estimator, x, *, reset, min_rows=1):
@@ -169,8 +183,14 @@ def _check_magnitude(x, observation, *, check_small):
             f"X holds values up to {largest:.3g}; squares of values beyond {_LARGEST:g} overflow. "
             "Rescale X."
         )
+    if check_small:
+        check_not_tiny(magnitude)
+
+
+def check_not_tiny(magnitude):
+    """Raise if the largest values (D,) of a column are so small that squares underflow."""
     tiny = np.flatnonzero((magnitude > 0) & (magnitude < _SMALLEST))
-    if check_small and len(tiny):
+    if len(tiny):
         raise ValueError(
             f"Column {tiny[0]} of X holds values up to {magnitude[tiny[0]]:.3g} alone; squares of "
             f"values below {_SMALLEST:g} underflow. Rescale the column or leave it out."
@@ -241,14 +261,18 @@ def check_weights(sample_weight, n, unit):
             f"leave the {unit} out."
         )
     with np.errstate(over="ignore"):
-        total = weight.sum()
+        check_total_weight(weight.sum(), unit)
+    return weight
+
+
+def check_total_weight(total, unit):
+    """Raise if the weights of all data vanish or overflow."""
     if not LEAST_MASS < total < MOST_MASS:
         raise ValueError(
             f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow: rescale the "
             f"weights, to sum to {LEAST_MASS:g} to {MOST_MASS:g}. A {unit} of weight w counts as w equal "
             f"{unit}s."
         )
-    return weight
 
 
 def weight_of_each(weight, number, n, unit):

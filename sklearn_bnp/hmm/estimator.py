@@ -8,6 +8,7 @@ from numbers import Real
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Options, StrOptions
 
+from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -17,6 +18,7 @@ from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import POSITIVE
 from . import setup
+from .chunks import SequenceReader
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
@@ -154,7 +156,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     [(160,), (160,), (160,)]
     """
 
-    _kind = setup.SEQUENCES
+    _kind, _chunk_reader = setup.SEQUENCES, SequenceReader
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
@@ -247,6 +249,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         self : HDPHMMVB
             The fitted estimator.
         """
+        if are_chunks(X):
+            return self._fit_chunks(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
         sequences = self._training_sequences(
             X, lengths, groups, sample_weight, y, reset=not self._is_warm, min_rows=2
         )
@@ -318,13 +322,26 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         if self._is_warm:
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
-        model = setup.bind_model(
-            resolve_observation(self.observation, sequences.reading), self._chain_prior(),
-            sequences.batch, low_memory=self.low_memory, streaming=streaming,
-        )  # fmt: skip
+        model = self._bound(
+            sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
+        )
         source = GroupSource(batch, n_batches)
         seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
         return base.Start(model, source, seeds)
+
+    def _start_in_chunks(self, data, rng, settings, *, streaming):
+        source, lags = data.source, resolve_observation(self.observation).lags
+        model = self._bound(
+            data.reading, partial(setup.modelled_rows_in_chunks, source), streaming=streaming
+        )
+        seeds = partial(setup.statistics_from_chunks, settings, source, lags, model.likelihood)
+        return base.Start(model, source, seeds)
+
+    def _bound(self, reading, rows_of, *, streaming):
+        return setup.bind_model(
+            resolve_observation(self.observation, reading), self._chain_prior(), rows_of,
+            low_memory=self.low_memory, streaming=streaming,
+        )  # fmt: skip
 
     def _present_batch(self, learner, batch):
         batch = base.ready_for(learner, batch, setup.in_units)

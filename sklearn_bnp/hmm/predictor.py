@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
+from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
@@ -103,6 +104,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
             begin += rows.n_rows
         return out
 
+    @lazy_on_chunks
     def predict_proba(self, X, *, lengths=None, groups=None):
         """Probability of each state at each row, given the whole sequence.
 
@@ -127,6 +129,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         resp = self._fill(np.empty((batch.n_entries, self.n_components_)), batch, np.asarray)
         return sequences.as_given(with_given_rows(resp, batch))
 
+    @lazy_on_chunks
     def predict(self, X, *, lengths=None, groups=None):
         """The state with the greatest probability at each row, given the whole sequence.
 
@@ -261,6 +264,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
             out[part.begin : part.end] = np.log(scale) + largest
         return out
 
+    @lazy_on_chunks
     def score_samples(self, X, *, lengths=None, groups=None):
         """Log predictive density of each row given the rows before it in its sequence, in nats.
 
@@ -286,6 +290,12 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         log_prob = self._log_prob(sequences.batch)
         return sequences.as_given(with_given_rows(log_prob, sequences.batch, fill=np.nan))
 
+    def _score_sums(self, X, lengths=None, groups=None):
+        """Sum of the scores of modelled rows, and their number."""
+        log_prob = self._log_prob(self._sequences(X, lengths, groups).batch)
+        return log_prob.sum(), len(log_prob)
+
+    @summed_over_chunks
     def score(self, X, y=None, *, lengths=None, groups=None):
         """Mean log predictive density per row, in nats; higher is better.
 

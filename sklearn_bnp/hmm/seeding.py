@@ -17,7 +17,7 @@ from .sampling import StateSample
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10
 # Rows that seeds are chosen among, and a state; in pieces of sequences no longer than this.
-_SEED_ROWS, _SEED_ROWS_A_STATE, _PIECE = 10_000, 100, 500
+SEED_ROWS, SEED_ROWS_A_STATE, PIECE = 10_000, 100, 500
 
 
 def seeded_states(likelihood, batch, n_states, rng, *, spread):
@@ -35,7 +35,7 @@ def seeded_states(likelihood, batch, n_states, rng, *, spread):
         k-means; else choose contiguous blocks uniformly.
     """
     if n_states == 1 or spread:
-        n_rows = max(_SEED_ROWS, _SEED_ROWS_A_STATE * n_states)
+        n_rows = max(SEED_ROWS, SEED_ROWS_A_STATE * n_states)
         sample = _sample(likelihood, batch, n_rows, rng)
         if n_states == 1:
             weight = np.ones(sample.n_rows) if sample.weight is None else sample.row_weight
@@ -80,7 +80,7 @@ def pieces(indptr, lags, length):
 
 def _sample(likelihood, batch, n_rows, rng):
     """`StateSample` of about ``n_rows`` rows at the most, in pieces of sequences from all over."""
-    edges = pieces(batch.indptr, batch.lags, _PIECE)
+    edges = pieces(batch.indptr, batch.lags, PIECE)
     if batch.weight is None:
         order = rng.permutation(len(edges))
     else:

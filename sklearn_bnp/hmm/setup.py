@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -14,12 +15,13 @@ from ..inputs.batches import ArraySource, Batch
 from ..inputs.increments import Increments
 from ..likelihood.autoregressive_gaps import blanked
 from .birth import StateBirth
+from .chunks import RowsOfSequences, increments_of, sampled_sequences
 from .delete import StateDelete
 from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
 from .restart import StateRestart
-from .seeding import seeded_states
+from .seeding import SEED_ROWS, SEED_ROWS_A_STATE, seeded_states
 from .sequences import modelled, n_dimensions
 from .weights import DirichletChains, HDPChains
 
@@ -78,17 +80,43 @@ def chain_prior(
     return ChainPrior(*CHAIN_ALLOCATIONS[name](concentration, rows))
 
 
-def bind_model(observation, chain, batch, *, low_memory, streaming=False):
-    """`SequenceModel` of a `ChainPrior` in the units of a batch of sequences."""
-    observation = checked(observation.for_sequences())
+class ModelledRows(NamedTuple):
+    """The rows of all sequences that are modelled, from which units and priors are found.
+
+    Attributes
+    ----------
+    source : ArraySource or ChunkSource
+    increments : callable
+        ``increments(magnitude)`` are the `Increments` of the sequences.
+    """
+
+    source: object
+    increments: Callable
+
+
+def modelled_rows(batch, observation):
+    """`ModelledRows` of sequences in memory."""
     rows, _ = modelled(batch)
     if observation.lags:
         rows = _without_gaps(rows, observation)
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
+    increments = partial(Increments.of, rows, batch.indptr, batch.weight)
+    return ModelledRows(ArraySource(rows, weight), increments)
+
+
+def modelled_rows_in_chunks(source, observation):
+    """`ModelledRows` of sequences in chunks."""
+    rows = source.with_rows_of(RowsOfSequences(observation.lags > 0))
+    return ModelledRows(rows, partial(increments_of, source))
+
+
+def bind_model(observation, chain, modelled_rows_of, *, low_memory, streaming=False):
+    """`SequenceModel` of a `ChainPrior` and of the `ModelledRows` ``modelled_rows_of(observation)``."""
+    observation = checked(observation.for_sequences())
+    rows = modelled_rows_of(observation)
     likelihood = base.bind_likelihood(
-        observation, ArraySource(rows, weight), streaming=streaming,
-        increments=partial(Increments.of, rows, batch.indptr, batch.weight),
-    )  # fmt: skip
+        observation, rows.source, streaming=streaming, increments=rows.increments
+    )
     return SequenceModel(
         likelihood, chain.allocation, likelihood.prior, learned=chain.learned, low_memory=low_memory
     )
@@ -150,14 +178,26 @@ def starting_statistics(settings, batch, likelihood, rng):
     n_components = settings.n_components
     if batch.resp is not None:  # the first lap needs no parameters
         return np.zeros((batch.resp.shape[1], likelihood.n_statistics))
-    if n_components > batch.n_entries:
-        raise ValueError(
-            f"n_components={n_components} is more than the {batch.n_entries} rows of X that are "
-            "modelled; start from fewer components."
-        )
+    _check_number(n_components, batch)
     spread = settings.init_params == "k-means++"
     s = seeded_states(likelihood, batch, n_components, rng, spread=spread)
     return base.as_many_as_wanted(s, settings)
+
+
+def statistics_from_chunks(settings, source, lags, likelihood, rng):
+    """As `starting_statistics`, from a sample of sequences in chunks."""
+    _check_number(settings.n_components, source)
+    n_rows = max(SEED_ROWS, SEED_ROWS_A_STATE * settings.n_components)
+    sample = sampled_sequences(source, n_rows, lags, rng)
+    return starting_statistics(settings, sample, likelihood, rng)
+
+
+def _check_number(n_components, data):
+    if n_components > data.n_entries:
+        raise ValueError(
+            f"n_components={n_components} is more than the {data.n_entries} rows of X that are "
+            "modelled; start from fewer components."
+        )
 
 
 # ---------------------------------------------------------------------- where fits end

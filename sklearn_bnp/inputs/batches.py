@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
+from .moments import column_moments
 from .rows import arrays_of, at_hand, block_rows, mean_weight, part, stacked, values_per_row
 
 # Number of rows that the kernels are given at a time. More would only take more memory.
@@ -186,6 +187,20 @@ class ArraySource:
     def mean_weight(self):
         """Mean weight of the rows; None if they have none."""
         return None if self.weight is None else mean_weight(self.weight)
+
+    @property
+    def n_features(self):
+        """Number of columns."""
+        return self.x.shape[1]
+
+    def moments(self, *, covariance):
+        """`Moments` of the columns of all rows; with covariances, or else variances."""
+        return column_moments(list(self.batches()), covariance=covariance)
+
+    def check(self, check):
+        """Let ``check(batch)`` raise if rows of a batch are not as they should be."""
+        for batch in self.batches():
+            check(batch)
 
     @property
     def everything(self):

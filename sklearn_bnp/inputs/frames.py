@@ -88,6 +88,22 @@ def reading_of(observation, frames):
     return Reading(names, by_number, sorted(frame.unused), frame.found)
 
 
+def witness(frame):
+    """A small frame of the same columns and types, in which all categories of the frame occur."""
+    rows = [np.zeros(min(1, len(frame)), dtype=np.intp)]
+    for d in range(frame.shape[1]):
+        column = _column(frame, d)
+        if not _is_numeric(column):
+            values, missing = _values(column)
+            try:
+                first = {value: i for i, value in enumerate(values.tolist()) if not missing[i]}
+            except TypeError:  # these cannot be categories, as will be said
+                return frame
+            rows.append(np.fromiter(first.values(), dtype=np.intp, count=len(first)))
+    rows = np.unique(np.concatenate(rows))
+    return frame.iloc[rows] if hasattr(frame, "iloc") else frame[rows]
+
+
 def as_numbers(reading, part):
     """A part of the data, whose categories are codes if it is a frame.
 

@@ -77,6 +77,16 @@ class Increments(NamedTuple):
             own = weight[np.searchsorted(ends, at, side="right")]
         return cls(rows[1] - rows[0], rows[2] - rows[1], own.astype(float))
 
+    @classmethod
+    def joined(cls, parts):
+        """Increments of several sets of sequences, evenly spaced if there are too many."""
+        whole = cls(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        n = len(whole.weight)
+        if n <= _MOST:
+            return whole
+        some = np.linspace(0, n - 1, _MOST).astype(np.intp)
+        return cls(*(field[some] for field in whole))
+
     def of_columns(self, columns):
         """Increments of some columns."""
         return self._replace(first=self.first[:, columns], second=self.second[:, columns])

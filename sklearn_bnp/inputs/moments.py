@@ -67,7 +67,7 @@ def column_moments(batches, *, covariance):
     if issparse(batches[0].x):
         return _sparse_moments(batches)
     n_rows, largest, magnitude, precision = 0, 0.0, 0.0, np.finfo(np.float64).eps
-    for x, weight in _blocks(batches):
+    for x, weight in blocks(batches):
         n_rows += len(x)
         largest = np.maximum(largest, _largest_by_column(x))
         magnitude = np.maximum(
@@ -80,8 +80,8 @@ def column_moments(batches, *, covariance):
     magnitude = np.where(magnitude == 0, 1.0, magnitude)
     shift = None
     mass, first, second = 0.0, 0.0, 0.0
-    for x, weight in _blocks(batches):
-        z, w = x / magnitude, _ones_if_none(weight, x)
+    for x, weight in blocks(batches):
+        z, w = x / magnitude, ones_if_none(weight, x)
         if shift is None:
             shift = np.average(z, axis=0, weights=w) if w.sum() > 0 else z.mean(axis=0)
         z -= shift
@@ -94,14 +94,14 @@ def column_moments(batches, *, covariance):
     return Moments(n_rows, magnitude, shift + offset, second, precision, largest=largest)
 
 
-def _blocks(batches):
+def blocks(batches):
     """Rows and their weights, or None, block by block."""
     for batch in batches:
         for rows in batch.slices():
             yield np.asarray(batch.x[rows]), None if batch.weight is None else batch.weight[rows]
 
 
-def _ones_if_none(weight, x):
+def ones_if_none(weight, x):
     """Weights (n,) of rows."""
     return np.ones(len(x)) if weight is None else weight
 
@@ -115,16 +115,16 @@ def _largest_by_column(x):
 def _observed_moments(batches, n_rows, precision, covariance):
     """`Moments` of rows with NaN."""
     largest = magnitude = 0.0
-    for x, weight in _blocks(batches):
+    for x, weight in blocks(batches):
         size = np.abs(x)
         largest = np.fmax(largest, np.fmax.reduce(size, axis=0, initial=0.0))
         size = size if weight is None else size[weight > 0]
         magnitude = np.fmax(magnitude, np.fmax.reduce(size, axis=0, initial=0.0))
     magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
     mass, first, total = 0.0, 0.0, 0.0
-    for x, weight in _blocks(batches):
-        z, seen = _zeros_for_missing(x / magnitude)
-        w = _ones_if_none(weight, x)
+    for x, weight in blocks(batches):
+        z, seen = zeros_for_missing(x / magnitude)
+        w = ones_if_none(weight, x)
         mass, first, total = mass + w @ seen, first + w @ z, total + w.sum()
     unseen = np.flatnonzero(~(mass > 0))
     if len(unseen):
@@ -133,9 +133,9 @@ def _observed_moments(batches, n_rows, precision, covariance):
             "weight). Leave the column out, or give rows that show it."
         )
     mean, second, pairs = first / mass, 0.0, 0.0
-    for x, weight in _blocks(batches):
-        z, seen = _zeros_for_missing(x / magnitude - mean)
-        w = _ones_if_none(weight, x)[:, np.newaxis]
+    for x, weight in blocks(batches):
+        z, seen = zeros_for_missing(x / magnitude - mean)
+        w = ones_if_none(weight, x)[:, np.newaxis]
         if covariance:
             second = second + (z * w).T @ z
             pairs = pairs + (seen * w).T @ seen
@@ -147,7 +147,7 @@ def _observed_moments(batches, n_rows, precision, covariance):
     )
 
 
-def _zeros_for_missing(z):
+def zeros_for_missing(z):
     """Rows with 0 for NaN, and 1.0 for observed entries."""
     missing = np.isnan(z)
     z[missing] = 0.0

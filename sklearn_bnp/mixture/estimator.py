@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -16,6 +17,7 @@ from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
 from . import setup
+from .chunks import RowReader
 from .predictor import MixturePredictor
 from .weights import ALLOCATIONS, MixtureAllocation, allocation_from
 
@@ -147,7 +149,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     3
     """
 
-    _kind = setup.MIXTURE
+    _kind, _chunk_reader = setup.MIXTURE, RowReader
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
@@ -238,6 +240,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self : DPMixtureVB
             The fitted estimator.
         """
+        if are_chunks(X):
+            return self._fit_chunks(X, sample_weight=sample_weight)
         rows, reading = check_rows(self, X, reset=not self._is_warm, min_rows=2)
         data = _Rows(Batch(None, rows, check_weight(sample_weight, rows)), reading)
         return self._fit(rows, data, FitCall(X, y, {"sample_weight": sample_weight}))
@@ -287,10 +291,18 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         resp = setup.given_responsibilities(settings, X, rng)
         n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
         source = ArraySource(batch.x, batch.weight, n_batches, resp)
-        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
         if self._is_warm:
+            allocation = allocation_from(self.allocation, self.weight_concentration_prior)
             return self._warm_start(source, allocation, settings)
-        observation = resolve_observation(self.observation, data.reading)
+        return self._cold_start(source, data.reading, settings, streaming=streaming)
+
+    def _start_in_chunks(self, data, rng, settings, *, streaming):
+        return self._cold_start(data.source, data.reading, settings, streaming=streaming)
+
+    def _cold_start(self, source, reading, settings, *, streaming):
+        """A `Start` from the data."""
+        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
+        observation = resolve_observation(self.observation, reading)
         model = setup.bind_model(observation, allocation, source, streaming=streaming)
         return base.Start(model, source, self._seeds(settings, source, model))
 

@@ -15,6 +15,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
@@ -64,6 +65,7 @@ class MixturePredictor(
                     n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
                 )  # fmt: skip
 
+    @lazy_on_chunks
     def predict_proba(self, X):
         """Responsibility of each component for each row.
 
@@ -79,6 +81,7 @@ class MixturePredictor(
         """
         return np.concatenate(list(self._responsibilities(X)))
 
+    @lazy_on_chunks
     def predict(self, X):
         """The component with the greatest responsibility for each row.
 
@@ -128,6 +131,7 @@ class MixturePredictor(
         """
         return self.predict_proba(X)
 
+    @lazy_on_chunks
     def score_samples(self, X):
         """Log posterior predictive density of each row, in nats.
 
@@ -151,6 +155,12 @@ class MixturePredictor(
             parts.append(logsumexp(each, axis=1) + fitted.likelihood.log_base(x))
         return np.concatenate(parts)
 
+    def _score_sums(self, X):
+        """Sum of the scores of rows, and their number."""
+        each = self.score_samples(X)
+        return each.sum(), len(each)
+
+    @summed_over_chunks
     def score(self, X, y=None):
         """Mean log posterior predictive density per row, in nats; higher is better.
 

@@ -26,7 +26,7 @@ MIXTURE = base.ModelKind("mixture", PROPOSALS)
 
 
 def bind_model(observation, allocation, source, *, streaming=False):
-    """`MixtureModel` with units and priors for the rows of an `ArraySource`."""
+    """`MixtureModel` with units and priors for the rows of an `ArraySource` or `ChunkSource`."""
     check_explains_rows(checked(observation))
     likelihood = base.bind_likelihood(observation, source, streaming=streaming)
     return MixtureModel(likelihood, allocation, likelihood.prior)
@@ -60,7 +60,7 @@ def starting_statistics(settings, source, likelihood, rng):
             "components."
         )
     if means is not None:
-        means = check_means(means, n_components, source.x.shape[1])
+        means = check_means(means, n_components, source.n_features)
         check_reach(likelihood, means)
     spread = settings.starts_by_name and settings.init_params == "k-means++"
     s = seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)

@@ -138,7 +138,11 @@ def check_same_kind(likelihood, groups):
 
 def check_mass(corpus):
     """Raise if the weights of all tokens sum to too little or too much; no tokens at all are fine."""
-    total = corpus.documents.total_weight
+    check_total_mass(corpus.documents.total_weight)
+
+
+def check_total_mass(total):
+    """Raise if ``total``, the weight of all tokens, is too small or too large; 0 is fine."""
     if total != 0 and not LEAST_MASS < total < MOST_MASS:
         raise ValueError(
             f"The counts in X, times sample_weight, sum to {total:g}; they must sum to {LEAST_MASS:g} to "
@@ -149,10 +153,15 @@ def check_mass(corpus):
 def require_tokens(corpus):
     """Raise if there are no tokens to learn from."""
     if not corpus.documents.total_weight > 0:
-        raise ValueError(
-            "X holds no tokens: all its counts are zero. Give documents with words, and check "
-            "whether min_df, max_df or stop_words of the vectorizer remove all of them."
-        )
+        raise_no_tokens()
+
+
+def raise_no_tokens():
+    """Raise, since there are no tokens to learn from."""
+    raise ValueError(
+        "X holds no tokens: all its counts are zero. Give documents with words, and check "
+        "whether min_df, max_df or stop_words of the vectorizer remove all of them."
+    )
 
 
 # ---------------------------------------------------------------------- words
@@ -205,26 +214,34 @@ def _canonical(x):
 def moments_of_words(documents, n_features):
     """`Moments` of documents of words; likelihoods of words use only the mean."""
     sums = np.bincount(documents.indices, documents.entry_weight, minlength=n_features)
-    mean = sums / max(1, documents.n_documents)
-    ones = np.ones(n_features)
-    return Moments(len(documents.indptr) - 1, ones, mean, np.zeros(n_features), np.finfo(float).eps)
+    return moments_of_counts(len(documents.indptr) - 1, documents.n_documents, sums)
+
+
+def moments_of_counts(n_rows, n_documents, sums):
+    """`Moments` of documents, which stand for ``n_documents``, and have these sums (V,) of words."""
+    ones, zeros = np.ones(len(sums)), np.zeros(len(sums))
+    return Moments(n_rows, ones, sums / max(1, n_documents), zeros, np.finfo(float).eps)
 
 
 def warn_of_weighting(corpus):
     """Warn if X looks like tf-idf. Fractions are allowed, since they may be counts times a constant."""
     if corpus.rows is not None:
         return
-    why = _weighting(corpus.documents, corpus.n_features)
+    warn_if_weighted(weighting_of(corpus.documents, corpus.n_features), stacklevel=7)
+
+
+def warn_if_weighted(why, stacklevel):
+    """Warn if there is a reason to take X for tf-idf, in the line that calls fit."""
     if why is not None:
         warnings.warn(
             f"X holds numbers that are not whole, and {why}, as in tf-idf. HDPTopicVB is a model of counts "
             "of words, and these decide how many topics it finds: give counts, as from CountVectorizer.",
             UserWarning,
-            stacklevel=6,  # the line that calls fit, which has two decorators
+            stacklevel=stacklevel,
         )
 
 
-def _weighting(documents, n_features):
+def weighting_of(documents, n_features):
     """Reason to take the entries for tf-idf weights, or None. Counts times a constant are counts."""
     x, word = documents.counts, documents.indices
     fractions = x[x != np.rint(x)]
@@ -298,7 +315,9 @@ def bind_likelihood(observation, corpus, *, streaming=False):
     weight = None if documents.weight is None else documents.entry_weight
     rows = Batch(None, documents.x, weight)
     moments = column_moments([rows], covariance=observation.needs_covariance)
-    likelihood = observation.bind(moments, streaming=streaming)
-    if likelihood.words:
-        return CountRows(likelihood.prior, likelihood.n_tokens)
-    return likelihood
+    return as_count_rows(observation.bind(moments, streaming=streaming))
+
+
+def as_count_rows(likelihood):
+    """The likelihood of rows that are tokens of documents."""
+    return CountRows(likelihood.prior, likelihood.n_tokens) if likelihood.words else likelihood

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -16,7 +18,17 @@ from ..estimator.validation import check_units
 from ..inputs.groups import GroupSource
 from ..likelihood.limits import POSITIVE
 from . import setup
-from .corpus import check_corpus, check_mass, check_same_kind, require_tokens, warn_of_weighting
+from .chunks import DocumentReader, bind_likelihood_in_chunks, warn_of_weighting_in_chunks
+from .corpus import (
+    bind_likelihood,
+    check_corpus,
+    check_mass,
+    check_same_kind,
+    check_total_mass,
+    raise_no_tokens,
+    require_tokens,
+    warn_of_weighting,
+)
 from .model import LocalSchedule
 from .predictor import TopicPredictor
 
@@ -163,7 +175,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     3
     """
 
-    _kind = setup.TOPICS
+    _kind, _chunk_reader = setup.TOPICS, DocumentReader
     _parameter_constraints = {
         **OF_LEARNERS,
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
@@ -264,6 +276,10 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         UserWarning
             If births were tried and all were refused, so that there is one topic.
         """
+        if are_chunks(X):
+            self._fit_chunks(X, groups=groups, sample_weight=sample_weight)
+            setup.warn_of_one_topic(self)
+            return self
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_warm)
         if self._is_warm:
             self._check_same_kind(corpus, groups, "warm_start=True")
@@ -361,17 +377,33 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
         if self._is_warm:
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
-        setup.check_prior_length(self.topic_word_prior, corpus.n_features)
-        model = setup.bind_model(
-            self._with_word_prior(corpus.reading), *self._document_prior(), self._schedule(), corpus,
-            streaming=streaming, stochastic=settings.stochastic,
-        )  # fmt: skip
+        likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)
+        model = self._bound(likelihood_of, corpus.reading, corpus.n_features, settings)
         first = setup.first_components(
             self.init_params, self.n_components, model.likelihood, corpus, X, rng
         )
-        # topics first, then how documents are about them: the other way round they would keep to poor ones
-        model = model._replace(waits=self.n_components > 1 or not isinstance(self.init_params, str))
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
+
+    def _start_in_chunks(self, data, rng, settings, *, streaming):
+        source = data.source
+        check_total_mass(source.total_weight)
+        if not source.total_weight > 0:
+            raise_no_tokens()
+        warn_of_weighting_in_chunks(source)
+        likelihood_of = partial(bind_likelihood_in_chunks, source=source, streaming=streaming)
+        model = self._bound(likelihood_of, data.reading, source.n_features, settings)
+        seeds = partial(setup.statistics_from_chunks, settings, source, model.likelihood)
+        return base.Start(model, source, seeds)
+
+    def _bound(self, likelihood_of, reading, n_features, settings):
+        """The model in the units of the data."""
+        setup.check_prior_length(self.topic_word_prior, n_features)
+        model = setup.bind_model(
+            likelihood_of, *self._document_prior(), self._schedule(),
+            self._with_word_prior(reading), stochastic=settings.stochastic,
+        )  # fmt: skip
+        # topics first, then how documents are about them: the other way round they would keep to poor ones
+        return model._replace(waits=self.n_components > 1 or not isinstance(self.init_params, str))
 
     def _present_batch(self, learner, batch):
         if not learner.model.likelihood.words:

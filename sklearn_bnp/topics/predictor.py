@@ -19,6 +19,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
@@ -98,6 +99,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         each = [function(one.resp.astype(dtype, copy=False)) for one in found]
         return corpus.in_order_of_rows(np.concatenate(each))
 
+    @lazy_on_chunks
     def transform(self, X, *, groups=None):
         """Topic distribution of documents.
 
@@ -141,6 +143,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self.fit(X, groups=groups, sample_weight=sample_weight).transform(X, groups=groups)
 
     @available_if(_of_rows)
+    @lazy_on_chunks
     def predict_proba(self, X, *, groups=None):
         """Responsibility of each topic for each row of data; not available for words.
 
@@ -159,6 +162,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self._each_row(X, groups, lambda resp: resp)
 
     @available_if(_of_rows)
+    @lazy_on_chunks
     def predict(self, X, *, groups=None):
         """The topic with the greatest responsibility for each row of data; not available for words.
 
@@ -230,6 +234,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         hidden = hidden_entries(corpus.documents, keys_of_content(corpus.documents), _HELDOUT)
         return corpus, *self._completion(corpus.documents, hidden)
 
+    @lazy_on_chunks
     def score_samples(self, X, *, groups=None):
         """Mean log predictive probability of a part of each document, given the rest of it.
 
@@ -253,6 +258,12 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         tokens = np.bincount(owner, counts, minlength=corpus.n_documents)
         return (sums / np.where(tokens > 0, tokens, 1.0))[corpus.document_of_row]
 
+    def _score_sums(self, X, groups=None):
+        """Sum of the scores of tokens that are predicted, and their number."""
+        _, log_prob, _, counts = self._scored(X, groups)
+        return log_prob.sum(), counts.sum()
+
+    @summed_over_chunks
     def score(self, X, y=None, *, groups=None):
         """Mean log predictive probability per token, in nats; higher is better.
 

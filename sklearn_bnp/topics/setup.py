@@ -18,8 +18,9 @@ from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
 from ..likelihood.seeding import seeded_statistics
 from .birth import TopicBirth
+from .chunks import rows_of_documents, sampled_documents, word_counts_of
 from .completion import perplexity_of
-from .corpus import bind_likelihood, takes_words
+from .corpus import takes_words
 from .delete import TopicDelete
 from .model import TopicModel
 from .restart import TopicRestart
@@ -115,14 +116,15 @@ def _in_short(prior):
     return f"{prior[0]:g}" if same else f"an array of mean {prior.mean():g}"
 
 
-def bind_model(observation, allocation, learned, schedule, corpus, *, streaming, stochastic):
+def bind_model(bound, allocation, learned, schedule, observation, *, stochastic):
     """`TopicModel` in the units of the corpus; ``observation`` is one `with_word_prior`.
 
-    ``learned`` are names of attributes of the allocation. Stochastic steps learn neither these nor the prior
-    of words: they begin with topics that are nearly alike, and know no objective.
+    ``bound(observation)`` is the likelihood of the corpus. ``learned`` are names of attributes of the
+    allocation. Stochastic steps learn neither these nor the prior of words: they begin with topics that are
+    nearly alike, and know no objective.
     """
     check_explains_rows(checked(observation))
-    likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+    likelihood = bound(observation)
     if stochastic:
         learned = ()
         if likelihood.adapts_late:
@@ -158,27 +160,52 @@ def first_components(init_params, n_components, likelihood, corpus, x, rng):
     how = init_params
     if isinstance(how, str):
         if likelihood.words:
-            _check_seeds(corpus, n_components, how)
+            _check_seeds(corpus.documents, n_components, how)
             s = seeded_topics(corpus.documents, corpus.n_features, n_components, rng, how)
         else:
-            s = _seeded_rows(likelihood, corpus, n_components, rng, how)
+            rows = rows_of_documents(corpus.documents)
+            source, n = ArraySource(rows.x, rows.weight, rows.n_entries), rows.n_entries
+            s = _seeded_rows(likelihood, source, n, n_components, rng, how)
         return FirstComponents(s, corpus.documents)
     if callable(how):
         how = how(x, n_components, rng)
     value = numbers(how, "init_params")
     if likelihood.words and value.ndim == 2 and value.shape[1] == corpus.n_features:
-        return FirstComponents(_given_topics(value, corpus), corpus.documents)
+        s = _given_topics(value, corpus.documents.total_weight)
+        return FirstComponents(s, corpus.documents)
     resp = _given_responsibilities(value, likelihood, corpus)
     s = np.zeros((resp.shape[1], likelihood.n_statistics))
     return FirstComponents(s, corpus.documents._replace(resp=resp))
 
 
-def _check_seeds(corpus, n_components, how):
-    indptr = corpus.documents.indptr
-    lengths = np.diff(np.concatenate([[0.0], np.cumsum(corpus.documents.counts)])[indptr])
+def statistics_from_chunks(settings, source, likelihood, rng):
+    """Statistics (K, P) of first components, as `first_components` finds them in memory."""
+    how, n_components, total = settings.init_params, settings.n_components, source.total_weight
+    if not likelihood.words:
+        rows, n = source.with_rows_of(rows_of_documents), source.n_entries
+        return _seeded_rows(likelihood, rows, n, n_components, rng, how)
+    if not isinstance(how, str):
+        topics = numbers(how, "init_params")
+        if topics.shape[1] != source.n_features:
+            raise ValueError(
+                f"init_params has shape {topics.shape}; for data in chunks it must be (n_components, "
+                f"n_features) = (..., {source.n_features}), counts of words in topics."
+            )
+        return _given_topics(topics, total)
+    if n_components == 1:
+        return with_total(word_counts_of(source)[np.newaxis])
+    documents = sampled_documents(source, n_components, rng)
+    _check_seeds(documents, n_components, how)
+    s = seeded_topics(documents, source.n_features, n_components, rng, how)
+    return with_total(s[:, :-1], total)
+
+
+def _check_seeds(documents, n_components, how):
+    indptr = documents.indptr
+    lengths = np.diff(np.concatenate([[0.0], np.cumsum(documents.counts)])[indptr])
     if how == "anchor":
         several = np.repeat(lengths > 1, np.diff(indptr))
-        n, of = len(np.unique(corpus.documents.indices[several])), "word types to be anchors"
+        n, of = len(np.unique(documents.indices[several])), "word types to be anchors"
         if n_components == 1:
             return
     else:
@@ -190,23 +217,24 @@ def _check_seeds(corpus, n_components, how):
         )
 
 
-def _seeded_rows(likelihood, corpus, n_components, rng, how):
+def _seeded_rows(likelihood, source, n_rows, n_components, rng, how):
     if how == "anchor":
         raise ValueError(
             "init_params='anchor' is for words, and X holds rows with groups; use 'k-means++' or "
             "'random'."
         )
-    x, weight = corpus.documents.x, corpus.documents.weight
-    if n_components > x.shape[0]:
+    if not isinstance(how, str):
         raise ValueError(
-            f"n_components={n_components} is more than n_samples={x.shape[0]}; start from fewer components."
+            "init_params holds responsibilities of rows, which lie in chunks: use 'k-means++' or 'random'."
         )
-    row_weight = None if weight is None else corpus.documents.entry_weight
-    source = ArraySource(x, row_weight, x.shape[0])
+    if n_components > n_rows:
+        raise ValueError(
+            f"n_components={n_components} is more than n_samples={n_rows}; start from fewer components."
+        )
     return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
 
 
-def _given_topics(topics, corpus):
+def _given_topics(topics, total):
     """Statistics of topics given as counts or proportions (K, V)."""
     with np.errstate(over="ignore"):
         sizes = topics.sum(axis=1)
@@ -220,7 +248,7 @@ def _given_topics(topics, corpus):
             f"init_params holds topics of {sizes.min():g} to {sizes.max():g} counts; give counts or "
             f"proportions that sum to {LEAST:g} to {1.0 / LEAST:g} in each."
         )
-    return with_total(topics, corpus.documents.total_weight)
+    return with_total(topics, total)
 
 
 def _given_responsibilities(resp, likelihood, corpus):

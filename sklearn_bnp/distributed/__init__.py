@@ -1,0 +1,17 @@
+"""Data in chunks that lie elsewhere: in dask collections, on the workers of a cluster, or behind loaders.
+
+Design note
+-----------
+(a) The data say where work is done. No estimator has a parameter for it: `recognition` tells dask collections
+    and lists of references from ordinary data before anything looks at their rows.
+(b) A chunk is known to the driver by its position alone. Its rows are checked, and read, where they lie.
+    What the driver learns of them is a map over chunks and a sum: their numbers (`ChunkInfo`), the moments
+    of columns, a few rows to start from, and in each lap the results of local steps.
+(c) All chunks are one composite batch, unless the user wants several. Results are added over a binary tree
+    over the positions of chunks. A group of 2, 4, 8, ... neighbours is a node of that tree, so that the
+    results of a group are added where it lies, and no bit depends on the size of groups: not on the number
+    of workers, and not on which of them did what, or did it twice.
+(d) `places.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the workers
+    of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
+    are given something of dask's.
+"""

@@ -1,0 +1,175 @@
+"""From dask collections and lists to chunks: the arguments of `fit`, one set for each chunk."""
+
+from __future__ import annotations
+
+import time
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .errors import ChunkError
+from .recognition import is_of_dask, is_reference
+
+# Attempts at loading a chunk, and seconds between the first two; the pause doubles.
+ATTEMPTS, _PAUSE = 3, 0.1
+
+
+class Chunk(NamedTuple):
+    """One chunk of the data, whose rows are not here.
+
+    Attributes
+    ----------
+    name : str
+        Name in errors.
+    x : object
+        What gives the rows: a dask collection, a future, or a reference with a method ``load``. Its value is
+        what `fit` takes as X, or a dict of arguments of `fit` by name.
+    others : dict
+        Other arguments of `fit` by name, for this chunk alone; their values may be of dask as well.
+    """
+
+    name: str
+    x: Any
+    others: dict
+
+    @property
+    def is_lazy(self):
+        """Whether dask has the rows, and not a loader of the user's own."""
+        return is_of_dask(self.x)
+
+    def arguments(self):
+        """Arguments of `fit` by name, loaded in this process."""
+        return with_others(_tried(self._value, self.name), self._others())
+
+    def _value(self):
+        return _computed(self.x) if self.is_lazy else self.x.load()
+
+    def _others(self):
+        if not any(is_of_dask(value) for value in self.others.values()):
+            return self.others
+        return _tried(
+            lambda: {name: _computed(value) for name, value in self.others.items()}, self.name
+        )
+
+
+def with_others(value, others):
+    """Arguments of `fit` by name: what a chunk's loader gave, with those that came beside it."""
+    others = {name: v for name, v in others.items() if v is not None}
+    return {**others, **value} if isinstance(value, dict) else {**others, "X": value}
+
+
+def _computed(value):
+    """A value that may be a dask collection or a future, computed by dask's own scheduler."""
+    if not is_of_dask(value):
+        return value
+    return value.compute() if hasattr(value, "compute") else value.result()
+
+
+def _tried(load, name):
+    """What ``load()`` gives, in up to three attempts: files and networks have hiccups."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return load()
+        except Exception as error:
+            if attempt + 1 == ATTEMPTS:
+                raise ChunkError(not_loaded(name, error)) from error
+        time.sleep(_PAUSE * 2**attempt)
+
+
+def not_loaded(name, error):
+    """Message of a `ChunkError`."""
+    return (
+        f"{name} could not be loaded, in {ATTEMPTS} attempts: {type(error).__name__}: {error}. Mend what "
+        "loads it, or leave it out. The estimator stays as it was before this call."
+    )
+
+
+def chunks_of(x, given):
+    """List of `Chunk` of a dask collection or a list of chunks.
+
+    Parameters
+    ----------
+    x : dask collection, or list
+        See `are_chunks`.
+    given : dict
+        Other arguments of `fit` by name: for rows of a dask array arrays, dask arrays or a number; for a list
+        a list with one entry for each chunk.
+    """
+    if isinstance(x, (list, tuple)):
+        parts, names, sizes = list(x), [_name(item, i) for i, item in enumerate(x)], None
+    else:
+        parts, sizes = _parts(x)
+        names = [f"Chunk {i}" for i in range(len(parts))]
+    cut = {name: _cut(value, name, len(parts), sizes) for name, value in given.items()}
+    return [
+        Chunk(name, part, {key: values[i] for key, values in cut.items()})
+        for i, (name, part) in enumerate(zip(names, parts, strict=True))
+    ]
+
+
+def _name(item, i):
+    return f"Chunk {item.batch_id!r}" if is_reference(item) else f"Chunk {i}"
+
+
+def _parts(x):
+    """Delayed parts of a dask collection, and their numbers of rows; None for these if they are not known."""
+    if hasattr(x, "to_delayed") and hasattr(x, "chunks"):
+        if x.ndim != 2:
+            raise ValueError(
+                f"X is a dask array of {x.ndim} dimension(s); it must have two, (n_samples, n_features). "
+                "Give X.reshape(-1, 1) if there is a single feature."
+            )
+        if len(x.chunks[1]) > 1:
+            x = x.rechunk({1: -1})
+        sizes = np.asarray(x.chunks[0], dtype=float)
+        return x.to_delayed().ravel().tolist(), None if np.isnan(sizes).any() else sizes.astype(int)
+    if hasattr(x, "to_delayed"):
+        return list(x.to_delayed()), None
+    return [x], None
+
+
+def _cut(value, name, n, sizes):
+    """One value for each of ``n`` chunks of these sizes (n,), or of unknown ones."""
+    if value is None or isinstance(value, Real):
+        return [value] * n
+    if is_of_dask(value):
+        return _cut_lazy(value, name, n, sizes)
+    if sizes is None:
+        if isinstance(value, (list, tuple)) and len(value) == n:
+            return list(value)
+        raise ValueError(
+            f"{name} must be a list with one entry for each of the {n} chunks of X, or a dask array in "
+            "chunks that go with those of X, for the numbers of rows in these are not known. For a dask "
+            f"array call X.compute_chunk_sizes() before, or give {name} as a dask array."
+        )
+    value, edges = np.asarray(value), np.cumsum(sizes)
+    if name == "lengths":
+        cuts = np.searchsorted(np.cumsum(value), edges)
+        whole = len(value) and np.array_equal(
+            np.cumsum(value)[np.minimum(cuts, len(value) - 1)], edges
+        )
+        if not whole:
+            raise ValueError(
+                "lengths does not fit the chunks of X: each chunk must hold whole sequences. Rechunk X "
+                "at ends of sequences, as by X.rechunk((rows_of_chunks, -1))."
+            )
+        return np.split(value, cuts[:-1] + 1)
+    if len(value) != edges[-1]:
+        raise ValueError(f"{name} has {len(value)} entries, but X has {edges[-1]} rows.")
+    return np.split(value, edges[:-1])
+
+
+def _cut_lazy(value, name, n, sizes):
+    """Delayed parts of a dask array or series of one dimension, which go with those of X."""
+    if sizes is not None and hasattr(value, "rechunk") and value.ndim == 1:
+        if value.shape[0] == sizes.sum():
+            value = value.rechunk((tuple(sizes.tolist()),))
+        elif not np.isnan(value.shape[0]):
+            raise ValueError(f"{name} has {value.shape[0]} entries, but X has {sizes.sum()} rows.")
+    parts = np.ravel(value.to_delayed()).tolist() if hasattr(value, "to_delayed") else [value]
+    if len(parts) != n:
+        raise ValueError(
+            f"{name} has {len(parts)} chunks, but X has {n}: give it in the same chunks as X."
+        )
+    return parts

@@ -1,0 +1,108 @@
+"""Where chunks are worked on: this process, or the workers of the client that is current."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from itertools import pairwise
+
+from ..engine.task import combined
+
+# Results that are held at a time before they are added up; a power of two, so that they are a node of the
+# tree.
+_HELD = 16
+
+
+@contextmanager
+def place_of(chunks, n_batches):
+    """The place where chunks are worked on; what it holds for them is gone afterwards.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+    n_batches : int or None
+        Batches that the chunks make, of nearly equal numbers of chunks; one if None.
+    """
+    edges = groups(len(chunks), n_batches)
+    if "distributed" not in sys.modules:
+        yield Here(chunks, edges)
+        return
+    from .cluster import OnClient, current_client
+
+    with current_client() as client:
+        if client is None:
+            yield Here(chunks, edges)
+            return
+        place = OnClient(client, chunks, edges)
+        try:
+            yield place
+        finally:
+            place.close()
+
+
+def groups(n, n_batches=None):
+    """Pairs (first, last) of positions that make a batch."""
+    n_batches = max(1, min(n, n_batches or 1))
+    return list(pairwise(i * n // n_batches for i in range(n_batches + 1)))
+
+
+class Here:
+    """This process, which loads one chunk after the other and forgets it at once.
+
+    Chunks that dask has are computed by dask's own scheduler.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+    groups : list of pairs of int
+        Positions of the chunks of each batch.
+    """
+
+    def __init__(self, chunks, groups):
+        self._chunks, self.groups, self._reader = chunks, groups, None
+
+    @property
+    def n_chunks(self):
+        return len(self._chunks)
+
+    def look(self, function, positions):
+        """``function(arguments)`` of some chunks as they come, before they are checked."""
+        return [function(self._chunks[i].arguments()) for i in positions]
+
+    def read_by(self, reader):
+        """From now on, let ``reader(arguments, name)`` make batches of chunks."""
+        self._reader = reader
+
+    def load(self, i):
+        """Batch of chunk i; None if it has no rows."""
+        chunk = self._chunks[i]
+        return self._reader(chunk.arguments(), chunk.name)
+
+    def each(self, function, args=None):
+        """``function(batch)``, or ``function(batch, arg)``, of each chunk; None of one without rows."""
+        args = [()] * len(self._chunks) if args is None else [(arg,) for arg in args]
+        return [self._of(function, i, arg) for i, arg in enumerate(args)]
+
+    def _of(self, function, i, args):
+        batch = self.load(i)
+        return None if batch is None else function(batch, *args)
+
+    def run_tasks(self, run, tasks):
+        """Results of the tasks, those of neighbours added up."""
+        tasks = list(tasks)
+        for lo in range(0, len(tasks), _HELD):
+            some = tasks[lo : lo + _HELD]
+            loaded = (Loaded(self.load(t.part.position), t.part.batch_id) for t in some)
+            done = [run(t._replace(part=part)) for t, part in zip(some, loaded, strict=True)]
+            yield combined(tasks[0].probes, done)
+
+
+class Loaded:
+    """A part whose batch, or None if it has no rows, is here; the part has a name of its own."""
+
+    def __init__(self, batch, batch_id):
+        self._batch, self.batch_id = batch, batch_id
+
+    def load(self):
+        """The batch under the name of the part."""
+        return None if self._batch is None else self._batch._replace(batch_id=self.batch_id)

@@ -1,0 +1,246 @@
+"""Data in chunks that lie elsewhere, for `fit`: how chunks are read and checked where they lie.
+
+Design note
+-----------
+(a) A chunk goes through the same checks as data in memory, by a copy of the estimator that holds its
+    parameters and no more. What can only be known of all chunks is checked by the driver: that columns
+    agree, that weights do not vanish, that values are not too small.
+(b) Categories of frames are found from the *witness* of each frame: a small frame of the same columns, which
+    shows all the categories that occur.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples, validate_data
+
+from ..distributed.chunks import chunks_of
+from ..distributed.places import place_of
+from ..distributed.source import ChunkInfo, ChunkSource
+from ..inputs.frames import is_frame, witness
+from ..inputs.moment_sums import largest_by_column
+from ..inputs.rows import at_hand
+from .validation import check_not_tiny, check_total_weight, keep_reading
+
+# Attributes by which an estimator reads data.
+_OF_READING = ("n_features_in_", "feature_names_in_", "_reading", "categories_", "_observation")
+
+
+class ChunkedData(NamedTuple):
+    """Checked data in chunks.
+
+    Attributes
+    ----------
+    source : ChunkSource
+    reading : Reading or None
+        How frames are read.
+    """
+
+    source: ChunkSource
+    reading: object
+
+    @property
+    def batch(self):
+        """All chunks as one batch of a stream."""
+        return self.source.everything
+
+
+class ChunkReader:
+    """Checks the arguments of `fit` for one chunk, and makes a batch of them; it can be pickled.
+
+    A slice derives from it and defines ``batch(estimator, X, ...)``, which is None if nothing is left to
+    learn from, and ``info(batch)``, a `ChunkInfo`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Arguments of `fit` that a chunk may have.
+    unit : str
+        The word for that which has a weight.
+
+    Parameters
+    ----------
+    estimator : LearnerEstimator
+    """
+
+    names = ("X", "sample_weight")
+    unit = "row"
+
+    def __init__(self, estimator):
+        self.kind, self._attributes = type(estimator), vars(without_data(estimator))
+
+    @property
+    def estimator(self):
+        """A copy of the estimator, as it was before the data."""
+        copy = self.kind.__new__(self.kind)
+        vars(copy).update(self._attributes)
+        return copy
+
+    def __call__(self, arguments, name):
+        """Batch of a chunk; None if it has no rows, or none of positive weight."""
+        unknown = set(arguments).difference(self.names)
+        if unknown or "X" not in arguments:
+            raise ValueError(
+                f"{name} was loaded as a dict of {sorted(map(str, arguments))}; it must hold 'X', and "
+                f"may hold {', '.join(repr(n) for n in self.names[1:])}, as fit takes them."
+            )
+        weight = arguments.get("sample_weight")
+        if _n_rows(arguments["X"]) == 0 or (weight is not None and not np.any(weight)):
+            return None
+        try:
+            return self.batch(self.estimator, **arguments)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"{name}: {error}") from error
+
+    def rows_info(self, rows, n_units, weight):
+        """`ChunkInfo` of rows (n, D), of units with these weights (n_units,) or None."""
+        sparse = issparse(rows.x)
+        return ChunkInfo(
+            rows.x.shape[0], rows.total_weight, n_units, None if weight is None else weight.sum(),
+            rows.x.nnz if sparse else None, largest_by_column(at_hand(rows.x)),
+        )  # fmt: skip
+
+
+def without_data(estimator):
+    """A copy of an estimator that holds its parameters, and how it reads data."""
+    copy = type(estimator).__new__(type(estimator))
+    vars(copy).update(estimator.get_params(deep=False))
+    vars(copy).update({k: v for k, v in vars(estimator).items() if k in _OF_READING})
+    return copy
+
+
+def _n_rows(x):
+    """Number of rows, or of sequences in a list; None if X has no such number."""
+    try:
+        return _num_samples(x)
+    except TypeError:
+        return None
+
+
+class _Look(NamedTuple):
+    """Columns of a chunk: their number and names (None if it has none), and witnesses of frames."""
+
+    n_features: int
+    names: object
+    witnesses: list
+
+
+def _look(arguments):
+    """`_Look` at the arguments of one chunk."""
+    if "X" not in arguments:
+        raise ValueError(
+            f"Chunk 0 was loaded as a dict of {sorted(map(str, arguments))}; it must hold 'X'."
+        )
+    x, columns = arguments["X"], BaseEstimator()
+    parts = x if isinstance(x, (list, tuple)) and len(x) and np.ndim(x[0]) == 2 else [x]
+    validate_data(columns, parts[0], reset=True, skip_check_array=True)
+    frames = all(is_frame(part) for part in parts)
+    return _Look(
+        columns.n_features_in_, getattr(columns, "feature_names_in_", None),
+        [witness(part) for part in parts] if frames else [],
+    )  # fmt: skip
+
+
+@contextmanager
+def chunked_data(estimator, x, given, *, reset, n_batches=None):
+    """`ChunkedData` of arguments of `fit` in chunks; what holds them is gone afterwards.
+
+    Parameters
+    ----------
+    estimator : LearnerEstimator
+    x : dask collection or list
+        See `are_chunks`.
+    given : dict
+        Other arguments of `fit` by name.
+    reset : bool
+        Whether columns, and how frames are read, are found anew and kept by the estimator.
+    n_batches : int or None
+        Batches that chunks make; one if None.
+    """
+    with place_of(chunks_of(x, given), n_batches) as place:
+        if given.get("groups") is not None:
+            _check_groups_are_whole(place)
+        if reset:
+            _keep_columns(estimator, place)
+        reader = estimator._chunk_reader(estimator)
+        place.read_by(reader)
+        infos = place.each(reader.info)
+        source = ChunkSource(place, infos, estimator.n_features_in_)
+        _check_all(source, reader)
+        yield ChunkedData(source, getattr(estimator, "_reading", None))
+
+
+def _check_groups_are_whole(place):
+    """Raise if a group of rows is in two chunks of a collection."""
+    ids = np.concatenate(place.look(_ids, range(place.n_chunks)))
+    found, n = np.unique(ids, return_counts=True)
+    if np.any(n > 1):
+        raise ValueError(
+            f"groups has rows of {found[n > 1][0]!r} in several chunks of X; each chunk must hold whole "
+            "groups. Sort rows by group, and rechunk X at ends of groups, as by "
+            "X.rechunk((rows_of_chunks, -1))."
+        )
+
+
+def _ids(arguments):
+    return np.unique(np.asarray(arguments["groups"]))
+
+
+def _keep_columns(estimator, place):
+    """Find columns, and how frames are read, and let the estimator keep them."""
+    for name in ("_reading", "categories_", "feature_names_in_"):
+        vars(estimator).pop(name, None)
+    [first] = place.look(_look, [0])
+    estimator.n_features_in_ = first.n_features
+    if first.names is not None:
+        estimator.feature_names_in_ = first.names
+    if first.witnesses:
+        others = place.look(_look, range(1, place.n_chunks))
+        keep_reading(estimator, [w for look in (first, *others) for w in look.witnesses])
+
+
+def _check_all(source, reader):
+    """Checks of which no chunk knows enough."""
+    if not source.known:
+        raise ValueError("X has no rows: all its chunks are empty.")
+    if source.mean_weight is not None:
+        check_total_weight(source.total_unit_weight, reader.unit)
+    largest = [info.largest for info in source.known if info.largest is not None]
+    if largest:
+        check_not_tiny(np.max(largest, axis=0))
+
+
+def check_suits_chunks(estimator, settings):
+    """Raise if a parameter asks for what only data in memory can give."""
+    name = type(estimator).__name__
+    if settings.stochastic:
+        raise ValueError(
+            f"learning_method='stochastic' of {name} draws batches from all over the data, which lie in "
+            "chunks: use 'memoized', or call partial_fit with one chunk after the other."
+        )
+    if not settings.starts_by_name and np.ndim(settings.init_params) != 2:
+        _refuse_init(name)
+    if callable(settings.init_params):
+        _refuse_init(name)
+    if settings.batch_size is not None:
+        raise ValueError(
+            f"batch_size={settings.batch_size} cannot be heeded, for rows stay in their chunks: leave "
+            "it None, and rechunk X, or set n_batches, the number of batches that chunks make."
+        )
+    if getattr(estimator, "warm_start", False):
+        raise ValueError(
+            "warm_start=True is for data in memory: leave it False for data in chunks, or go on from a "
+            "fit by partial_fit."
+        )
+
+
+def _refuse_init(name):
+    raise ValueError(
+        f"init_params of {name} holds or makes responsibilities of rows, which lie in chunks: use one "
+        "of its names."
+    )

@@ -1,0 +1,114 @@
+"""Methods of fitted estimators on data in chunks: lazy, but for scores."""
+
+from __future__ import annotations
+
+from functools import partial, wraps
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..distributed.chunks import chunks_of
+from ..distributed.places import place_of
+from ..distributed.recognition import are_chunks
+
+# What predictions do without: the learner, and the mark of a state that is checked when it is loaded.
+_OF_LEARNING = ("_learner_", "_published", "history_")
+
+
+def lazy_on_chunks(method):
+    """Decorator of methods with one result a row: of data in chunks they are lazy.
+
+    The result is a dask array in the chunks of a dask array or frame, and a list of delayed results of a
+    list.
+    """
+
+    @wraps(method)
+    def called(self, X, *args, **given):
+        if not are_chunks(X):
+            return method(self, X, *args, **given)
+        check_is_fitted(self)
+        return _lazily(self, method.__name__, X, given)
+
+    return called
+
+
+def summed_over_chunks(method):
+    """Decorator of ``score``: the mean over chunks, each weighted by what it has; a number at once.
+
+    The class has ``_score_sums(X, ...)``, which returns a sum and how many numbers are in it.
+    """
+
+    @wraps(method)
+    def called(self, X, y=None, **given):
+        if not are_chunks(X):
+            return method(self, X, y, **given)
+        check_is_fitted(self)
+        with place_of(chunks_of(X, given), None) as place:
+            sums = place.look(partial(_sums_of, for_predictions(self)), range(place.n_chunks))
+        total, n = np.sum(sums, axis=0)
+        return float(total / n)
+
+    return called
+
+
+def for_predictions(estimator):
+    """A copy of a fitted estimator that can predict and no more: it is small."""
+    copy = type(estimator).__new__(type(estimator))
+    vars(copy).update({k: v for k, v in vars(estimator).items() if k not in _OF_LEARNING})
+    return copy
+
+
+def _sums_of(estimator, arguments):
+    """Sum of scores of a chunk, and how many there are."""
+    arguments.pop("sample_weight", None)
+    return estimator._score_sums(**arguments) if _has_rows(arguments["X"]) else (0.0, 0)
+
+
+def _has_rows(x):
+    return (x.shape[0] if hasattr(x, "shape") else len(x)) > 0
+
+
+def _lazily(estimator, method, x, given):
+    import dask
+
+    chunks = chunks_of(x, given)
+    like = None if isinstance(x, (list, tuple)) else _result_like(estimator, method, given)
+    whole = dask.delayed(for_predictions(estimator), traverse=False)
+    apply = dask.delayed(_applied, pure=False)
+    parts = [apply(whole, method, like, *_as_argument(chunk)) for chunk in chunks]
+    if like is None:
+        return parts
+    import dask.array as da
+
+    rows = x.chunks[0] if hasattr(x, "chunks") else (np.nan,) * len(parts)
+    blocks = [
+        da.from_delayed(part, (n, *like.shape[1:]), like.dtype, np.empty_like(like[:0]))
+        for part, n in zip(parts, rows, strict=True)
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _as_argument(chunk):
+    """A chunk as a delayed function takes it: what dask computes by itself, and the other arguments."""
+    return (chunk.x, chunk.others) if chunk.is_lazy else (None, chunk)
+
+
+def _result_like(estimator, method, given):
+    """Result for two rows of zeros: its type, and its shape but for the number of rows."""
+    rows = np.zeros((2, estimator.n_features_in_))
+    others = {"groups": np.zeros(2)} if given.get("groups") is not None else {}
+    nameless = for_predictions(estimator)
+    vars(nameless).pop("feature_names_in_", None)
+    return getattr(nameless, method)(rows, **others)
+
+
+def _applied(estimator, method, like, x, others):
+    """The method's result for one chunk, in the type of ``like`` if that is given."""
+    arguments = (
+        others.arguments() if x is None else {**others, **(x if isinstance(x, dict) else {"X": x})}
+    )
+    arguments = {k: v for k, v in arguments.items() if v is not None and k != "sample_weight"}
+    if like is not None and not _has_rows(arguments["X"]):
+        return like[:0]
+    found = getattr(estimator, method)(**arguments)
+    return found if like is None else found.astype(like.dtype, copy=False)

@@ -1,0 +1,20 @@
+"""Rows in chunks that lie elsewhere."""
+
+from __future__ import annotations
+
+from ..estimator.chunks import ChunkReader
+from ..estimator.validation import check_rows, check_weight
+from ..inputs.batches import Batch
+
+
+class RowReader(ChunkReader):
+    """Checks rows of a chunk where they lie."""
+
+    def batch(self, estimator, X, sample_weight=None):
+        """`Batch` of the rows."""
+        rows, _ = check_rows(estimator, X, reset=False)
+        return Batch(None, rows, check_weight(sample_weight, rows))
+
+    def info(self, batch):
+        """`ChunkInfo` of a batch."""
+        return self.rows_info(batch, batch.n_entries, batch.weight)

@@ -1,0 +1,123 @@
+"""Documents and sequences in chunks: whole ones in each chunk, the same bits wherever chunks lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sklearn_bnp import HDPHMMVB, HDPTopicVB
+from tests.estimators import (
+    assert_same_state,
+    chains,
+    documents,
+    grouped_rows,
+    matches,
+    public_state,
+)
+
+from .kinds import saved
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")
+import dask.array as da  # noqa: E402
+
+WORDS, _ = documents(90)
+OFTEN = 1.0 + np.arange(90) % 3
+TOKENS, GROUPS, _ = grouped_rows(24, 15)
+ORDER = np.argsort(GROUPS, kind="stable")
+TOKENS, GROUPS = TOKENS[ORDER], np.asarray(GROUPS)[ORDER]
+SEQUENCES, _ = chains(9)
+LENGTHS = [len(x) for x in SEQUENCES]
+
+
+def ends(lengths, n):
+    """Sizes of chunks of ``n`` neighbours each."""
+    return tuple(np.add.reduceat(lengths, np.arange(0, len(lengths), n)).tolist())
+
+
+def words():
+    return da.from_array(WORDS, chunks=(20, -1)).map_blocks(csr_array)
+
+
+def rows_of_documents():
+    return da.from_array(TOKENS, chunks=(ends(np.bincount(GROUPS), 5), -1))
+
+
+def rows_of_sequences():
+    return da.from_array(np.concatenate(SEQUENCES), chunks=(ends(LENGTHS, 2), -1))
+
+
+# Name -> (model, arguments of fit, whether the kind is quick).
+KINDS = {
+    "words": (HDPTopicVB(), lambda: {"X": words()}, True),
+    "words-anchor": (HDPTopicVB(4, init_params="anchor"), lambda: {"X": words()}, False),
+    "words-weights": (HDPTopicVB(5), lambda: {"X": words(), "sample_weight": OFTEN}, False),
+    "words-batches": (HDPTopicVB(n_batches=2), lambda: {"X": words()}, False),
+    "tokens": (
+        HDPTopicVB(observation="gaussian"), lambda: {"X": rows_of_documents(), "groups": GROUPS},
+        True,
+    ),
+    "sequences": (HDPHMMVB(), lambda: {"X": rows_of_sequences(), "lengths": LENGTHS}, True),
+    "sequences-many": (
+        HDPHMMVB(4), lambda: {"X": [dask.delayed(SEQUENCES[i : i + 2]) for i in range(0, 9, 2)]},
+        False,
+    ),
+    "sequences-ar": (
+        HDPHMMVB(observation="autoregressive", low_memory=True),
+        lambda: {"X": [dask.delayed(x) for x in SEQUENCES]}, False,
+    ),
+}  # fmt: skip
+NAMES = [
+    pytest.param(name, marks=[] if quick else pytest.mark.slow)
+    for name, (_, _, quick) in KINDS.items()
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_wherever_chunks_lie(clusters, name):
+    model, arguments, _ = KINDS[name]
+    model.set_params(random_state=0, max_iter=12, tol=0)
+    with pytest.warns(match="did not converge"):
+        expected = public_state(model.fit(**arguments()))
+    assert sum(sum(lap.tried.values()) for lap in expected["history_"]) > 0
+    for client in clusters:
+        with client.as_current(), pytest.warns(match="did not converge"):
+            assert_same_state(public_state(model.fit(**arguments())), expected)
+
+
+def test_topics_as_in_memory(tmp_path):
+    there = HDPTopicVB(random_state=0).fit(words())
+    here = HDPTopicVB(random_state=0, n_batches=1).fit(WORDS)
+    assert matches(there)
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-6)
+    files = saved(tmp_path, [{"X": WORDS[i : i + 20]} for i in range(0, 90, 20)])
+    assert_same_state(public_state(HDPTopicVB(random_state=0).fit(files)), public_state(there))
+    np.testing.assert_allclose(there.transform(words()).compute(), there.transform(WORDS))
+    assert there.score(words()) == pytest.approx(there.score(WORDS), rel=1e-12)
+
+
+def test_sequences_as_in_memory():
+    X = np.concatenate(SEQUENCES)
+    there = HDPHMMVB(random_state=0).fit(rows_of_sequences(), lengths=LENGTHS)
+    here = HDPHMMVB(random_state=0, n_batches=1).fit(SEQUENCES)
+    assert there.n_components_ == here.n_components_
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-5)
+    for name in ("predict", "predict_proba", "score_samples"):
+        lazy = getattr(there, name)(rows_of_sequences(), lengths=LENGTHS)
+        np.testing.assert_allclose(lazy.compute(), getattr(there, name)(X, lengths=LENGTHS))
+    chunks = [dask.delayed(SEQUENCES[:4]), dask.delayed(SEQUENCES[4:])]
+    assert there.score(chunks) == pytest.approx(there.score(SEQUENCES), rel=1e-12)
+
+
+def test_documents_and_sequences_are_whole():
+    with pytest.raises(ValueError, match="whole groups"):
+        HDPTopicVB(observation="gaussian").fit(
+            da.from_array(TOKENS, chunks=(100, -1)), groups=GROUPS
+        )
+    with pytest.raises(ValueError, match="whole sequences"):
+        HDPHMMVB().fit(da.from_array(np.concatenate(SEQUENCES), chunks=(100, -1)), lengths=LENGTHS)
+    with pytest.raises(ValueError, match="no tokens"):
+        HDPTopicVB().fit(da.zeros((20, 5), chunks=(10, 5)))
+    with pytest.raises(TypeError, match=r"X\.compute\(\)"):
+        HDPHMMVB(random_state=0, max_iter=2, tol=1e3).fit(SEQUENCES).decode(rows_of_sequences())

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Options, StrOptions
 
 from ..estimator import base
 from ..estimator.observations import resolve_observation
-from ..estimator.parameters import OF_LEARNERS, with_shared_text
+from ..estimator.parameters import HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
@@ -81,6 +81,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         are used; long sequences are worked on one after the other, each by one thread. `predict_proba`
         returns a table of all rows in any case, and `decode` needs one.
     $memoize
+    $max_batches
+    $half_life
     $learning_decay
     $learning_offset
     $total_samples
@@ -116,6 +118,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
         The ELBO of all sequences, in nats.
+    $component_ids_
     $lower_bounds_
     $elbo_terms_
     $history_
@@ -155,6 +158,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _kind = setup.SEQUENCES
     _parameter_constraints = {
         **OF_LEARNERS,
+        "half_life": [HALF_LIFE, None],
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, _AUTO],
         "start_concentration": [POSITIVE, _AUTO],
@@ -183,6 +187,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         init_params="random",
         low_memory=False,
         memoize=True,
+        max_batches=None,
+        half_life=None,
         learning_decay=0.51,
         learning_offset=1.0,
         total_samples=None,
@@ -207,6 +213,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         self.init_params = init_params
         self.low_memory = low_memory
         self.memoize = memoize
+        self.max_batches = max_batches
+        self.half_life = half_life
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.total_samples = total_samples

@@ -253,6 +253,7 @@ def published(learner, observation, keeps_order):
     lengths = [part.mean_length for part in totals.extra.parts.values()]
     own = {
         "_statistics": s,
+        "component_ids_": totals.uids[order],
         "_doc_prior": doc_prior[order],
         "_mean_length": float(np.mean(lengths)),
         "topic_probs_": weights[order],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from .statistics import StatBag
 
@@ -84,13 +85,15 @@ class UnionEdit(NamedTuple):
 def union_row(bag, removed, created, entropy=None):
     """Statistics of the union of ``removed`` as one component.
 
-    If its ``entropy`` is not given, ``max(0, sum_k H_k - N log(number of parts))`` stands for it. This is a
-    lower bound, so that the objective remains a lower bound if the rows are gone.
+    If its ``entropy`` is not given, a lower bound stands for it, so that the objective remains a lower bound
+    if the rows are gone. A row of which the members have the mass m, in shares p, loses the entropy m H(p).
+    H is concave, so that all rows together lose no more than N H of the members' shares of all N.
     """
     parts = np.isin(bag.uids, removed)
     s = bag.s[parts].sum(axis=0, keepdims=True)
     if entropy is None:
-        n_parts = max(1, np.count_nonzero(bag.s[parts, -1]))
-        entropy = max(0.0, bag.entropy[parts].sum() - s[0, -1] * np.log(n_parts))
+        n = np.maximum(bag.s[parts, -1], 0.0)
+        loss = entr(n).sum() - entr(n.sum())
+        entropy = max(0.0, bag.entropy[parts].sum() - max(0.0, loss))
     extra = bag.extra.union(removed, created[0])
     return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]), extra)

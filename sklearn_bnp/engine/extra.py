@@ -27,6 +27,9 @@ class Extra(Protocol):
     def replaced(self, removed, other):
         """The extra after the components ``removed`` were replaced by those of ``other``."""
 
+    def scaled(self, factor):
+        """The extra of the same rows, with weights multiplied by ``factor``; not needed of documents."""
+
     def as_past(self):
         """The extra of rows that will not be seen again: no batch that comes later has their name."""
 
@@ -62,6 +65,9 @@ class NoExtra:
         return other
 
     def union(self, removed, created):
+        return self
+
+    def scaled(self, factor):
         return self
 
     def as_past(self):

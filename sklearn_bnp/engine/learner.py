@@ -399,6 +399,13 @@ class Learner:
         self.model = self.model.updated(self.totals)
         self.coef = self.model.coefficients(self.totals)
 
+    def go_on_from(self, memo, totals):
+        """Go on from another memory, whose sum are ``totals``: the prior adapts, and empty components go."""
+        self.memo, self.totals = memo, totals
+        self._tidy()
+        self._adapt_prior(_ADAPT_STEPS)
+        self.coef = self.model.coefficients(self.totals)
+
     def leave_memory(self):
         """Go on without a memory of batches: from now on, the totals are averages over steps."""
         if len(self.memo):

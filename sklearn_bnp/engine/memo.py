@@ -15,6 +15,7 @@ class Memo:
 
     def __init__(self):
         self._bags, self._versions, self._numbers = Layers(), Layers(), Layers()
+        self._contents = Layers()
         self._edits = []
         self._forgotten = 0  # edits that every bag has seen are dropped from the front
 
@@ -33,7 +34,7 @@ class Memo:
         memo = Memo()
         memo._bags, memo._versions = self._bags.copy(), self._versions.copy()
         memo._edits, memo._forgotten = list(self._edits), self._forgotten
-        memo._numbers = self._numbers.copy()
+        memo._numbers, memo._contents = self._numbers.copy(), self._contents.copy()
         return memo
 
     def without(self, batch_ids):
@@ -41,6 +42,7 @@ class Memo:
         gone = set(batch_ids)
         memo = Memo()
         memo._numbers = Layers({k: n for k, n in self._numbers.items() if k not in gone})
+        memo._contents = Layers({k: c for k, c in self._contents.items() if k not in gone})
         for batch_id in self._bags:
             if batch_id not in gone:
                 memo.put(batch_id, self._current(batch_id))
@@ -55,10 +57,18 @@ class Memo:
         self._numbers[batch_id] = number
         return number
 
+    def content(self, batch_id):
+        """A hash of a batch's rows; None if there is none."""
+        return self._contents.get(batch_id)
+
+    def with_content(self, batch_id, content):
+        """Remember a hash of a batch's rows, from which it is known whether it comes with other ones."""
+        self._contents[batch_id] = content
+
     def mapped(self, change):
         """A memo that holds ``change`` of each bag, as it is today."""
         memo = Memo()
-        memo._numbers = self._numbers.copy()
+        memo._numbers, memo._contents = self._numbers.copy(), self._contents.copy()
         for batch_id in self._bags:
             memo.put(batch_id, change(self._current(batch_id)))
         return memo

@@ -138,6 +138,21 @@ class Model(Protocol):
         trials : list of KnownTrial
         """
 
+    def small_unions(self, totals, least):
+        """Trials in which components of which a stream has forgotten nearly all rows join others.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of all that is remembered.
+        least : float
+            Mass of one row; components of less are joined.
+
+        Returns
+        -------
+        trials : list of KnownTrial
+        """
+
     # ------------------------------------------------------------------ objective
 
     def elbo_terms(self, totals):
@@ -295,6 +310,10 @@ class BaseModel:
 
     def own_components(self, totals, bags, gains, new_uids, n_most):
         """No trials; see `Model.own_components`."""
+        return []
+
+    def small_unions(self, totals, least):
+        """No trials; see `Model.small_unions`."""
         return []
 
     def released(self):

@@ -143,6 +143,22 @@ class StatBag(NamedTuple):
             self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, extra
         )
 
+    def scaled(self, factor):
+        """Statistics of the same rows with other weights.
+
+        Parameters
+        ----------
+        factor : float
+            All weights are multiplied by it.
+
+        Returns
+        -------
+        bag : StatBag
+            ``factor`` times these statistics.
+        """
+        s, entropy = factor * self.s, factor * self.entropy
+        return StatBag(self.uids, s, entropy, self.extra.scaled(factor))
+
     def less(self, rows):
         """Difference to statistics of some of the components; the entropies stay.
 

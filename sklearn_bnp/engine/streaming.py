@@ -22,10 +22,12 @@ Design note
 from __future__ import annotations
 
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 
 from . import news
+from .forgetting import decay, forget
 from .learner import PAST
 from .statistics import added_up
 
@@ -39,35 +41,84 @@ _POOL_VALUES, _POOL_BATCHES = 2_000_000, 1000
 # A pool of batches of fewer rows on average than the first number is cut anew, into batches of the second,
 # and into the third number of them at the most.
 _SMALL_ROWS, _PART_ROWS, _MOST_PARTS = 500, 2000, 10
+# Half-lives for which a batch stays in the pool: it then counts an eighth.
+_LIVES = 3
 # Most laps over the pool at a time, and the gain per row, in nats, under which they have come to rest.
 _LAPS, _TOL = 50, 1e-3
 
 
-def stream_batch(learner, batch, *, memoize=True):
+class StreamSettings(NamedTuple):
+    """Settings that say what a stream remembers; they may change from call to call.
+
+    Attributes
+    ----------
+    memoize : bool
+        Keep the statistics of each batch, so that a later visit can replace them.
+    max_batches : int or None
+        Batches that are remembered, at the most: the oldest leaves when a new one comes.
+    half_life : float or None
+        Number of batches after which a batch counts half; without a memory of batches only.
+    """
+
+    memoize: bool = True
+    max_batches: int | None = None
+    half_life: float | None = None
+
+    @property
+    def forgets(self):
+        """Whether what came long ago counts less, or not at all."""
+        return self.max_batches is not None or self.half_life is not None
+
+
+_MEMOIZED = StreamSettings()
+
+
+def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
     """Learn from one batch.
 
     Parameters
     ----------
     learner : Learner
     batch : Batch
-    memoize : bool
-        Keep the batch's statistics so that a later visit can replace them.
+    settings : StreamSettings
+    content : str or None
+        Hash of the batch's rows. A batch that comes with other rows than before is forgotten, and is new. If
+        None, the rows are taken to be the same.
     """
+    memoize = settings.memoize
+    before = learner.memo.content(batch.batch_id)
+    if None not in (before, content) and before != content and len(learner.memo) > 1:
+        forget(learner, [batch.batch_id])
     if learner.n_steps and len(learner.memo) == 0:
         learner.forget_batches()  # what stochastic steps have seen is the past
     if not memoize and batch.batch_id not in learner.memo:  # one that returns counts as new
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo:
-        learner.stream = learner.stream._replace(
-            pool=()
-        )  # epochs go over all batches, not these alone
+        learner.stream = learner.stream._replace(pool=())  # epochs go over all batches
         _revisit(learner, batch)
     else:
-        _come(learner, batch)
+        _make_room(learner, settings)
+        _come(learner, batch, settings.forgets)
+    if memoize and content is not None:
+        learner.memo.with_content(batch.batch_id, content)
     if not memoize:
         learner.forget_batches(tuple(one.batch_id for one in learner.stream.pool))
     del learner.history[:-_KEPT_LAPS]
+
+
+def _make_room(learner, settings):
+    """Let the oldest batches leave, or count less, before a new one comes."""
+    if settings.half_life is not None and len(learner.memo):
+        decay(learner, 0.5 ** (1.0 / settings.half_life), int(np.ceil(_LIVES * settings.half_life)))
+    if settings.max_batches is not None:
+        n_gone = len(learner.memo) + 1 - settings.max_batches
+        if n_gone > 0:
+            forget(learner, learner.memo.batch_ids[:n_gone])
+    if settings.forgets:
+        least = min(1.0, learner.scheduler.mean_weight or 1.0)
+        if learner.scheduler.proposals_at_rest and np.any(learner.totals.n < least):
+            learner.try_at_once(learner.model.small_unions(learner.totals, least))
 
 
 class _Pool:
@@ -139,7 +190,7 @@ def _pooled(model, pool, batch):
     return tuple(pool[n:])
 
 
-def _come(learner, batch):
+def _come(learner, batch, forgets):
     """Learn from a new batch: a visit, and laps over the pool if they are due."""
     first, model, stream = len(learner.memo) == 0, learner.model, learner.stream
     if not first and not stream.came:  # what was fitted before was learned from
@@ -162,16 +213,17 @@ def _come(learner, batch):
         if has_news:
             stream = stream._replace(news=came - batch.total_weight)
     learner.stream = stream
-    if first or _is_due(model, stream):
+    remembered = learner.totals.n.sum() if forgets else np.inf
+    if first or _is_due(model, stream, remembered):
         _learn(learner, batch if first else None)
         learner.stream = stream._replace(learned=came, n_unlearned=0)
 
 
-def _is_due(model, stream):
-    """Whether there should be laps over the pool."""
+def _is_due(model, stream, most):
+    """Whether there should be laps over the pool; if the stream forgets, it remembers the mass ``most``."""
     mass = sum(one.total_weight for one in stream.pool)
     n_rows = sum(one.n_entries for one in stream.pool)
-    known = stream.learned - stream.news
+    known = min(stream.learned - stream.news, most)
     all_there = known * n_rows <= _room(model, stream.pool) * mass
     growth = _GROWTH if all_there else _LATER
     return stream.came - stream.learned >= max(_GROWTH * min(mass, stream.learned), growth * known)

@@ -25,7 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from ..engine.forgetting import forget, names_of_batches
 from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.state import LearnerState, ScheduleState
@@ -46,7 +48,8 @@ from .observations import (
 from .publishing import fitted_attributes, set_published, warn_if_not_converged
 from .settings import settings_of
 from .soundness.engine import check_learner
-from .validation import check_batch_id, check_units, resolve_proposals
+from .transactions import leaves_model_on_error
+from .validation import check_batch_id, check_may_forget, check_units, resolve_proposals
 
 
 class ModelKind(NamedTuple):
@@ -175,9 +178,10 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         """Learn from one batch, and publish."""
         check_batch_id(batch_id)
         settings, name = settings_of(self), type(self).__name__
+        stream = settings.stream
         with blas_on_one_thread():
-            if batch_id is None and settings.memoize:
-                batch_id = data.batch.content_hash()
+            content = data.batch.content_hash() if settings.memoize else None
+            batch_id = content if batch_id is None else batch_id
             if self._is_begun:
                 n_laps, learner = self.n_iter_, Learner(self._learner_, learner_settings(settings))
                 go_on_with_proposals(learner, proposals_of(settings, self._kind))
@@ -189,7 +193,7 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 learner, batch = self._begun_learner(start, rng, settings), start.source.everything
             batch = batch._replace(batch_id=batch_id)
             if not settings.stochastic:
-                stream_batch(learner, batch, memoize=settings.memoize)
+                stream_batch(learner, batch, stream, content)
             elif batch.total_weight > 0:
                 total = None if settings.total_samples is None else self._population(batch)
                 stochastic_step(
@@ -197,6 +201,38 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 )
         self._publish(learner)
         show_laps(learner, n_laps, settings.verbose, name)
+        return self
+
+    @leaves_model_on_error
+    def forget(self, batch_id):
+        """Take a batch out of the model, as if it had never been seen.
+
+        The statistics are then those of all other batches, at their present responsibilities, and components
+        that only this batch used are gone. The units of the data, which the first batch sets, stay.
+
+        Parameters
+        ----------
+        batch_id : hashable
+            The name that the batch was given in `partial_fit`.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If there is no such batch in memory, or no other one.
+        """
+        check_is_fitted(self)
+        check_batch_id(batch_id)
+        state = self._learner_
+        check_may_forget(batch_id, names_of_batches(state.memo), len(state.memo), self.memoize)
+        with blas_on_one_thread():
+            learner = Learner(state, learner_settings(settings_of(self)))
+            forget(learner, [batch_id])
+        self._publish(learner)
         return self
 
     def _begun_learner(self, start, rng, settings):

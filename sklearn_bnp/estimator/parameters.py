@@ -17,6 +17,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..likelihood.limits import NOT_NEGATIVE, POPULATION, POSITIVE
 
 COUNT = Interval(Integral, 1, None, closed="left")
+# Half-lives are numbers of batches; with shorter ones, a model would know little but the last batch.
+HALF_LIFE = Interval(Real, 0.5, None, closed="left")
 
 # Constraints of the parameters that all estimators have, and of those with a learner.
 COMMON = {
@@ -37,6 +39,7 @@ OF_LEARNERS = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "warm_start": ["boolean"],
     "memoize": ["boolean"],
+    "max_batches": [Interval(Integral, 2, None, closed="left"), None],
     "learning_decay": [Interval(Real, 0.5, 1, closed="right")],
     "learning_offset": [NOT_NEGATIVE],
     "total_samples": [POPULATION, None],
@@ -72,6 +75,13 @@ warm_start : bool, default=$default
 memoize : bool, default=$default
     Whether `partial_fit` keeps the statistics of each batch, so that a batch that is seen again replaces
     them. Set it to False for a stream that never ends: memory then does not grow.
+max_batches : int, default=$default
+    Number of batches that `partial_fit` remembers, two or more: a sliding window. When a new batch comes to
+    so many, the oldest one is forgotten exactly, as by `forget`; the data of `fit` count as one batch. All
+    batches are remembered if None.
+half_life : float, default=$default
+    With ``memoize=False``, the number of batches, 0.5 or more, after which `partial_fit` lets a batch count
+    half: one that came t batches ago has the weight ``0.5 ** (t / half_life)``. All count alike if None.
 learning_decay : float, default=$default
     Exponent of the learning rate of the stochastic method, which is
     ``(learning_offset + t) ** -learning_decay`` at step t.
@@ -88,12 +98,16 @@ n_jobs : int, default=$default
 verbose : int, default=$default
     If 1, print a line per lap on standard error: its number, the number of $components, the ELBO,
     seconds, and the proposals that were accepted.
+component_ids_ : ndarray of int of shape (`n_components_`,)
+    Lasting names of the $components, in the order in which these are published. In a stream, weights and
+    positions change, but names stay. One that is split, merged or takes part in a delete gets a new name.
 lower_bounds_ : list of float
-    The ELBO after each lap.
+    The ELBO after each lap; in a stream after the last 1000 of them.
 elbo_terms_ : dict
     Terms of the ELBO: data, entropy, allocation.
 history_ : list of Lap
-    A record of each lap: lap, n_components, lower_bound, seconds, proposal_seconds, tried, accepted.
+    A record of each lap, or of the last 1000 in a stream: lap, n_components, lower_bound, seconds,
+    proposal_seconds, tried, accepted.
 n_iter_ : int
     Number of laps made.
 converged_ : bool

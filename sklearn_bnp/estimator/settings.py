@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.streaming import StreamSettings
+
 # By default data are cut into this many batches, of at least this many rows.
 _DEFAULT_BATCHES, _LEAST_BATCH = 10, 4096
 
@@ -36,6 +38,8 @@ class FitSettings(NamedTuple):
     means_init: object = None
     warm_start: bool = False
     random_state: object = None
+    max_batches: int | None = None
+    half_life: float | None = None
 
     @property
     def stochastic(self):
@@ -58,6 +62,27 @@ class FitSettings(NamedTuple):
     def starts_from_given(self):
         """Whether the user gave the first components, and so knows each by its position."""
         return self.means_init is not None or not self.starts_by_name
+
+    @property
+    def stream(self):
+        """`StreamSettings`; ValueError if they contradict each other."""
+        if self.max_batches is not None and not self.memoize:
+            raise ValueError(
+                f"max_batches={self.max_batches} needs memoize=True: the oldest batch can leave only if its "
+                "statistics are remembered. For a stream without memory, set half_life in its place."
+            )
+        if self.half_life is not None and self.memoize:
+            raise ValueError(
+                f"half_life={self.half_life} is for streams without a memory of batches: set memoize=False, "
+                "or max_batches in its place."
+            )
+        for name in ("max_batches", "half_life"):
+            if self.stochastic and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name}={getattr(self, name)} is not for learning_method='stochastic', which forgets by "
+                    "its learning rate: set learning_decay and learning_offset."
+                )
+        return StreamSettings(self.memoize, self.max_batches, self.half_life)
 
     def check_most(self, n_components, what):
         """Raise if a fit would start from more components than ``max_components``.

@@ -322,6 +322,29 @@ def check_batch_id(batch_id):
         ) from error
 
 
+def check_may_forget(batch_id, names, n_batches, memoize):
+    """Raise unless a batch is in memory, whose batches have these ``names``, and is not all of it.
+
+    ``n_batches`` counts those whose names are gone, too.
+    """
+    if batch_id not in names:
+        if not memoize:
+            raise ValueError(
+                f"batch_id={batch_id!r} cannot be forgotten: with memoize=False only the sum of all batches "
+                "is remembered. Set memoize=True before the stream begins."
+            )
+        some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        raise ValueError(
+            f"batch_id={batch_id!r} is not the name of a batch in memory; "
+            + (f"those are {some}." if names else "there is none, since only fit has been called.")
+        )
+    if n_batches == 1:
+        raise ValueError(
+            f"batch_id={batch_id!r} is the only batch, without which nothing is left: begin anew, with a "
+            "clone of the estimator."
+        )
+
+
 def check_responsibilities(resp, n_rows):
     """Responsibilities (n_rows, K) whose rows sum to one."""
     resp = numbers(resp, "init_params")

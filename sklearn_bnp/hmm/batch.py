@@ -105,6 +105,11 @@ class SequenceBatch(NamedTuple):
         x = self.x.copy() if issparse(self.x) else np.array(self.x)
         return self._replace(x=x, resp=None)
 
+    def weighing(self, factor):
+        """The batch with all weights multiplied by ``factor``."""
+        weight = np.ones(self.n_units) if self.weight is None else self.weight
+        return self._replace(weight=factor * weight)
+
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)

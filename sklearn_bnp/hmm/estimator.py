@@ -12,7 +12,7 @@ from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
-from ..estimator.parameters import OF_LEARNERS, with_shared_text
+from ..estimator.parameters import HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
@@ -85,6 +85,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         returns a table of all rows in any case, and `decode` needs one.
     $warm_start
     $memoize
+    $max_batches
+    $half_life
     $learning_decay
     $learning_offset
     $total_samples
@@ -120,6 +122,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     lower_bound_ : float
         The ELBO of all sequences, in nats.
+    $component_ids_
     $lower_bounds_
     $elbo_terms_
     $history_
@@ -159,6 +162,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _kind, _chunk_reader = setup.SEQUENCES, SequenceReader
     _parameter_constraints = {
         **OF_LEARNERS,
+        "half_life": [HALF_LIFE, None],
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, _AUTO],
         "start_concentration": [POSITIVE, _AUTO],
@@ -188,6 +192,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         low_memory=False,
         warm_start=False,
         memoize=True,
+        max_batches=None,
+        half_life=None,
         learning_decay=0.51,
         learning_offset=1.0,
         total_samples=None,
@@ -213,6 +219,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         self.low_memory = low_memory
         self.warm_start = warm_start
         self.memoize = memoize
+        self.max_batches = max_batches
+        self.half_life = half_life
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.total_samples = total_samples

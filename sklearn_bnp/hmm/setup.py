@@ -219,6 +219,7 @@ def published(learner, keeps_order):
     s = totals.s[order]
     own = {
         "_statistics": s,
+        "component_ids_": totals.uids[order],
         "_params": ChainParams(coef[order], log_rows[cells], states),
         "startprob_": mean_rows[0],
         "transmat_": mean_rows[1:],

@@ -107,6 +107,10 @@ class Batch(NamedTuple):
         weight = None if self.weight is None else np.array(self.weight)
         return self._replace(x=x, weight=weight, resp=None)
 
+    def weighing(self, factor):
+        """The batch with all weights multiplied by ``factor``."""
+        return self._replace(weight=factor * self.entry_weight)
+
     def slices(self):
         """Slices of at most `BLOCK_ROWS` rows, of nearly equal size; see `block_rows`."""
         return even_slices(self.n_entries, block_rows(self.x, BLOCK_ROWS))

@@ -12,7 +12,7 @@ from ..distributed.recognition import are_chunks
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
-from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
+from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
@@ -90,6 +90,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         order.
     $warm_start
     $memoize
+    $max_batches
+    $half_life
     $learning_decay
     $learning_offset
     $total_samples
@@ -123,6 +125,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         Pitman-Yor process only: its discount, as given or learned.
     lower_bound_ : float
         The ELBO of the whole data, in nats.
+    $component_ids_
     $lower_bounds_
     $elbo_terms_
     $history_
@@ -152,6 +155,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     _kind, _chunk_reader = setup.MIXTURE, RowReader
     _parameter_constraints = {
         **OF_LEARNERS,
+        "half_life": [HALF_LIFE, None],
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
         "n_nonzero_resp": [COUNT, None],
         "n_init": [COUNT],
@@ -179,6 +183,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         means_init=None,
         warm_start=False,
         memoize=True,
+        max_batches=None,
+        half_life=None,
         learning_decay=0.7,
         learning_offset=10.0,
         total_samples=None,
@@ -203,6 +209,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self.means_init = means_init
         self.warm_start = warm_start
         self.memoize = memoize
+        self.max_batches = max_batches
+        self.half_life = half_life
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.total_samples = total_samples

@@ -10,6 +10,7 @@ from ..engine.model import BaseModel
 from .local import local_pass
 from .own_components import own_components
 from .sampling import RowSampling
+from .small_unions import small_unions
 from .weights import MixtureAllocation
 
 
@@ -37,6 +38,10 @@ class MixtureModel(BaseModel):
     def own_components(self, totals, bags, gains, new_uids, n_most):
         """Trials by which new batches take rows along; statistics are sums over single rows."""
         return own_components(totals, bags, gains, new_uids, n_most)
+
+    def small_unions(self, totals, least):
+        """Trials by which components of less than ``least`` join others."""
+        return small_unions(self, totals, least)
 
     def allocation_term(self, totals):
         """The allocation term of the objective, in nats."""

@@ -78,6 +78,7 @@ def published(learner, keeps_order):
         totals, coef = totals.take(order), coef[order]
     own = {
         "_statistics": totals.s,
+        "component_ids_": totals.uids.copy(),
         "_coef": coef,
         "weights_": model.allocation.weights(totals.n),
         **model.likelihood.attributes(model.prior, totals.s),

@@ -108,6 +108,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     memoize : bool, default=True
         Whether `partial_fit` keeps the counts of topics in each document. The objective needs them: False
         is only for ``learning_method="stochastic"``, which never keeps any.
+    $max_batches
     $learning_decay
     $learning_offset
     $total_samples
@@ -140,6 +141,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Words only: the prior that was given or learned.
     lower_bound_ : float
         The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
+    $component_ids_
     $lower_bounds_
     bound_ : float
         Perplexity of the training documents by the ELBO, as scikit-learn's
@@ -213,6 +215,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         init_params="random",
         warm_start=False,
         memoize=True,
+        max_batches=None,
         learning_decay=0.7,
         learning_offset=10.0,
         total_samples=None,
@@ -241,6 +244,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         self.init_params = init_params
         self.warm_start = warm_start
         self.memoize = memoize
+        self.max_batches = max_batches
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.total_samples = total_samples

@@ -282,6 +282,7 @@ def published(learner, observation, keeps_order):
     n_tokens = totals.n.sum()
     own = {
         "_statistics": s,
+        "component_ids_": totals.uids[order],
         "_doc_prior": doc_prior[order],
         "_mean_length": totals.extra.mean_length,
         "topic_probs_": weights[order],

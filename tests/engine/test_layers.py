@@ -25,7 +25,7 @@ def test_layers_are_a_dictionary():
 
 
 def test_values_may_be_set_while_keys_are_gone_through():
-    layers = Layers({i: 0 for i in range(10)})
+    layers = Layers(dict.fromkeys(range(10), 0))
     for i in range(10, 70):
         layers[i] = 0
     for i in layers:

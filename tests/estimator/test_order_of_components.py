@@ -107,11 +107,14 @@ def learned(given, model, call):
 def in_places(model):
     """Attributes with a place for each component, in all of their axes that have one.
 
-    Not the sticks' weights of states: their optimum depends on the order of states of like weights.
+    Not the sticks' weights of states: their optimum depends on the order of states of like weights. Nor the
+    names of components, which are numbers in the order in which these were given.
     """
     K, found = model.n_components_, {}
     for name, value in vars(model).items():
         if name == "weights_" and isinstance(model, HDPHMMVB):
+            continue
+        if name == "component_ids_":
             continue
         if name.endswith("_") and isinstance(value, np.ndarray) and value.shape[:1] == (K,):
             found[name] = value

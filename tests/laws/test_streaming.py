@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, Delete, DPMixtureVB, Merge
-from sklearn_bnp.engine.streaming import stream_batch
+from sklearn_bnp.engine.streaming import StreamSettings, stream_batch
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.mixture.model import MixtureModel
 
@@ -102,7 +102,7 @@ def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     monkeypatch.setattr(MixtureModel, "pool_rows", pool_rows)
     stream = Stream(leading_family, seed=3)
     for i in range(4):
-        stream.visit(i, memoize=False)
+        stream.visit(i, settings=StreamSettings(memoize=False))
         stream.assert_bounded()
         n_kept = pool_rows // 50  # batches whose rows are at hand; the others are one sum
         assert len(stream.learner.memo) == (i + 1 if i < n_kept else n_kept + 1)

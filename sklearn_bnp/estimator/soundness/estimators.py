@@ -6,7 +6,14 @@ import numpy as np
 
 from ...engine.checkpoint import Paused
 from .engine import check_history, check_learner, check_model
-from .expectations import expect, expect_count, expect_number, expect_numbers, expect_type
+from .expectations import (
+    expect,
+    expect_count,
+    expect_number,
+    expect_numbers,
+    expect_positions,
+    expect_type,
+)
 from .likelihoods import is_ours
 
 # Attributes with one entry a component.
@@ -42,6 +49,8 @@ def check_fitted(estimator, kind):
     for bound in estimator.lower_bounds_:
         expect_number("an entry of lower_bounds_", bound)
     check_history(estimator.history_)
+    K = estimator.n_components_
+    expect_positions("component_ids_", estimator.component_ids_, (K,), below)
     check_components(estimator, model.likelihood)
 
 

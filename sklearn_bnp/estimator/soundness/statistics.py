@@ -74,6 +74,8 @@ def check_memo(memo, names):
         check_bag("a batch", bag, names)
         if batch_id != PAST:
             check_extra_of_batch(bag.extra, batch_id)
+    for content in memo._contents.values():
+        expect_type("the hash of a batch", content, str)
     for edit in memo._edits:
         check_edit(edit, names)
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
-from .archive import Archive, read_archive, write_archive
+from .archive import Archive, read_archive, remove_leftovers, write_archive
 from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, check_graph, names_of, others_of
 from .saved_state import FORMAT
@@ -175,6 +175,7 @@ class FitFile:
 
     def read(self):
         """The `FitState` in the file; None if there is no file."""
+        remove_leftovers(self._path)
         if not os.path.exists(self._path):
             return None
         archive = read_archive(self._path)

@@ -209,6 +209,18 @@ def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
     assert len(written) == 1
 
 
+def test_what_killed_processes_leave_is_removed(tmp_path):
+    model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
+    [name] = os.listdir(tmp_path)
+    parts = [f".{name}.{i}.part" for i in range(2)] + [".other.bnp.0.part"]
+    for part in parts:
+        (tmp_path / part).write_bytes(b"half")
+    for part in (parts[0], parts[2]):
+        os.utime(tmp_path / part, (0, time.time() - 4000))
+    model.fit(X)
+    assert sorted(os.listdir(tmp_path)) == sorted([name, *parts[1:]])
+
+
 def test_damaged_checkpoints_are_refused(tmp_path):
     def fit():
         return DPMixtureVB(random_state=0).set_callbacks(Checkpoint(tmp_path)).fit(X)

@@ -17,6 +17,7 @@ import json
 import math
 import os
 import secrets
+import time
 import zipfile
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -27,6 +28,8 @@ import numpy as np
 _KINDS = "biufcUSMm"
 # Bytes that are read at a time.
 _CHUNK = 1 << 20
+# Seconds: no file takes as long to be written.
+_HOUR = 3600.0
 # The first date that zip files can hold: the same content gives the same bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -76,6 +79,17 @@ def replacing(path):
             os.remove(other)
         raise
     _sync_folder(folder)
+
+
+def remove_leftovers(path):
+    """Delete what processes that were killed have left of this file, an hour ago or more."""
+    folder, name = os.path.split(os.path.realpath(path))
+    for other in os.listdir(folder):
+        if other.startswith(f".{name}.") and other.endswith(".part"):
+            other = os.path.join(folder, other)
+            with suppress(OSError):  # another process may have been faster
+                if time.time() - os.path.getmtime(other) > _HOUR:
+                    os.remove(other)
 
 
 def _sync_folder(folder):

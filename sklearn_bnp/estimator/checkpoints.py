@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from numbers import Real
+from pickle import PicklingError
+from types import FunctionType
 
 import joblib
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
-from .archive import Archive, read_archive, write_archive
+from .archive import Archive, read_archive, remove_leftovers, write_archive
 from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, check_graph, names_of, others_of
 from .saved_state import FORMAT
@@ -173,6 +175,7 @@ class FitFile:
 
     def read(self):
         """The `FitState` in the file; None if there is no file."""
+        remove_leftovers(self._path)
         if not os.path.exists(self._path):
             return None
         archive = read_archive(self._path)
@@ -233,10 +236,35 @@ def fingerprint(estimator, data, *others, but=()):
         More of which the result depends.
     but : tuple of str
         Parameters that are left out, beside those on which no result depends.
+
+    Raises
+    ------
+    ValueError
+        If a parameter cannot be recognised, such as a function without a name inside of another object.
     """
-    params = clone(estimator).get_params()
-    for name in (*_OF_NO_ACCOUNT, *but):
-        params.pop(name, None)
+    params = {
+        name: _recognised(value)
+        for name, value in clone(estimator).get_params().items()
+        if name not in (*_OF_NO_ACCOUNT, *but)
+    }
     cls = type(estimator)
     content = data.batch.content_hash()
-    return joblib.hash([cls.__module__, cls.__qualname__, params, content, *others])
+    try:
+        return joblib.hash([cls.__module__, cls.__qualname__, params, content, *others])
+    except (AttributeError, PicklingError, TypeError) as error:
+        raise ValueError(
+            f"A parameter of this {cls.__name__} cannot be recognised when another process has it: {error}. "
+            "Give functions names in a module."
+        ) from error
+
+
+def _recognised(value):
+    """A parameter as it is hashed: functions without a name by their code."""
+    if isinstance(value, FunctionType) and "<" in value.__qualname__:
+        return [
+            value.__module__,
+            value.__qualname__,
+            value.__code__.co_code,
+            value.__code__.co_consts,
+        ]
+    return value

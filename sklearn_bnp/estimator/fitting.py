@@ -11,6 +11,8 @@ Design note
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from ..engine.checkpoint import FitState, Paused, as_value
@@ -45,9 +47,13 @@ class Fitting:
         self._files, self._state, self.paused = {}, None, None
         self._name = self._resumed = None
         if settings.warm_start:
-            self._name = fingerprint(estimator, data, but=_MAY_CHANGE)
+            with suppress(
+                ValueError
+            ):  # of a fit that cannot be recognised, only components are known
+                self._name = fingerprint(estimator, data, but=_MAY_CHANGE)
             before = getattr(estimator, "_paused", None)
-            self._resumed = before if before and before.fingerprint == self._name else None
+            known = before is not None and before.fingerprint == self._name
+            self._resumed = before if known else None
 
     @property
     def goes_on(self):
@@ -156,7 +162,7 @@ class Fitting:
             return stop
 
         def keep(learner):
-            if settings.warm_start:
+            if self._name is not None:
                 left.append(Paused(self._name, as_value(learner), state.keeps_order))
 
         with Progress(settings.verbose, type(self._estimator).__name__) as progress:

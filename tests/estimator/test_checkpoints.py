@@ -14,7 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, Checkpoint, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    Checkpoint,
+    ColumnObservation,
+    DPMixtureVB,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+)
 from sklearn_bnp.estimator import callbacks
 from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
@@ -182,7 +189,7 @@ def test_fits_without_a_seed_are_never_the_same(tmp_path):
     )
     with pytest.raises(Stops):
         model.fit(X)
-    [file] = os.listdir(tmp_path)
+    assert len(os.listdir(tmp_path)) == 1
     watch = Watches()
     model.set_callbacks(watch, Checkpoint(tmp_path, every=0)).fit(X)
     assert watch.n_laps == model.n_iter_ - 2
@@ -200,6 +207,18 @@ def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
     written.clear()
     fit.set_callbacks(Checkpoint(tmp_path, every=1000)).fit(NEAR)
     assert len(written) == 1
+
+
+def test_what_killed_processes_leave_is_removed(tmp_path):
+    model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
+    [name] = os.listdir(tmp_path)
+    parts = [f".{name}.{i}.part" for i in range(2)] + [".other.bnp.0.part"]
+    for part in parts:
+        (tmp_path / part).write_bytes(b"half")
+    for part in (parts[0], parts[2]):
+        os.utime(tmp_path / part, (0, time.time() - 4000))
+    model.fit(X)
+    assert sorted(os.listdir(tmp_path)) == sorted([name, *parts[1:]])
 
 
 def test_damaged_checkpoints_are_refused(tmp_path):
@@ -235,6 +254,27 @@ def test_classes_of_a_user(tmp_path):
             clone(model).set_callbacks(Checkpoint(tmp_path, every=0), watch).fit(data)
         again = clone(model).set_callbacks(Checkpoint(tmp_path)).fit(data)
         assert again.lower_bounds_ == model.fit(data).lower_bounds_
+
+
+def test_functions_without_names(tmp_path):
+    """They are recognised by their code; inside of other objects, not at all."""
+    for n in (2, 2, 3):
+        start = {
+            2: lambda x, n, rng: np.full((len(x), 2), 0.5),
+            3: lambda x, n, rng: np.eye(3)[[0] * 90],
+        }
+        DPMixtureVB(init_params=start[n], max_iter=1, random_state=0).set_callbacks(
+            Checkpoint(tmp_path)
+        ).fit(X)
+    assert len(os.listdir(tmp_path)) == 2
+    inside = ColumnObservation([("a", "gaussian", lambda frame: [0]), ("b", "poisson", [1])])
+    frame = pytest.importorskip("pandas").DataFrame(np.abs(X[:, :2]).round())
+    model = DPMixtureVB(observation=inside, random_state=0, max_iter=2)
+    with pytest.raises(ValueError, match=names("DPMixtureVB", "recognised", "module")):
+        model.set_callbacks(Checkpoint(tmp_path)).fit(frame)
+    model.set_callbacks().set_params(warm_start=True).fit(frame)
+    assert not hasattr(model, "_paused")
+    model.fit(frame)
 
 
 @pytest.mark.parametrize("every", [-1.0, np.nan, np.inf, "10", None])
@@ -360,7 +400,7 @@ def test_callbacks_may_stop_a_fit(name, release):
 
 @every_release
 def test_epochs_are_tasks(release):
-    params = dict(memory_bound=300, documents_per_epoch=4)
+    params = {"memory_bound": 300, "documents_per_epoch": 4}
     whole = MemoryBoundedTopicVB(**params).fit(ROWS, groups=GROUPS)
     watch = Watches(2, stop)
     model = release(MemoryBoundedTopicVB)(**params).set_callbacks(watch)

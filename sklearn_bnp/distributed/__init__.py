@@ -15,3 +15,7 @@ Design note
     of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
     are given something of dask's.
 """
+
+from .errors import ChunkError, StalledError
+
+__all__ = ["ChunkError", "StalledError"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..engine.task import combined
 
@@ -73,6 +75,10 @@ class Here:
         """From now on, let ``reader(arguments, name)`` make batches of chunks."""
         self._reader = reader
 
+    def go_through(self, function):
+        """From now on, let the batch of a chunk be what ``function(batch)`` returns."""
+        self._reader = Through(self._reader, function)
+
     def load(self, i):
         """Batch of chunk i; None if it has no rows."""
         chunk = self._chunks[i]
@@ -95,6 +101,17 @@ class Here:
             loaded = (Loaded(self.load(t.part.position), t.part.batch_id) for t in some)
             done = [run(t._replace(part=part)) for t, part in zip(some, loaded, strict=True)]
             yield combined(tasks[0].probes, done)
+
+
+class Through(NamedTuple):
+    """A reader whose batches go through a function; it can be pickled."""
+
+    reader: Callable
+    function: Callable
+
+    def __call__(self, arguments, name):
+        batch = self.reader(arguments, name)
+        return None if batch is None else self.function(batch)
 
 
 class Loaded:

@@ -53,7 +53,11 @@ def stream_batch(learner, batch, *, memoize=True):
         learner.pool = ()  # epochs go over all batches, not these alone
         _revisit(learner, batch)
     elif learner.model.pool_rows:
-        _pooled(learner, batch)
+        if hasattr(batch, "as_source"):  # rows that lie elsewhere are not kept, and are many
+            learner.pool = ()
+            _learn(learner, [batch], batch.as_source())
+        else:
+            _pooled(learner, batch)
     else:
         _new(learner, batch)
     if not memoize:
@@ -112,11 +116,11 @@ def _pooled(learner, batch):
     learner.pool = (*learner.pool, batch.kept()) if n_rows <= room else ()
 
 
-def _learn(learner, batches):
-    """Laps over all batches of a pool, of which the last one is new, as in a fit."""
+def _learn(learner, batches, source=None):
+    """Laps over all batches of a pool, of which the last one is new, as in a fit; ``source`` has them."""
     learner.scheduler.new_data()
     _ready_for(learner, batches[-1])
-    names, source = [batch.batch_id for batch in batches], _Pool(batches)
+    names, source = [batch.batch_id for batch in batches], source or _Pool(batches)
     parts = [source.batch(i) for i in range(len(source))]
     whole, converged = len(batches) == 1, learner.converged
     if not whole:

@@ -30,12 +30,13 @@ from distributed.scheduler import KilledWorker
 
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError, StalledError
-from .on_workers import Group, combined_results, each_of, gone_through, looked, run_group
+from .on_workers import Group, each_of, gone_through, joined, joined_nodes, looked, run_group
+from .places import evenly
 from .recognition import is_of_dask
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4
-# Results that a task adds up: a power of two, so that they are a node of the tree.
+# Results of tasks that another task adds up.
 _FAN_IN = 8
 # Seconds between two looks at the cluster, and that the scheduler may take to answer.
 _LOOK, _ANSWER = 1.0, 30.0
@@ -79,9 +80,11 @@ class OnClient:
             parse_timedelta(dask.config.get(*setting)) for setting in (_SILENCE, _PATIENCE)
         )
         n_threads = sum(worker["nthreads"] for worker in self._workers().values())
-        size = _group_size(len(chunks), max(1, n_threads))
-        self._nodes = [
-            (lo, min(lo + size, last)) for first, last in groups for lo in range(first, last, size)
+        most = _TASKS_A_THREAD * max(1, n_threads)
+        self._ranges = [
+            (first + lo, first + hi)
+            for first, last in groups
+            for lo, hi in evenly(last - first, most)
         ]
         self._raw, self._held = self._sent(chunks), None
 
@@ -119,12 +122,12 @@ class OnClient:
         """From now on, let ``reader(arguments, name)`` make batches of chunks."""
         keeps = all(chunk.is_lazy for chunk in self._chunks)
         reader, self._held = dumps(reader), []
-        for first, last in self._nodes:
+        for first, last in self._ranges:
             raw = self._raw[first:last]
             specs = [(r.spec, len(r.futures)) for r in raw]
             futures = [future for r in raw for future in r.futures]
             self._held.append(self._submit(Group, reader, specs, keeps, *futures))
-        self._gathered([], dict(zip(self._held, self._nodes, strict=True)))
+        self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
         if keeps:  # what they were made from is not needed, unless it has to be loaded again
             for future in (future for raw in self._raw for future in raw.futures):
                 future.release()
@@ -134,12 +137,12 @@ class OnClient:
         """From now on, let the batch of a chunk be what ``function(batch)`` returns."""
         payload = dumps(function)
         self._held = [self._submit(gone_through, payload, group) for group in self._held]
-        self._gathered([], dict(zip(self._held, self._nodes, strict=True)))
+        self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
 
     def each(self, function, args=None):
         """``function(batch)``, or ``function(batch, arg)``, of each chunk; None of one without rows."""
         payload, tasks = dumps(function), {}
-        for group, (first, last) in zip(self._held, self._nodes, strict=True):
+        for group, (first, last) in zip(self._held, self._ranges, strict=True):
             own = None if args is None else dumps(args[first:last])
             tasks[self._submit(each_of, payload, own, group)] = (first, last)
         return [value for values in self._gathered(list(tasks), tasks) for value in values]
@@ -153,12 +156,12 @@ class OnClient:
         wave, order = {}, dumps((run, tasks[0]._replace(part=None, carry=None, seed=())))
         down = self._submit(loads, order)
         wave[down] = (first, first + len(tasks))
-        level = []
-        for group, (lo, hi) in zip(self._held, self._nodes, strict=True):
+        level, n = [], len(tasks)
+        for group, (lo, hi) in zip(self._held, self._ranges, strict=True):
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
                 items = dumps([(task.part.batch_id, task.carry, task.seed) for task in own])
-                level.append(self._submit(run_group, down, items, group))
+                level.append(self._submit(run_group, down, items, lo - first, n, group))
                 wave[level[-1]] = (lo, hi)
         priority = 0
         while len(level) > _FAN_IN:
@@ -166,9 +169,10 @@ class OnClient:
             parts = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
             level = []
             for some in parts:
-                level.append(self._submit(combined_results, down, *some, priority=priority))
+                level.append(self._submit(joined_nodes, down, n, *some, priority=priority))
                 wave[level[-1]] = (wave[some[0]][0], wave[some[-1]][1])
-        return [loads(result) for result in self._gathered(level, wave)]
+        nodes = [loads(result) for result in self._gathered(level, wave)]
+        return joined(tasks[0].probes, nodes, n).values()
 
     def _submit(self, function, *args, priority=0):
         try:
@@ -323,14 +327,6 @@ class _Clock:
                 "that waits for ever; or give smaller chunks, or set 'sklearn-bnp.patience' in dask.config, "
                 f"now {place._patience:g} s. The estimator stays as it was before this call."
             )
-
-
-def _group_size(n, n_threads):
-    """Chunks in a group: the least power of two with which there are few tasks."""
-    size = 1
-    while -(-n // size) > _TASKS_A_THREAD * n_threads:
-        size *= 2
-    return size
 
 
 def _caused(error, future):

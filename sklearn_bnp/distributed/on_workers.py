@@ -8,7 +8,7 @@ import dask.sizeof
 from distributed.protocol.pickle import dumps, loads
 from scipy.sparse import issparse
 
-from ..engine.task import combined
+from ..engine.task import partly_combined
 from ..inputs.rows import arrays_of
 from .chunks import with_others
 from .places import Loaded, Through
@@ -84,16 +84,26 @@ def each_of(function, args, group):
     return [None if b is None else function(b, *arg) for b, arg in zip(batches, args, strict=True)]
 
 
-def run_group(order, items, group):
-    """Sum of the results of tasks about the chunks of a group, pickled: dask then knows how large it is."""
+def run_group(order, items, first, n, group):
+    """Results of tasks about the chunks of a group, as nodes of the tree over all ``n`` chunks of the batch.
+
+    They are pickled: dask then knows how large they are. ``first`` is the place of the group's first chunk.
+    """
     run, task = order
-    results = [
-        run(task._replace(part=Loaded(group.load(i), batch_id), carry=carry, seed=seed))
+    nodes = {
+        (0, first + i): run(
+            task._replace(part=Loaded(group.load(i), batch_id), carry=carry, seed=seed)
+        )
         for i, (batch_id, carry, seed) in enumerate(loads(items))
-    ]
-    return dumps(combined(task.probes, results))
+    }
+    return dumps(joined(task.probes, [nodes], n))
 
 
-def combined_results(order, *results):
-    """Sum of the results of neighbouring groups, pickled as these are."""
-    return dumps(combined(order[1].probes, [loads(result) for result in results]))
+def joined_nodes(order, n, *results):
+    """Nodes of several groups, added as far as they can be; pickled as these are."""
+    return dumps(joined(order[1].probes, [loads(result) for result in results], n))
+
+
+def joined(probes, parts, n):
+    """Nodes of several parts of the tree, added as far as they can be."""
+    return partly_combined(probes, {k: v for part in parts for k, v in part.items()}, n)

@@ -25,7 +25,7 @@ def place_of(chunks, n_batches):
     n_batches : int or None
         Batches that the chunks make, of nearly equal numbers of chunks; one if None.
     """
-    edges = groups(len(chunks), n_batches)
+    edges = evenly(len(chunks), n_batches or 1)
     if "distributed" not in sys.modules:
         yield Here(chunks, edges)
         return
@@ -42,10 +42,10 @@ def place_of(chunks, n_batches):
             place.close()
 
 
-def groups(n, n_batches=None):
-    """Pairs (first, last) of positions that make a batch."""
-    n_batches = max(1, min(n, n_batches or 1))
-    return list(pairwise(i * n // n_batches for i in range(n_batches + 1)))
+def evenly(n, n_parts):
+    """Pairs (first, last) of positions that cut ``n`` into so many parts of nearly equal size, or into n."""
+    n_parts = max(1, min(n, n_parts))
+    return list(pairwise(i * n // n_parts for i in range(n_parts + 1)))
 
 
 class Here:

@@ -8,10 +8,14 @@ Design note
     What the driver learns of them is a map over chunks and a sum: their numbers (`ChunkInfo`), the moments
     of columns, a few rows to start from, and in each lap the results of local steps.
 (c) All chunks are one composite batch, unless the user wants several. Results are added over a binary tree
-    over the positions of chunks. A group of 2, 4, 8, ... neighbours is a node of that tree, so that the
-    results of a group are added where it lies, and no bit depends on the size of groups: not on the number
-    of workers, and not on which of them did what, or did it twice.
+    over the positions of chunks. A worker adds up what it has as far as siblings have met, and others go on
+    with what is left, so that no bit depends on which chunks lie together: not on the number of workers, and
+    not on which of them did what, or did it twice.
 (d) `places.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the workers
     of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
     are given something of dask's.
 """
+
+from .errors import ChunkError, StalledError
+
+__all__ = ["ChunkError", "StalledError"]

@@ -28,15 +28,15 @@ from distributed import default_client, get_worker, wait, worker_client
 from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import KilledWorker
 
-from ..engine.task import combined
-from .chunks import ATTEMPTS, not_loaded, with_others
+from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError, StalledError
-from .places import Loaded
+from .on_workers import Group, each_of, gone_through, joined, joined_nodes, looked, run_group
+from .places import evenly
 from .recognition import is_of_dask
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4
-# Results that a task adds up: a power of two, so that they are a node of the tree.
+# Results of tasks that another task adds up.
 _FAN_IN = 8
 # Seconds between two looks at the cluster, and that the scheduler may take to answer.
 _LOOK, _ANSWER = 1.0, 30.0
@@ -80,9 +80,11 @@ class OnClient:
             parse_timedelta(dask.config.get(*setting)) for setting in (_SILENCE, _PATIENCE)
         )
         n_threads = sum(worker["nthreads"] for worker in self._workers().values())
-        size = _group_size(len(chunks), max(1, n_threads))
-        self._nodes = [
-            (lo, min(lo + size, last)) for first, last in groups for lo in range(first, last, size)
+        most = _TASKS_A_THREAD * max(1, n_threads)
+        self._ranges = [
+            (first + lo, first + hi)
+            for first, last in groups
+            for lo, hi in evenly(last - first, most)
         ]
         self._raw, self._held = self._sent(chunks), None
 
@@ -111,7 +113,7 @@ class OnClient:
         """``function(arguments)`` of some chunks as they come, before they are checked."""
         payload = dumps(function)
         tasks = {
-            self._submit(_looked, payload, self._raw[i].spec, *self._raw[i].futures): (i, i + 1)
+            self._submit(looked, payload, self._raw[i].spec, *self._raw[i].futures): (i, i + 1)
             for i in positions
         }
         return self._gathered(list(tasks), tasks)
@@ -120,23 +122,29 @@ class OnClient:
         """From now on, let ``reader(arguments, name)`` make batches of chunks."""
         keeps = all(chunk.is_lazy for chunk in self._chunks)
         reader, self._held = dumps(reader), []
-        for first, last in self._nodes:
+        for first, last in self._ranges:
             raw = self._raw[first:last]
             specs = [(r.spec, len(r.futures)) for r in raw]
             futures = [future for r in raw for future in r.futures]
-            self._held.append(self._submit(_Group, reader, specs, keeps, *futures))
-        self._gathered([], dict(zip(self._held, self._nodes, strict=True)))
+            self._held.append(self._submit(Group, reader, specs, keeps, *futures))
+        self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
         if keeps:  # what they were made from is not needed, unless it has to be loaded again
             for future in (future for raw in self._raw for future in raw.futures):
                 future.release()
             self._raw = []
 
+    def go_through(self, function):
+        """From now on, let the batch of a chunk be what ``function(batch)`` returns."""
+        payload = dumps(function)
+        self._held = [self._submit(gone_through, payload, group) for group in self._held]
+        self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
+
     def each(self, function, args=None):
         """``function(batch)``, or ``function(batch, arg)``, of each chunk; None of one without rows."""
         payload, tasks = dumps(function), {}
-        for group, (first, last) in zip(self._held, self._nodes, strict=True):
+        for group, (first, last) in zip(self._held, self._ranges, strict=True):
             own = None if args is None else dumps(args[first:last])
-            tasks[self._submit(_each, payload, own, group)] = (first, last)
+            tasks[self._submit(each_of, payload, own, group)] = (first, last)
         return [value for values in self._gathered(list(tasks), tasks) for value in values]
 
     # ------------------------------------------------------------------ tasks of local steps
@@ -148,12 +156,12 @@ class OnClient:
         wave, order = {}, dumps((run, tasks[0]._replace(part=None, carry=None, seed=())))
         down = self._submit(loads, order)
         wave[down] = (first, first + len(tasks))
-        level = []
-        for group, (lo, hi) in zip(self._held, self._nodes, strict=True):
+        level, n = [], len(tasks)
+        for group, (lo, hi) in zip(self._held, self._ranges, strict=True):
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
                 items = dumps([(task.part.batch_id, task.carry, task.seed) for task in own])
-                level.append(self._submit(_run, down, items, group))
+                level.append(self._submit(run_group, down, items, lo - first, n, group))
                 wave[level[-1]] = (lo, hi)
         priority = 0
         while len(level) > _FAN_IN:
@@ -161,9 +169,10 @@ class OnClient:
             parts = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
             level = []
             for some in parts:
-                level.append(self._submit(_combined, down, *some, priority=priority))
+                level.append(self._submit(joined_nodes, down, n, *some, priority=priority))
                 wave[level[-1]] = (wave[some[0]][0], wave[some[-1]][1])
-        return self._gathered(level, wave)
+        nodes = [loads(result) for result in self._gathered(level, wave)]
+        return joined(tasks[0].probes, nodes, n).values()
 
     def _submit(self, function, *args, priority=0):
         try:
@@ -320,14 +329,6 @@ class _Clock:
             )
 
 
-def _group_size(n, n_threads):
-    """Chunks in a group: the least power of two with which there are few tasks."""
-    size = 1
-    while -(-n // size) > _TASKS_A_THREAD * n_threads:
-        size *= 2
-    return size
-
-
 def _caused(error, future):
     error.__cause__ = future.exception()
     return error
@@ -369,66 +370,3 @@ def _large_graphs():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
         yield
-
-
-# ---------------------------------------------------------------------- on the workers
-
-
-def _arguments(spec, values):
-    """Arguments of `fit` by name, of a chunk as `_Raw` has it and the values of its futures."""
-    chunk, names = loads(spec)
-    if chunk.x is None:
-        x, *values = values
-        return with_others(x, {**chunk.others, **dict(zip(names, values, strict=True))})
-    return chunk._replace(
-        others={**chunk.others, **dict(zip(names, values, strict=True))}
-    ).arguments()
-
-
-def _looked(function, spec, *values):
-    return loads(function)(_arguments(spec, values))
-
-
-class _Group:
-    """Neighbouring chunks: their checked batches, or what gives these anew each time."""
-
-    def __init__(self, reader, specs, keeps, *values):
-        self._reader, self._items = loads(reader), []
-        values = iter(values)
-        for spec, n in specs:
-            self._items.append((spec, [next(values) for _ in range(n)]))
-        self._batches = [self._read(*item) for item in self._items] if keeps else None
-        if keeps:
-            self._items = [None] * len(specs)
-
-    def _read(self, spec, values):
-        return self._reader(_arguments(spec, values), loads(spec)[0].name)
-
-    def __len__(self):
-        return len(self._items)
-
-    def load(self, i):
-        """Batch of the i-th chunk; None if it has no rows."""
-        return self._read(*self._items[i]) if self._batches is None else self._batches[i]
-
-
-def _each(function, args, group):
-    """``function(batch)`` of the chunks of a group, in a list; None of chunks without rows."""
-    function, batches = loads(function), (group.load(i) for i in range(len(group)))
-    args = [()] * len(group) if args is None else [(arg,) for arg in loads(args)]
-    return [None if b is None else function(b, *arg) for b, arg in zip(batches, args, strict=True)]
-
-
-def _run(order, items, group):
-    """Sum of the results of tasks about the chunks of a group."""
-    run, task = order
-    results = [
-        run(task._replace(part=Loaded(group.load(i), batch_id), carry=carry, seed=seed))
-        for i, (batch_id, carry, seed) in enumerate(loads(items))
-    ]
-    return combined(task.probes, results)
-
-
-def _combined(order, *results):
-    """Sum of the results of neighbouring groups."""
-    return combined(order[1].probes, results)

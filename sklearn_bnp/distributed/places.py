@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..engine.task import combined
 
@@ -23,7 +25,7 @@ def place_of(chunks, n_batches):
     n_batches : int or None
         Batches that the chunks make, of nearly equal numbers of chunks; one if None.
     """
-    edges = groups(len(chunks), n_batches)
+    edges = evenly(len(chunks), n_batches or 1)
     if "distributed" not in sys.modules:
         yield Here(chunks, edges)
         return
@@ -40,10 +42,10 @@ def place_of(chunks, n_batches):
             place.close()
 
 
-def groups(n, n_batches=None):
-    """Pairs (first, last) of positions that make a batch."""
-    n_batches = max(1, min(n, n_batches or 1))
-    return list(pairwise(i * n // n_batches for i in range(n_batches + 1)))
+def evenly(n, n_parts):
+    """Pairs (first, last) of positions that cut ``n`` into so many parts of nearly equal size, or into n."""
+    n_parts = max(1, min(n, n_parts))
+    return list(pairwise(i * n // n_parts for i in range(n_parts + 1)))
 
 
 class Here:
@@ -73,6 +75,10 @@ class Here:
         """From now on, let ``reader(arguments, name)`` make batches of chunks."""
         self._reader = reader
 
+    def go_through(self, function):
+        """From now on, let the batch of a chunk be what ``function(batch)`` returns."""
+        self._reader = Through(self._reader, function)
+
     def load(self, i):
         """Batch of chunk i; None if it has no rows."""
         chunk = self._chunks[i]
@@ -95,6 +101,17 @@ class Here:
             loaded = (Loaded(self.load(t.part.position), t.part.batch_id) for t in some)
             done = [run(t._replace(part=part)) for t, part in zip(some, loaded, strict=True)]
             yield combined(tasks[0].probes, done)
+
+
+class Through(NamedTuple):
+    """A reader whose batches go through a function; it can be pickled."""
+
+    reader: Callable
+    function: Callable
+
+    def __call__(self, arguments, name):
+        batch = self.reader(arguments, name)
+        return None if batch is None else self.function(batch)
 
 
 class Loaded:

@@ -66,24 +66,79 @@ class ChunkBatch:
     @property
     def parts(self):
         """A part for each chunk; those without rows do nothing."""
-        return tuple(ChunkPart((self.batch_id, j), j) for j in range(*self._chunks))
+        return tuple(ChunkPart((self.batch_id, ("chunk", j)), j) for j in range(*self._chunks))
 
     def run_tasks(self, run, tasks):
         """Results of the tasks of the parts, those of neighbours added up: see `Learner`."""
         return self._source.place.run_tasks(run, tasks)
 
-    def __getattr__(self, name):
-        """Numbers of a stream's batch, which holds all chunks, are those of its source."""
-        if name in ("n_entries", "total_weight", "mean_weight", "values_per_row", "n_units"):
-            return getattr(self._source, name)
-        raise AttributeError(name)
+    # ------------------------------------------------------------------ a batch of a stream, of all chunks
+
+    resp = None
+
+    @property
+    def n_entries(self):
+        return self._source.n_entries
+
+    @property
+    def total_weight(self):
+        return self._source.total_weight
+
+    @property
+    def mean_weight(self):
+        return self._source.mean_weight
+
+    @property
+    def values_per_row(self):
+        return self._source.values_per_row
+
+    @property
+    def n_documents(self):
+        """Documents, or sequences, that all of them stand for."""
+        return self._source.total_unit_weight
+
+    n_sequences = n_documents
+
+    def as_source(self):
+        """This batch alone, as a `Source`."""
+        return _Alone(self)
+
+    def each(self, function):
+        """``function(batch)`` of each chunk that has rows."""
+        return [value for value in self._source.place.each(function) if value is not None]
+
+    def go_through(self, function):
+        """From now on, let chunks be what ``function(batch)`` returns."""
+        self._source.place.go_through(function)
 
     def content_hash(self):
         """Hash of the content of all chunks, which identifies the batch."""
         digest = hashlib.blake2b(digest_size=16)
-        for own in self._source.place.each(_content_hash):
+        for own in self.each(_content_hash):
             digest.update(str(own).encode())
         return digest.hexdigest()
+
+
+class _Alone:
+    """A batch of a stream as a `Source`, for laps over it alone."""
+
+    resp = None
+
+    def __init__(self, batch):
+        self._batch, self.rows_in_memory = batch, batch.n_entries
+        self.values_per_row, self.total_weight = batch.values_per_row, batch.total_weight
+        self.mean_weight = batch.mean_weight
+
+    def __len__(self):
+        return 1
+
+    def batch(self, i):
+        """The batch."""
+        return self._batch
+
+    def without_responsibilities(self):
+        """The source itself: chunks bring no responsibilities."""
+        return self
 
 
 def _content_hash(batch):

@@ -97,6 +97,9 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
     if batch.batch_id in learner.memo:
         learner.stream = learner.stream._replace(pool=())  # epochs go over all batches
         _revisit(learner, batch)
+    elif hasattr(batch, "as_source"):
+        _make_room(learner, settings)
+        _learn_elsewhere(learner, batch)
     else:
         _make_room(learner, settings)
         _come(learner, batch, settings.forgets)
@@ -245,6 +248,22 @@ def _learn(learner, first=None):
         learner.end_lap(propose=False)
     learner.scheduler.drop_trials()
     learner.converged = converged
+
+
+def _learn_elsewhere(learner, batch):
+    """Learn from a new batch of rows that lie elsewhere: they are many, and are not kept."""
+    _ready_for(learner, batch)
+    learner.scheduler.new_data()
+    if learner.model.pool_rows:
+        converged = learner.converged
+        learner.fit(batch.as_source(), _LAPS, _TOL)
+        learner.scheduler.drop_trials()
+        learner.converged = converged
+    else:
+        _in_rounds(learner, batch, len(learner.memo) == 0)
+        learner.scheduler.new_data()
+    mass = float(learner.totals.n.sum())
+    learner.stream = learner.stream._replace(pool=(), came=mass, learned=mass, n_unlearned=0)
 
 
 def _ready_for(learner, batch):

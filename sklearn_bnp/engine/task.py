@@ -143,19 +143,40 @@ def _observers(task):
 
 
 def added_over_tree(add, items):
-    """Sum of one item or more over a tree that depends on their number alone; None adds nothing.
-
-    The sum of 2, 4, 8, ... neighbours, the first of which has a position that is a multiple of their number,
-    is a node of the tree: it may stand in their place.
-    """
+    """Sum of one item or more over a binary tree that depends on their number alone; None adds nothing."""
     items = list(items)
-    while len(items) > 1:
-        pairs = [items[i : i + 2] for i in range(0, len(items), 2)]
-        items = [_added(add, *pair) for pair in pairs]
-    return items[0]
+    [root] = added_siblings(
+        add, {(0, i): item for i, item in enumerate(items)}, len(items)
+    ).values()
+    return root
 
 
-def _added(add, first, second=None):
+def added_siblings(add, nodes, n):
+    """Nodes of the binary tree over ``n`` items, in which nodes with the same parent are replaced by it.
+
+    Whoever has some of the items may add up what they can, and others go on with what is left: when all items
+    have met, the root is left, and its bits do not depend on who added what.
+
+    Parameters
+    ----------
+    add : callable
+    nodes : dict
+        (height, place at this height) -> sum of the items below; None if they add nothing.
+    n : int
+    """
+    nodes, height, size = dict(nodes), 0, n
+    while size > 1:
+        for i in sorted(i for h, i in nodes if h == height and i % 2 == 0):
+            left, right, parent = (height, i), (height, i + 1), (height + 1, i // 2)
+            if right in nodes:
+                nodes[parent] = _added(add, nodes.pop(left), nodes.pop(right))
+            elif i + 1 == size:  # the last of an odd number goes up alone
+                nodes[parent] = nodes.pop(left)
+        height, size = height + 1, -(-size // 2)
+    return nodes
+
+
+def _added(add, first, second):
     if first is None or second is None:
         return second if first is None else first
     return add(first, second)
@@ -164,6 +185,11 @@ def _added(add, first, second=None):
 def combined(probes, results):
     """`LocalResult` of a batch from those of its parts in order; None if all of these are None."""
     return added_over_tree(partial(_both, probes), results)
+
+
+def partly_combined(probes, nodes, n):
+    """The same for some of ``n`` parts, as far as they can be added: see `added_siblings`."""
+    return added_siblings(partial(_both, probes), nodes, n)
 
 
 def _both(probes, first, second):

@@ -27,6 +27,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..distributed.source import ChunkBatch
 from ..engine.forgetting import forget, names_of_batches
 from ..engine.learner import Learner
 from ..engine.progress import Progress
@@ -37,7 +38,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
 from .callbacks import CallbackSupport, FitCall, FitTask
-from .chunks import check_suits_chunks, chunked_data
+from .chunks import ChunkedData, check_init_suits_chunks, check_suits_chunks, chunked_data
 from .fitting import Fitting, learner_settings
 from .observations import (
     ObservationParameters,
@@ -145,34 +146,38 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         check_same_observation(self.observation, self._observation, call)
 
     def _fit(self, X, data, call):
-        """Learn from all the data in memory of a `FitCall`."""
-        settings = settings_of(self)
-        return self._fit_started(
-            lambda rng: self._start(X, data, rng, settings, streaming=False), data, settings, call
-        )
+        """Learn from all the data of a `FitCall`, and publish the best of ``n_init`` fits."""
+        settings, rng = settings_of(self), check_random_state(self.random_state)
+        n_tasks = settings.n_init if settings.n_init > 1 else settings.max_iter + 1
+        with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
+            fitting = Fitting(self, data, settings, rng, task)
+            start = fitting.open_files(
+                lambda rng: self._started(X, data, rng, settings, streaming=False)
+            )
+            best, self._keeps_order = fitting.best(start)
+            best.mass_seen = start.source.total_weight
+            self._publish(best, fitting.paused)
+        warn_if_not_converged(self)
+        return self
 
     def _fit_chunks(self, X, **given):
         """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
         settings = settings_of(self)
         check_suits_chunks(self, settings)
         with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
-            return self._fit_started(
-                lambda rng: self._start_in_chunks(data, rng, settings, streaming=False),
-                data, settings, FitCall(X, None, given),
-            )  # fmt: skip
+            return self._fit(None, data, FitCall(X, None, given))
 
-    def _fit_started(self, start_of, data, settings, call):
-        """Learn from the data of ``start_of(rng)``, a `Start`, and publish the best of ``n_init`` fits."""
-        rng = check_random_state(self.random_state)
-        n_tasks = settings.n_init if settings.n_init > 1 else settings.max_iter + 1
-        with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
-            fitting = Fitting(self, data, settings, rng, task)
-            start = fitting.open_files(start_of)
-            best, self._keeps_order = fitting.best(start)
-            best.mass_seen = start.source.total_weight
-            self._publish(best, fitting.paused)
-        warn_if_not_converged(self)
-        return self
+    def _partial_fit_chunks(self, X, batch_id, **given):
+        """Learn from chunks, which are one batch."""
+        with chunked_data(self, X, given, reset=not self._is_begun) as data:
+            return self._partial_fit(None, data, batch_id)
+
+    def _started(self, X, data, rng, settings, *, streaming):
+        """A `Start` from data in memory, or in chunks."""
+        if isinstance(data, ChunkedData):
+            check_init_suits_chunks(self, settings)
+            return self._start_in_chunks(data, rng, settings, streaming=streaming)
+        return self._start(X, data, rng, settings, streaming=streaming)
 
     def _partial_fit(self, X, data, batch_id):
         """Learn from one batch, and publish."""
@@ -189,7 +194,7 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 batch = self._present_batch(learner, data.batch)
             else:
                 n_laps, rng = 0, check_random_state(self.random_state)
-                start = self._start(X, data, rng, settings, streaming=True)
+                start = self._started(X, data, rng, settings, streaming=True)
                 learner, batch = self._begun_learner(start, rng, settings), start.source.everything
             batch = batch._replace(batch_id=batch_id)
             if not settings.stochastic:
@@ -288,7 +293,12 @@ def bind_likelihood(observation, source, *, streaming=False, increments=None):
 
 def likelihood_for(likelihood, x):
     """The likelihood, or the one for rows with missing entries if rows ``x`` are the first with some."""
-    if likelihood.has_missing or not has_missing(x):
+    return likelihood if likelihood.has_missing else _variant(likelihood, has_missing(x))
+
+
+def _variant(likelihood, missing):
+    """The likelihood, or the one for rows with missing entries if there are some and it is not."""
+    if likelihood.has_missing or not missing:
         return likelihood
     if not likelihood.allows_missing:
         raise ValueError(
@@ -344,11 +354,19 @@ def ready_for(learner, batch, check):
     If it is the first with missing entries, the learner goes on with a likelihood for such rows.
     """
     before = learner.model.likelihood
-    likelihood = likelihood_for(before, batch.x)
-    batch = check(likelihood, batch)
+    if isinstance(batch, ChunkBatch):
+        likelihood = _variant(before, any(batch.each(_has_missing)))
+        batch.go_through(partial(check, likelihood))
+    else:
+        likelihood = likelihood_for(before, batch.x)
+        batch = check(likelihood, batch)
     if likelihood is not before:
         learner.go_on_with(likelihood, likelihood.from_complete)
     return batch
+
+
+def _has_missing(batch):
+    return has_missing(batch.x)
 
 
 def go_on_under(learner, present):

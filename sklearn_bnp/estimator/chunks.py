@@ -223,10 +223,6 @@ def check_suits_chunks(estimator, settings):
             f"learning_method='stochastic' of {name} draws batches from all over the data, which lie in "
             "chunks: use 'memoized', or call partial_fit with one chunk after the other."
         )
-    if not settings.starts_by_name and np.ndim(settings.init_params) != 2:
-        _refuse_init(name)
-    if callable(settings.init_params):
-        _refuse_init(name)
     if settings.batch_size is not None:
         raise ValueError(
             f"batch_size={settings.batch_size} cannot be heeded, for rows stay in their chunks: leave "
@@ -239,8 +235,12 @@ def check_suits_chunks(estimator, settings):
         )
 
 
-def _refuse_init(name):
-    raise ValueError(
-        f"init_params of {name} holds or makes responsibilities of rows, which lie in chunks: use one "
-        "of its names."
-    )
+def check_init_suits_chunks(estimator, settings):
+    """Raise if first components are asked for that only data in memory can give."""
+    if callable(settings.init_params) or (
+        not settings.starts_by_name and np.ndim(settings.init_params) != 2
+    ):
+        raise ValueError(
+            f"init_params of {type(estimator).__name__} holds or makes responsibilities of rows, which "
+            "lie in chunks: use one of its names."
+        )

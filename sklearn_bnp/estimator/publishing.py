@@ -125,5 +125,5 @@ def warn_if_not_converged(estimator):
         f"{type(estimator).__name__} did not converge in max_iter={estimator.max_iter} laps. "
         "Increase max_iter or tol.",
         ConvergenceWarning,
-        stacklevel=7,  # the caller of fit, beyond its two decorators and the common flow
+        stacklevel=6,  # the caller of fit, beyond its two decorators and the common flow
     )

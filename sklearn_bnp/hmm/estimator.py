@@ -239,7 +239,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for an entry that was not observed, where the likelihood
-            allows it; a row of NaN alone is a gap. Sparse rows are for families of counts.
+            allows it; a row of NaN alone is a gap. Sparse rows are for families of counts. Dask arrays and
+            frames, and lists of delayed batches or of batch references, are worked on where they lie; each
+            chunk holds whole sequences (:doc:`distributed`).
         y : array-like, default=None
             Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
             if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
@@ -286,7 +288,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         ----------
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
-            Whole sequences, or the rows of all of them. The first batch has two rows or more.
+            Whole sequences, or the rows of all of them. The first batch has two rows or more. A dask
+            collection, or a list of chunks, is one batch (:doc:`distributed`).
         y : array-like, default=None
             Not used, as in `fit`.
         lengths : array-like of int, default=None
@@ -305,6 +308,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")
+        if are_chunks(X):
+            return self._partial_fit_chunks(
+                X, batch_id, lengths=lengths, groups=groups, sample_weight=sample_weight
+            )
         first = not self._is_begun
         sequences = self._training_sequences(
             X, lengths, groups, sample_weight, y, reset=first, min_rows=2 if first else 1

@@ -233,10 +233,11 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
             Rows of data. A memory map is read batch by batch and never copied whole. Sparse rows are for
             ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for an entry that was not
-            observed, where the likelihood allows it.
+            observed, where the likelihood allows it. Dask arrays and frames, and lists of delayed batches or
+            of batch references, are worked on where they lie (:doc:`distributed`).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -271,8 +272,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of the batch. The first batch has two or more.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
+            Rows of the batch. The first batch has two or more. A dask collection, or a list of chunks, is
+            one batch (:doc:`distributed`).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -288,6 +290,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")
+        if are_chunks(X):
+            return self._partial_fit_chunks(X, batch_id, sample_weight=sample_weight)
         first = not self._is_begun
         rows, reading = check_rows(self, X, reset=first, min_rows=2 if first else 1)
         batch = Batch(None, rows, check_weight(sample_weight, rows))

@@ -259,9 +259,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
             How often each word occurs in each document. With ``groups``, rows of data, in which NaN stands
-            for an entry that was not observed, where the likelihood allows it.
+            for an entry that was not observed, where the likelihood allows it. Dask arrays and frames, and
+            lists of delayed batches or of batch references, are worked on where they lie; each chunk holds
+            whole documents (:doc:`distributed`).
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -311,8 +313,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Documents; or with ``groups``, rows of data. The first batch must hold a word.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
+            Documents; or with ``groups``, rows of data. The first batch must hold a word. A dask collection,
+            or a list of chunks, is one batch (:doc:`distributed`).
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -336,17 +339,24 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             )
         if self._is_begun:
             self._check_same_observation("partial_fit")
+            check_same_kind(self._learner_.model.likelihood, groups)
+        if are_chunks(X):
+            self._check_same_prior(getattr(self, "_reading", None))
+            return self._partial_fit_chunks(X, batch_id, groups=groups, sample_weight=sample_weight)
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
-        if self._is_begun:
-            self._check_same_kind(corpus, groups, "partial_fit")
+        self._check_same_prior(corpus.reading)
         return self._partial_fit(X, corpus, batch_id)
 
     def _check_same_kind(self, corpus, groups, call):
         """Raise unless ``call`` can go on with this corpus, and with the present prior of topics."""
-        model = self._learner_.model
-        check_same_kind(model.likelihood, groups)
-        observation = self._with_word_prior(corpus.reading)
-        setup.check_same_prior(observation, self.topic_word_prior, model.prior, call)
+        check_same_kind(self._learner_.model.likelihood, groups)
+        self._check_same_prior(corpus.reading, call)
+
+    def _check_same_prior(self, reading, call="partial_fit"):
+        """Raise if ``call`` would go on with another prior of topics."""
+        if self._is_begun:
+            observation, model = self._with_word_prior(reading), self._learner_.model
+            setup.check_same_prior(observation, self.topic_word_prior, model.prior, call)
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         corpus = check_corpus(

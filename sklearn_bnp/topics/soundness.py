@@ -95,7 +95,11 @@ def _check_histogram(histogram):
 
 @statistics.check_extra_of_batch.register
 def _(counts: DocumentCounts, batch_id):
-    expect(batch_id in counts.parts, "a batch lacks its own documents")
+    # those of a batch in chunks are listed chunk by chunk, by its name and the chunk's number
+    own = (
+        key == batch_id or (isinstance(key, tuple) and key[0] == batch_id) for key in counts.parts
+    )
+    expect(any(own), "a batch lacks its own documents")
 
 
 @laps.check_params.register

@@ -112,11 +112,11 @@ class DocumentCounts(NamedTuple):
     @classmethod
     def of_columns(cls, parts):
         """Columns alone, of documents that others have already counted."""
-        topics = {}
-        for part in parts.values():
-            for uid, histogram in _histograms_of(part).items():
-                topics[uid] = topics.get(uid, NOTHING).added(histogram)
-        return cls(topics, NOTHING, 0.0, parts)
+        return cls(_histograms_of(parts.values()), NOTHING, 0.0, parts)
+
+    def without_documents(self):
+        """The histograms alone: all that the objective needs."""
+        return self._replace(parts={}) if self.parts else self
 
     def joined(self, other):
         """These documents and others. If both have a batch, it has the columns of both."""
@@ -193,17 +193,22 @@ class DocumentCounts(NamedTuple):
         return float(self.lengths.nodes @ self.lengths.weights / max(n_docs, 1e-300))
 
 
-def _histograms_of(part):
-    """Uid -> `Histogram` of each column of a `BatchCounts`."""
-    columns = list(part.columns.values())
-    if not columns:
+def _histograms_of(parts):
+    """Uid -> `Histogram` of the columns of a component in all of some `BatchCounts`."""
+    found = {}
+    for part in parts:
+        for uid, column in part.columns.items():
+            found.setdefault(uid, []).append((part, column))
+    if not found:
         return {}
-    indptr = np.cumsum([0] + [len(column.values) for column in columns])
+    columns = [one for of_uid in found.values() for one in of_uid]
+    sizes = [sum(len(column.values) for _, column in of_uid) for of_uid in found.values()]
     weight = None
-    if part.weight is not None:
-        weight = np.concatenate([part.times(column.docs) for column in columns])
-    values = np.concatenate([column.values for column in columns])
-    return dict(zip(part.columns, histograms(values, indptr, weight), strict=True))
+    if any(part.weight is not None for part, _ in columns):
+        weight = np.concatenate([part.times(column.docs) for part, column in columns])
+    values = np.concatenate([column.values for _, column in columns])
+    indptr = np.cumsum([0, *sizes])
+    return dict(zip(found, histograms(values, indptr, weight), strict=True))
 
 
 def _more(part, columns):

@@ -21,6 +21,7 @@ Design note
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,14 @@ _NODES = RATIO ** (0.5 * np.cos(_ANGLES))
 # Row j has the weights of the nodes for the j-th Chebyshev polynomial: the discrete orthogonality.
 _TABLE = 2.0 / N_NODES * np.cos(np.outer(np.arange(N_NODES), _ANGLES))
 _TABLE[0] *= 0.5
+
+
+@cache  # there are no more than 325 pairs
+def _nodes(first, last):
+    """Counts of the nodes of the panels from ``first`` to before ``last``; nobody may change them."""
+    nodes = np.outer(RATIO ** np.arange(first, last), _NODES).ravel()
+    nodes.setflags(write=False)
+    return nodes
 
 
 class Histogram(NamedTuple):
@@ -62,7 +71,7 @@ class Histogram(NamedTuple):
     @property
     def nodes(self):
         """Counts that the nodes stand for, shape (n_panels * N_NODES,)."""
-        return np.outer(RATIO ** np.arange(self.first, self.last), _NODES).ravel()
+        return _nodes(self.first, self.last)
 
     @property
     def total(self):

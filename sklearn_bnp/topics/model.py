@@ -149,6 +149,10 @@ class TopicModel(HierarchicalModel, BaseModel):
             return self
         return super().with_adapted_prior(totals, n_iter)
 
+    def replacement_gains(self, totals, replacements, fixed):
+        light = [(removed, _without_documents(new)) for removed, new in replacements]
+        return super().replacement_gains(_without_documents(totals), light, fixed)
+
     # ------------------------------------------------------------------ counts and sticks
 
     def counts(self, totals):
@@ -173,3 +177,8 @@ class TopicModel(HierarchicalModel, BaseModel):
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         docs, sticks = document_numbers(totals), self.current_sticks(totals)
         return self.allocation.union_gains(pairs, docs, document_columns(totals), sticks)
+
+
+def _without_documents(bag):
+    """A `StatBag` of which histograms are known alone: to change the columns of all batches takes time."""
+    return bag if bag.extra is NO_EXTRA else bag._replace(extra=bag.extra.without_documents())

@@ -303,6 +303,28 @@ class MemoryMap:
         fit(self.model, self.X)
 
 
+class ManyBatchesOfDocuments:
+    """Laps over many small batches of documents, with merges: what a visit costs beside the local step."""
+
+    params = ([1, 100],)
+    param_names = ("n_batches",)
+    timeout = 300
+    n_rows = 10_000
+
+    def setup(self, n_batches):
+        rng = np.random.default_rng(0)
+        topics = rng.dirichlet(np.full(500, 0.05), 20)
+        shares = rng.dirichlet(np.full(20, 0.1), self.n_rows)
+        self.X = np.array([rng.multinomial(60, share @ topics) for share in shares])
+        self.model = HDPTopicVB(
+            n_batches=n_batches, proposals=("merge",), init_params=np.repeat(topics, 2, axis=0),
+            doc_restarts=0, max_iter=4, random_state=0,
+        )  # fmt: skip
+
+    def time_fit(self, n_batches):
+        fit(self.model, self.X)
+
+
 class BoundedMemory:
     """A stream of documents in epochs, kept in bounded memory."""
 

@@ -161,6 +161,20 @@ def test_union(rng):
     assert_matches(dense.columns().union((4,), 9), dense.mapped(lambda m: m.fill(0.0)))
 
 
+def test_without_documents(rng):
+    """Histograms follow replacements alike, whether documents are known or not."""
+    dense, other = Dense.random(rng, "ab", range(6)), Dense.random(rng, "ab", (7, 8))
+    docs, new = dense.columns(), other.columns()
+    expected = docs.replaced((1, 4), new)
+    found = docs.without_documents().replaced((1, 4), new.without_documents())
+    assert found.parts == {} and found.topics.keys() == expected.topics.keys()
+    for uid, histogram in found.topics.items():
+        assert histogram.first == expected.topics[uid].first
+        assert_array_equal(histogram.weights, expected.topics[uid].weights)
+    assert_same_lengths(found, docs.parts)
+    assert_matches(docs, dense)
+
+
 def test_operations_change_nothing_in_place(rng):
     dense = Dense.random(rng, "ab")
     docs = dense.columns()

@@ -216,10 +216,13 @@ def test_two_fits_at_once(expected, clusters):
     found = []
 
     def fit():
-        with clusters[1].as_current():
-            found.append(model().fit(chunks))
+        found.append(model().fit(chunks))
 
-    threads = [threading.Thread(target=fit) for _ in range(2)]
+    with clusters[
+        1
+    ].as_current():  # once: it is not made for threads that enter and leave it at once
+        contexts = [contextvars.copy_context() for _ in range(2)]
+    threads = [threading.Thread(target=context.run, args=(fit,)) for context in contexts]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -265,6 +268,7 @@ def test_a_worker_that_stands_still(tmp_path, what, silence, patience, match):
             kill(victims)
 
 
+@pytest.mark.slow
 def test_a_frozen_worker_is_left_behind(expected, tmp_path):
     """With a short ``worker-ttl``, dask gives its work to others, and the fit ends with the same bits."""
     with cluster(**{"distributed.scheduler.worker-ttl": "2s"}) as client:
@@ -280,9 +284,10 @@ def test_a_frozen_worker_is_left_behind(expected, tmp_path):
 def test_all_workers_are_gone(before_laps):
     fitted = model().fit(ROWS)
     chunks = [dask.delayed(np.array, pure=False)(part) for part in PARTS]
-    with cluster() as client, dask.config.set({"sklearn-bnp.silence": "2s"}):
+    with cluster() as client, dask.config.set({"sklearn-bnp.silence": "5s"}):
         before_laps(lambda: client.cluster.scale(0))
-        unchanged(fitted, chunks, StalledError, "there are no workers")
+        # a worker that is about to go may still be listed
+        unchanged(fitted, chunks, StalledError, "there are no workers|nothing is heard of")
 
 
 def test_the_scheduler_is_gone(before_laps):

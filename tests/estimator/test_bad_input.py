@@ -54,6 +54,8 @@ PARAMETERS = {
     "means_init": ["zeros", 3],
     "warm_start": ["yes", 2, None],
     "memoize": ["yes", 2, None],
+    "max_batches": [1, 0, 2.5, "three"],
+    "half_life": [0, 0.4, -1.0, "long"],
     "learning_decay": [0.5, 1.1, "slow"],
     "learning_offset": [-1.0, "late"],
     "total_samples": [0, 1.5, "all"],

@@ -334,3 +334,28 @@ def test_a_batch_that_is_refused_changes_nothing(estimator):
     assert model._learner_.totals.s is s
     bad[2, 1] = 0.0
     assert model.partial_fit(bad)._learner_.model.likelihood.has_missing
+
+
+@pytest.mark.parametrize("memoize", [True, False])
+def test_a_batch_without_news_is_visited_once(memoize, monkeypatch):
+    """Laps over the pool become rare, and nothing else is looked at twice."""
+    monkeypatch.setattr(MixtureModel, "pool_rows", 500)
+    rng = np.random.default_rng(0)
+    model, visits, counts = DPMixtureVB(memoize=memoize, random_state=0), [], []
+    visit = Learner.visit
+
+    def noting(self, *args, **kwargs):
+        visits.append(0)
+        visit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Learner, "visit", noting)
+    for _ in range(60):
+        visits.clear()
+        model.partial_fit(CENTERS[rng.integers(K, size=50)] + rng.normal(size=(50, 3)))
+        counts.append(len(visits))
+    assert model.n_components_ == K
+    assert sum(n > 1 for n in counts[20:]) <= 1
+    late = CENTERS[0] + 30.0 + rng.normal(size=(50, 3))
+    visits.clear()
+    model.partial_fit(late)
+    assert len(visits) > 1 and model.n_components_ == K + 1

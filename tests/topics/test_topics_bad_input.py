@@ -61,6 +61,7 @@ PARAMETERS = {
     "tol": [-1e-3, np.nan, "small", None],
     "init_params": ["kmeans", 3, None],
     "memoize": ["yes", 2, None],
+    "max_batches": [1, 0, 2.5, "three"],
     "learning_decay": [0.5, 1.1, "slow"],
     "learning_offset": [-1.0, "late"],
     "total_samples": [0, 1.5, "all"],

@@ -57,6 +57,7 @@ PARAMETERS = {
     "tol": [-1e-3, np.nan, "small", None],
     "init_params": ["kmeans", 3, None],
     "low_memory": ["yes", 2, None],
+    "warm_start": ["yes", 2, None],
     "memoize": ["yes", 2, None],
     "learning_decay": [0.4, 1.1, "slow"],
     "learning_offset": [-1.0, "late"],

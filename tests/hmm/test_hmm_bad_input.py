@@ -57,6 +57,7 @@ PARAMETERS = {
     "tol": [-1e-3, np.nan, "small", None],
     "init_params": ["kmeans", 3, None],
     "low_memory": ["yes", 2, None],
+    "warm_start": ["yes", 2, None],
     "memoize": ["yes", 2, None],
     "max_batches": [1, 0, 2.5, "three"],
     "half_life": [0, 0.4, -1.0, "long"],

@@ -60,6 +60,7 @@ PARAMETERS = {
     "max_iter": [-1, 1.5, None],
     "tol": [-1e-3, np.nan, "small", None],
     "init_params": ["kmeans", 3, None],
+    "warm_start": ["yes", 2, None],
     "memoize": ["yes", 2, None],
     "max_batches": [1, 0, 2.5, "three"],
     "learning_decay": [0.5, 1.1, "slow"],

@@ -24,7 +24,7 @@ from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
-FORMAT = 3
+FORMAT = 4
 _REMEDY = "Fit the estimator anew"
 # Attribute of scikit-learn with the callbacks of an estimator. They belong to a run, and not to a model.
 CALLBACKS = "_skl_callbacks"

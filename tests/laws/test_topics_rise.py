@@ -238,7 +238,8 @@ def test_verdicts_do_not_depend_on_the_order_of_topics(gain, backwards):
     learner = six_topics(KINDS[0]).learner
     proposal = Merge()
     proposal.reset()
-    totals, learner.scheduler.proposals = learner.totals, [proposal]
+    totals = learner.totals
+    learner.scheduler.go_on_with([proposal], [])
     trial = merge_that_brings(gain, learner.model, totals, tuple(totals.uids[[1, 3]].tolist()), 9)
     learner.scheduler.trials, learner.scheduler._findings = [trial], [{0: None}]
     if backwards:

@@ -42,6 +42,13 @@ def assert_same_state(actual, expected):
         np.testing.assert_equal(actual[name], value, err_msg=name)
 
 
+def assert_same_array(actual, expected):
+    """Raise unless two arrays have the same type, shape and values; NaN is equal to itself."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+
+
 def same_partition(first, second):
     """Whether two labellings are one partition under other names."""
     pairs = set(zip(np.asarray(first).tolist(), np.asarray(second).tolist(), strict=True))

@@ -358,6 +358,8 @@ def test_a_warm_start_is_for_the_same_observation():
 
 def old(cls):
     """The estimator as it is under releases of scikit-learn without callbacks."""
+    if issubclass(cls, callbacks.OwnSupport):
+        return cls  # this is such a release
     return type(cls.__name__, (callbacks.OwnSupport, cls), {"__init__": cls.__init__})
 
 

@@ -31,7 +31,7 @@ from sklearn_bnp import (
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
-from tests.estimators import names
+from tests.estimators import assert_same_array, names
 from tests.saved_models import IDS, MODELS, X, saved_model
 
 ESTIMATORS = (DPMixtureVB, HDPTopicVB, HDPHMMVB, MemoryBoundedTopicVB)
@@ -101,7 +101,7 @@ def assert_same_values(one, other):
         assert kind == other[0]
         if kind in ("array", "scalar"):
             arrays = graphs[0].arrays[content[0]], graphs[1].arrays[other[1]]
-            np.testing.assert_array_equal(*arrays, strict=True)
+            assert_same_array(*arrays)
         elif kind == "other":
             mine, its = graphs[0].others[content[0]], graphs[1].others[other[1]]
             states = [x.get_state() if hasattr(x, "get_state") else x for x in (mine, its)]
@@ -143,7 +143,7 @@ def test_goes_on_as_if_it_had_never_been_saved(name, way, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)  # laps take no time: histories are equal
     copied, (expected, later) = WAYS[way](saved_model(name)), gone_on(name)
     for one, other in zip(MODELS[name].results(copied), expected, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
+        assert_same_array(one, other)
     MODELS[name].go_on(copied)
     assert_same_values(copied, later)
 

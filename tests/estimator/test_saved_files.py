@@ -29,7 +29,7 @@ from tests.estimator.test_persistence import (
     assert_same_values,
     gone_on,
 )
-from tests.estimators import names
+from tests.estimators import assert_same_array, names
 from tests.saved_models import MODELS, X, saved_model
 
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -53,7 +53,7 @@ def test_goes_on_as_if_it_had_never_been_saved(name, path, monkeypatch):
     assert type(loaded) is type(model)
     assert content(loaded) == content(model)
     for one, other in zip(MODELS[name].results(loaded), expected, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
+        assert_same_array(one, other)
     MODELS[name].go_on(loaded)
     assert_same_values(loaded, later)
 

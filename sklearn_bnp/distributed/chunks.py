@@ -67,7 +67,7 @@ def _computed(value):
 
 
 def _tried(load, name):
-    """What ``load()`` gives, in up to three attempts: files and networks have hiccups."""
+    """Return the result of ``load()``, in up to three attempts: files and networks have hiccups."""
     for attempt in range(ATTEMPTS):
         try:
             return load()

@@ -237,7 +237,7 @@ class OnClient:
         return asyncio.run_coroutine_threadsafe(_awaited(coroutine), self._client.loop.asyncio_loop)
 
     def _workers(self):
-        """What the scheduler knows of its workers, by address."""
+        """Return the scheduler's records of its workers, a dict by address."""
         try:
             scheduler = self._client.scheduler
             if scheduler is None or self._client.status not in ("running", "connecting"):

@@ -1,4 +1,4 @@
-"""What workers do: functions and values that tasks are made of, all of which can be pickled."""
+"""Functions and values that the tasks of workers are made of, all of which can be pickled."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Group:
         return self._reader(_arguments(spec, values), loads(spec)[0].name)
 
     def through(self, function):
-        """The same chunks, whose batches go through a function."""
+        """Return a copy whose batches go through a function."""
         new = copy(self)
         if self._batches is None:
             new._reader = Through(self._reader, function)

@@ -16,7 +16,7 @@ from ..inputs.rows import at_hand, stacked
 
 
 class ChunkInfo(NamedTuple):
-    """What the driver knows of a chunk; sums over chunks are those of all data.
+    """Figures of a chunk that the driver keeps; sums over chunks are those of all data.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class ChunkBatch:
         self.batch_id, self._source, self._chunks = batch_id, source, (first, last)
 
     def _replace(self, batch_id=None, resp=None):
-        """The same chunks under another name; there are no responsibilities to replace."""
+        """Return a copy under another name; there are no responsibilities to replace."""
         name = self.batch_id if batch_id is None else batch_id
         return ChunkBatch(name, self._source, *self._chunks)
 
@@ -265,7 +265,7 @@ class ChunkSource:
     # ------------------------------------------------------------------ rows
 
     def with_rows_of(self, rows_of):
-        """The same chunks, whose rows are found in another way."""
+        """Return a source of these chunks whose rows are found in another way."""
         return ChunkSource(self.place, self.infos, self.n_features, rows_of)
 
     def each(self, function, args=None, or_else=None):

@@ -111,7 +111,7 @@ class Scheduler:
 
     @property
     def proposals_at_rest(self):
-        """The same proposals, only to be looked at."""
+        """The proposals, to be looked at and not to be changed."""
         return self._before.proposals if self._own is None else self._own
 
     @property

@@ -188,7 +188,7 @@ def combined(probes, results):
 
 
 def partly_combined(probes, nodes, n):
-    """The same for some of ``n`` parts, as far as they can be added: see `added_siblings`."""
+    """Combine the results of some of ``n`` parts as far as they can be added; see `added_siblings`."""
     return added_siblings(partial(_both, probes), nodes, n)
 
 

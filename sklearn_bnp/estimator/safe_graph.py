@@ -83,7 +83,7 @@ class KnownNames:
         return None
 
     def missing(self, others):
-        """Those of some objects that are classes or functions which files may not name."""
+        """Select the classes and functions among ``others`` that files may not name."""
         return [
             other
             for other in others

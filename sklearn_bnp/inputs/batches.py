@@ -212,7 +212,7 @@ class ArraySource:
         return Batch(None, self.x, self.weight, self.resp)
 
     def in_double(self):
-        """The same source, with rows in double precision."""
+        """Return a source with the rows in double precision."""
         return ArraySource(self.x.astype(np.float64), self.weight, len(self), self.resp)
 
     def batch(self, i):

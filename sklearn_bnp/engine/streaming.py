@@ -252,6 +252,8 @@ def _learn(learner, first=None):
 
 def _learn_elsewhere(learner, batch):
     """Learn from a new batch of rows that lie elsewhere: they are many, and are not kept."""
+    before = learner.totals.n.sum() if len(learner.memo) else 0.0
+    came = float((learner.stream.came or before) + batch.total_weight)
     _ready_for(learner, batch)
     learner.scheduler.new_data()
     if learner.model.pool_rows:
@@ -262,8 +264,7 @@ def _learn_elsewhere(learner, batch):
     else:
         _in_rounds(learner, batch, len(learner.memo) == 0)
         learner.scheduler.new_data()
-    mass = float(learner.totals.n.sum())
-    learner.stream = learner.stream._replace(pool=(), came=mass, learned=mass, n_unlearned=0)
+    learner.stream = learner.stream._replace(pool=(), came=came, learned=came, n_unlearned=0)
 
 
 def _ready_for(learner, batch):

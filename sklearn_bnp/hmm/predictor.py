@@ -222,7 +222,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
     def _checked(self, message):
-        """The same message; raises ValueError if it does not come from this model."""
+        """Return the message; raise ValueError if it does not come from this model."""
         K, D, lags = self.n_components_, self.n_features_in_, self._observation.lags
         if isinstance(message, Message):
             known = message.proba is None or message.proba.shape == (K,)

@@ -240,7 +240,7 @@ class ArraySource:
             held = held[size:]
 
     def without_responsibilities(self):
-        """The same batches without responsibilities, which local steps will find."""
+        """Return a source without given responsibilities: local steps will find them."""
         if self.resp is None:
             return self
         source = copy(self)

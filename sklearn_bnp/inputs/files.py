@@ -188,7 +188,7 @@ class _Archive:
 
 
 def _opened(source, name, columns):
-    """What can be cut into references: a path, or an array."""
+    """Open a path or an array, so that references to its parts can be made."""
     if not isinstance(source, (str, Path)):
         if not all(hasattr(source, key) for key in ("shape", "dtype", "__getitem__")):
             raise ValueError(

@@ -18,7 +18,7 @@ _SEED_DOCUMENTS, _SEED_DOCUMENTS_A_TOPIC = 10_000, 100
 
 
 class _Documents(NamedTuple):
-    """What is known of the documents of a chunk: are they of words, and why they may be tf-idf, or None."""
+    """Whether the documents of a chunk are of words, and why they may be tf-idf, or None."""
 
     of_words: bool
     weighting: str | None

@@ -177,7 +177,7 @@ class DocumentCounts(NamedTuple):
         return DocumentCounts.of_columns(parts)
 
     def as_past(self):
-        """The same documents under names that no later batch can have: they are never visited again."""
+        """Rename the documents, so that no later batch has their names: they are never visited again."""
         parts = self.parts.values()
         return self._replace(parts={(*_PAST, i): part for i, part in enumerate(parts)})
 

@@ -197,7 +197,7 @@ class TopicDelete(Proposal):
 
     @staticmethod
     def _promise(model, totals, loss):
-        """What deletes might gain at the most, (K,): the cost of each topic, less what tokens must lose.
+        """Bounds (K,) on the gains of deletes: the cost of each topic, less what its tokens must lose.
 
         The data term would regain the divergence of q(phi_k) from its prior. Words would lose what
         separates them from the topic that likes each of them best; rows of data some share of what

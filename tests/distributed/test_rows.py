@@ -35,12 +35,16 @@ KINDS = {
     "float32": ({}, ROWS.astype(np.float32), None),
     "diag": ({"observation": GaussianObservation("diag")}, ROWS, None),
     "missing": ({}, INCOMPLETE, None),
-    "missing_diag": ({"observation": GaussianObservation("diag")}, INCOMPLETE, WEIGHTS),
+    "missing_diag": (
+        {"observation": GaussianObservation("diag"), "max_iter": 8},
+        INCOMPLETE,
+        WEIGHTS,
+    ),
     "weights": ({}, ROWS, WEIGHTS),
     "poisson": ({"observation": "poisson"}, COUNTS, None),
     "columns": ({"observation": COLUMNS}, MIXED, None),
     "l_sparse": ({"n_components": 6, "n_nonzero_resp": 2}, ROWS, None),
-    "batches": ({"n_batches": 3}, ROWS, WEIGHTS),
+    "batches": ({"n_batches": 3, "max_iter": 8}, ROWS, WEIGHTS),
 }
 
 

@@ -17,10 +17,12 @@ from numpydoc.validate import ERROR_MSGS, validate
 
 import sklearn_bnp
 import sklearn_bnp.engine
+import sklearn_bnp.inspection
 import sklearn_bnp.mixture
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sklearn_bnp.__name__
+MODULES = [sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.inspection, sklearn_bnp.mixture]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -67,7 +69,7 @@ def exported(module):
 
 def public_names():
     """Full names of all public classes, functions, methods and properties."""
-    for module in (sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.mixture):
+    for module in MODULES:
         for name, value in exported(module):
             if not (inspect.isclass(value) and issubclass(value, Enum)):  # nobody calls these
                 yield name
@@ -116,7 +118,7 @@ def test_documented_defaults(name, value):
     assert {name: ast.literal_eval(text) for name, text in documented.items()} == actual
 
 
-@pytest.mark.parametrize("module", [sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.mixture])
+@pytest.mark.parametrize("module", MODULES)
 def test_reference_lists_all(module):
     page = (ROOT / "doc" / "api.rst").read_text(encoding="utf-8")
     listed = set(re.findall(r"\.\. auto\w+:: (?:[\w.]+\.)?(\w+)", page))

@@ -20,8 +20,9 @@ PACKAGE = "sklearn_bnp"
 HEIGHTS = {
     "_version": 0, "_kernels": 0, "inputs": 1, "likelihood": 2, "engine": 3, "hdp": 3, "distributed": 4,
     "estimator": 5, "mixture": 6, "topics": 6, "hmm": 6, "memory_bounded": 6,
+    "inspection": 7,
 }  # fmt: skip
-PUBLIC = 7
+PUBLIC = 8
 SLICES = {folder for folder, height in HEIGHTS.items() if height == 6}
 MAY_USE = {("memory_bounded", "topics")}
 

@@ -1,0 +1,14 @@
+"""Displays: pictures of fitted models, drawn with matplotlib."""
+
+from .components import ComponentsDisplay
+from .convergence import ConvergenceDisplay
+from .states import StatesDisplay
+from .topics import TopicsDisplay, pyldavis_data
+
+__all__ = [
+    "ComponentsDisplay",
+    "ConvergenceDisplay",
+    "StatesDisplay",
+    "TopicsDisplay",
+    "pyldavis_data",
+]

@@ -1,0 +1,245 @@
+"""Components of a mixture, or states of a Markov model, over the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .drawing import colours, pyplot, several_axes
+
+
+class ComponentsDisplay:
+    """Show rows in a plane, coloured by component, with an ellipse for each component.
+
+    The plane is that of two features, or of the first two principal components of the standardised rows. An
+    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. Beside it, bars show
+    the weights. Likelihoods without covariances have no ellipses.
+
+    It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, 2)
+        Rows in the plane.
+    labels : ndarray of shape (n_points,)
+        Component of each row.
+    weights : ndarray of shape (n_components,)
+        Weights of the components.
+    means : ndarray of shape (n_components, 2), default=None
+        Means in the plane.
+    covariances : ndarray of shape (n_components, 2, 2), default=None
+        Covariances in the plane.
+    axis_names : tuple of (str, str), default=("", "")
+        Names of the two directions.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure.
+    axes_ : ndarray of matplotlib Axes, shape (2,)
+        Panel of the rows, and panel of the weights.
+    scatter_ : matplotlib PathCollection
+        The rows.
+    ellipses_ : list of matplotlib Ellipse
+        One for each component that has rows or enough weight; empty without covariances.
+    bars_ : matplotlib BarContainer
+        The weights.
+
+    See Also
+    --------
+    ConvergenceDisplay : How the fit went.
+    StatesDisplay : States over time.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_bnp import DPMixtureVB
+    >>> from sklearn_bnp.inspection import ComponentsDisplay
+    >>> X = load_iris().data
+    >>> model = DPMixtureVB(random_state=0).fit(X)
+    >>> display = ComponentsDisplay.from_estimator(model, X, features=[2, 3])
+    >>> len(display.ellipses_) == model.n_components_
+    True
+    """
+
+    def __init__(
+        self, points, labels, weights, *, means=None, covariances=None, axis_names=("", "")
+    ):
+        self.points = points
+        self.labels = labels
+        self.weights = weights
+        self.means = means
+        self.covariances = covariances
+        self.axis_names = axis_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        *,
+        features="pca",
+        max_points=5000,
+        random_state=0,
+        ax=None,
+        **plot_kwargs,
+    ):
+        """Draw the components of a fitted estimator over rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `DPMixtureVB` or `HDPHMMVB`.
+        X : array-like of shape (n_samples, n_features)
+            Rows. Those of a frame have their columns' names. `HDPHMMVB` takes them for one sequence;
+            for several, give a list of them.
+        features : "pca" or array-like of 2 int or str, default="pca"
+            The plane: the first two principal components of the standardised rows, or two columns by
+            position or name. Rows of two columns are drawn as they are.
+        max_points : int, default=5000
+            Rows to draw at the most. More are drawn from at random.
+        random_state : int, RandomState instance or None, default=0
+            Seed for the choice of rows.
+        ax : matplotlib Axes, array-like of Axes, or None, default=None
+            Where to draw; see `plot`.
+        **plot_kwargs : dict
+            Keyword arguments for `plot`.
+
+        Returns
+        -------
+        display : ComponentsDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "weights_"):
+            raise ValueError(
+                f"{type(estimator).__name__} has no components of rows to draw. TopicsDisplay is for topics."
+            )
+        names, rows = _table(X)
+        points, origin, plane, axis_names = _plane(features, rows, names)
+        labels = (
+            np.concatenate(estimator.predict(X)) if isinstance(X, list) else estimator.predict(X)
+        )
+        means = covariances = None
+        if getattr(estimator, "means_", np.empty((0, 0))).shape[1] == rows.shape[1]:
+            means = (estimator.means_ - origin) @ plane
+            if hasattr(estimator, "covariances_"):
+                covariances = plane.T @ _full(estimator.covariances_, rows.shape[1]) @ plane
+        if len(points) > max_points:
+            rng = check_random_state(random_state)
+            chosen = np.sort(rng.choice(len(points), max_points, replace=False))
+            points, labels = points[chosen], labels[chosen]
+        display = cls(
+            points, labels, estimator.weights_, means=means, covariances=covariances,
+            axis_names=axis_names,
+        )  # fmt: skip
+        return display.plot(ax=ax, **plot_kwargs)
+
+    def plot(self, ax=None, *, n_std=2.0, min_weight=0.0, scatter_kw=None, ellipse_kw=None):
+        """Draw rows, ellipses and weights.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, array-like of Axes, or None, default=None
+            Two axes to draw on, or one to divide. A new figure is made if None.
+        n_std : float, default=2.0
+            Half axes of the ellipses, in standard deviations. In a plane, 2 of them hold 86 per cent of a
+            component's rows.
+        min_weight : float, default=0.0
+            Components of less weight get no ellipse.
+        scatter_kw : dict, default=None
+            Keyword arguments for `matplotlib.axes.Axes.scatter`.
+        ellipse_kw : dict, default=None
+            Keyword arguments for `matplotlib.patches.Ellipse`.
+
+        Returns
+        -------
+        display : ComponentsDisplay
+            The display itself.
+        """
+        plt = pyplot(f"{type(self).__name__}.plot")
+        axes = several_axes(plt, ax, (1, 2), figsize=(9, 4.5), width_ratios=[3, 1])
+        self.axes_ = axes.ravel()
+        plane, bars = self.axes_
+        self.figure_ = plane.figure
+        palette = colours(len(self.weights))
+        scatter_kw = {"s": 9, "alpha": 0.7, "linewidths": 0, **(scatter_kw or {})}
+        self.scatter_ = plane.scatter(*self.points.T, c=palette[self.labels], **scatter_kw)
+        self.ellipses_ = []
+        for k in np.flatnonzero(self.weights >= min_weight) if self.covariances is not None else []:
+            style = {"edgecolor": palette[k], "facecolor": "none", "lw": 1.5, **(ellipse_kw or {})}
+            self.ellipses_.append(
+                plane.add_patch(_ellipse(self.means[k], self.covariances[k], n_std, style))
+            )
+        plane.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        k = np.arange(len(self.weights))
+        self.bars_ = bars.barh(k, self.weights, color=palette)
+        bars.set(xlabel="weight", ylabel="component")
+        bars.yaxis.get_major_locator().set_params(integer=True)
+        bars.invert_yaxis()
+        return self
+
+
+def _table(X):
+    """Names of the columns, or None, and the rows as floats; of a list of sequences, one after the other."""
+    parts = X if isinstance(X, list) else [X]
+    names = getattr(parts[0], "columns", None)
+    rows = np.concatenate([np.asarray(part, dtype=float) for part in parts])
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        raise ValueError(f"X has shape {rows.shape}; a plane needs two columns or more.")
+    return None if names is None else [str(name) for name in names], rows
+
+
+def _plane(features, rows, names):
+    """Rows in the plane (n, 2); and its origin (D,), directions (D, 2), and the names of these.
+
+    In principal components, a missing entry counts as the mean of its column.
+    """
+    n_features = rows.shape[1]
+    if isinstance(features, str) and features == "pca" and n_features > 2:
+        origin = np.nanmean(rows, axis=0)
+        filled = np.where(np.isnan(rows), origin, rows) - origin
+        unit = np.std(filled, axis=0)
+        unit[unit == 0.0] = 1.0
+        _, vectors = np.linalg.eigh((filled / unit).T @ (filled / unit))
+        plane = vectors[:, :-3:-1] / unit[:, np.newaxis]
+        plane = plane * np.sign(plane[np.argmax(np.abs(plane), axis=0), [0, 1]])
+        return filled @ plane, origin, plane, ("principal component 1", "principal component 2")
+    columns = [0, 1] if isinstance(features, str) and features == "pca" else features
+    columns = [] if np.ndim(columns) != 1 else [_position(column, names) for column in columns]
+    if len(columns) != 2 or not all(
+        isinstance(c, (int, np.integer)) and -n_features <= c < n_features for c in columns
+    ):
+        by_name = " or name" if names else ""
+        raise ValueError(
+            f"features={features!r} must be 'pca', or two columns by position (0 to {n_features - 1})"
+            f"{by_name}."
+        )
+    axis_names = tuple(names[c] if names else f"feature {c % n_features}" for c in columns)
+    return rows[:, columns], np.zeros(n_features), np.eye(n_features)[:, columns], axis_names
+
+
+def _position(column, names):
+    """Position of a column that is given by position or name; what is no name stays as it is."""
+    return names.index(column) if names and column in names else column
+
+
+def _full(covariances, n_features):
+    """Covariances (K, D, D), from those of any covariance type."""
+    if covariances.ndim == 3:
+        return covariances
+    variances = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
+    return np.eye(n_features) * np.broadcast_to(
+        variances[:, np.newaxis], (len(variances), 1, n_features)
+    )
+
+
+def _ellipse(mean, covariance, n_std, style):
+    """Patch of all points within so many standard deviations."""
+    from matplotlib.patches import Ellipse
+
+    values, vectors = np.linalg.eigh(covariance)
+    width, height = 2.0 * n_std * np.sqrt(np.maximum(values, 0.0))
+    angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
+    return Ellipse(mean, width, height, angle=angle, **style)

@@ -1,0 +1,163 @@
+"""How a fit went, lap by lap."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .drawing import pyplot, several_axes
+
+
+class ConvergenceDisplay:
+    """Show how the bound and the number of components went over the laps of a fit.
+
+    The upper panel has the bound on the evidence, which a fit raises. Marks show the laps in which
+    components were born, merged or deleted. The lower panel has the number of components. A bound that
+    still rises at the end calls for a larger ``max_iter``.
+
+    It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
+
+    Parameters
+    ----------
+    laps : array-like of shape (n_laps,)
+        Numbers of the laps.
+    lower_bound : array-like of shape (n_laps,)
+        Bound on the log evidence after each lap, in nats.
+    n_components : array-like of shape (n_laps,)
+        Number of components after each lap.
+    accepted : dict of str to array-like of shape (n_laps,)
+        Kind of change -> how many of that kind were accepted in each lap.
+    unit : str, default="lap"
+        What one point stands for: "lap", or "epoch" for `MemoryBoundedTopicVB`.
+    estimator_name : str, default=None
+        Name for the title.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure.
+    axes_ : ndarray of matplotlib Axes, shape (2,)
+        Panel of the bound, and panel of the number of components.
+    bound_line_ : matplotlib Line2D
+        The bound over the laps.
+    components_line_ : matplotlib Line2D
+        The number of components over the laps.
+    marks_ : dict of str to matplotlib Line2D
+        Kind of change -> marks on the bound.
+
+    See Also
+    --------
+    ComponentsDisplay : Components that were found.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn_bnp import DPMixtureVB
+    >>> from sklearn_bnp.inspection import ConvergenceDisplay
+    >>> model = DPMixtureVB(random_state=0).fit(load_iris().data)
+    >>> display = ConvergenceDisplay.from_estimator(model)
+    >>> [int(k) for k in display.n_components[[0, -1]]] == [1, model.n_components_]
+    True
+    """
+
+    def __init__(
+        self, laps, lower_bound, n_components, accepted, *, unit="lap", estimator_name=None
+    ):
+        self.laps = np.asarray(laps)
+        self.lower_bound = np.asarray(lower_bound)
+        self.n_components = np.asarray(n_components)
+        self.accepted = {kind: np.asarray(counts) for kind, counts in accepted.items()}
+        self.unit = unit
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(cls, estimator, *, first_lap=1, ax=None, **plot_kwargs):
+        """Draw the history of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `DPMixtureVB`, `HDPTopicVB`, `HDPHMMVB` or `MemoryBoundedTopicVB`.
+        first_lap : int, default=1
+            The first lap to draw. The bound of the first laps is often so low that later ones look flat.
+        ax : matplotlib Axes, array-like of Axes, or None, default=None
+            Where to draw; see `plot`.
+        **plot_kwargs : dict
+            Keyword arguments for `plot`.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        unit = "epoch" if hasattr(estimator.history_[0], "epoch") else "lap"
+        laps = [getattr(entry, unit) for entry in estimator.history_]
+        shown = [i for i, lap in enumerate(laps) if lap >= first_lap]
+        if not shown:
+            raise ValueError(
+                f"first_lap={first_lap!r} leaves nothing to draw: the estimator has {len(laps)} laps."
+            )
+        history = [estimator.history_[i] for i in shown]
+        changes = [_changes(entry) for entry in history]
+        kinds = sorted(set().union(*changes))
+        display = cls(
+            [laps[i] for i in shown],
+            [entry.lower_bound for entry in history],
+            [entry.n_components for entry in history],
+            {kind: [change.get(kind, 0) for change in changes] for kind in kinds},
+            unit=unit,
+            estimator_name=type(estimator).__name__,
+        )
+        return display.plot(ax=ax, **plot_kwargs)
+
+    def plot(self, ax=None, *, line_kw=None, mark_kw=None):
+        """Draw the bound and the number of components.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, array-like of Axes, or None, default=None
+            Two axes to draw on, or one to divide. A new figure is made if None.
+        line_kw : dict, default=None
+            Keyword arguments for both lines.
+        mark_kw : dict, default=None
+            Keyword arguments for the marks of changes.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The display itself.
+        """
+        plt = pyplot(f"{type(self).__name__}.plot")
+        axes = several_axes(plt, ax, (2, 1), figsize=(7, 5), height_ratios=[2, 1], share_x=True)
+        self.axes_ = axes.ravel()
+        above, below = self.axes_
+        self.figure_ = above.figure
+        line_kw = {"color": "0.35", **(line_kw or {})}
+        (self.bound_line_,) = above.plot(self.laps, self.lower_bound, **line_kw)
+        self.marks_ = {}
+        markers = "^vsDPX*o"
+        for i, (kind, counts) in enumerate(self.accepted.items()):
+            here = counts > 0
+            if here.any():
+                style = {"marker": markers[i % len(markers)], "ls": "", "ms": 6, "label": kind}
+                (self.marks_[kind],) = above.plot(
+                    self.laps[here], self.lower_bound[here], **{**style, **(mark_kw or {})}
+                )
+        (self.components_line_,) = below.plot(
+            self.laps, self.n_components, drawstyle="steps-mid", **line_kw
+        )
+        above.set(ylabel="bound on the evidence (nats)", title=self.estimator_name or "")
+        below.set(xlabel=self.unit, ylabel="components")
+        below.yaxis.get_major_locator().set_params(integer=True)
+        below.xaxis.get_major_locator().set_params(integer=True)
+        if self.marks_:
+            above.legend(title="accepted", loc="lower right")
+        return self
+
+
+def _changes(entry):
+    """Kind of change -> how many were accepted in a lap or an epoch."""
+    if hasattr(entry, "accepted"):
+        return dict(entry.accepted)
+    return {"split": entry.n_splits, "merge": entry.n_merges}

@@ -1,0 +1,248 @@
+"""Displays draw what the estimators say: data, colours and axes."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.inspection import (
+    ComponentsDisplay,
+    ConvergenceDisplay,
+    StatesDisplay,
+    TopicsDisplay,
+    pyldavis_data,
+)
+from tests.estimators import blobs
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.patches import Ellipse  # noqa: E402
+
+ROWS, _ = blobs(240, seed=1)
+COUNTS = np.random.default_rng(0).poisson(np.where(np.arange(30)[:, None] % 2, [3, 0.2], [0.2, 3]))
+WORDS = np.repeat(COUNTS, 4, axis=1)
+NAMES = [f"w{i}" for i in range(WORDS.shape[1])]
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return DPMixtureVB(random_state=0).fit(ROWS)
+
+
+@pytest.fixture(scope="module")
+def topics():
+    return HDPTopicVB(random_state=0).fit(WORDS)
+
+
+@pytest.fixture(scope="module")
+def states():
+    return HDPHMMVB(random_state=0).fit([ROWS[:150], ROWS[150:]])
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+def test_history_is_drawn(mixture):
+    display = ConvergenceDisplay.from_estimator(mixture, line_kw={"lw": 3})
+    laps = mixture.history_
+    np.testing.assert_array_equal(display.bound_line_.get_ydata(), [r.lower_bound for r in laps])
+    np.testing.assert_array_equal(
+        display.components_line_.get_ydata(), [r.n_components for r in laps]
+    )
+    born = [r.lap for r in laps if r.accepted.get("birth")]
+    np.testing.assert_array_equal(display.marks_["birth"].get_xdata(), born)
+    assert display.bound_line_.get_linewidth() == 3
+    later = ConvergenceDisplay.from_estimator(mixture, first_lap=2)
+    np.testing.assert_array_equal(later.laps, display.laps[1:])
+    with pytest.raises(ValueError, match="first_lap=999 leaves nothing to draw"):
+        ConvergenceDisplay.from_estimator(mixture, first_lap=999)
+
+
+def test_epochs_are_drawn():
+    model = MemoryBoundedTopicVB()
+    groups = np.repeat(np.arange(12), 20)
+    for _ in range(2):
+        model.partial_fit(ROWS, groups=groups)
+    display = ConvergenceDisplay.from_estimator(model)
+    assert display.axes_[1].get_xlabel() == "epoch"
+    np.testing.assert_array_equal(display.laps, [1, 2])
+
+
+@pytest.mark.parametrize("features", ["pca", [2, 0]])
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+def test_ellipses_are_the_covariances(covariance_type, features):
+    """Points at two standard deviations lie on the ellipse, whatever the plane and the shape."""
+    model = DPMixtureVB(observation=GaussianObservation(covariance_type), random_state=0).fit(ROWS)
+    display = ComponentsDisplay.from_estimator(model, ROWS, features=features, n_std=2.0)
+    assert len(display.ellipses_) == model.n_components_
+    assert all(isinstance(ellipse, Ellipse) for ellipse in display.ellipses_)
+    for k, ellipse in enumerate(display.ellipses_):
+        circle = np.column_stack([np.cos([0.3, 2.0]), np.sin([0.3, 2.0])])
+        on_it = display.means[k] + 2.0 * circle @ np.linalg.cholesky(display.covariances[k]).T
+        inverse = ellipse.get_patch_transform().inverted()
+        np.testing.assert_allclose(np.linalg.norm(inverse.transform(on_it), axis=1), 1.0)
+    if features != "pca":
+        np.testing.assert_array_equal(display.points, ROWS[:, features])
+        np.testing.assert_allclose(display.means, model.means_[:, features])
+
+
+def test_the_plane_of_principal_components_shows_most():
+    """Means of rows and of components stay together, and no unit of a column matters."""
+    scaled = ROWS * [1.0, 1e4, 1e-3]
+    displays = [
+        ComponentsDisplay.from_estimator(DPMixtureVB(random_state=0).fit(X), X)
+        for X in (ROWS, scaled)
+    ]
+    first, second = displays
+    np.testing.assert_allclose(first.points, second.points, atol=1e-6)
+    np.testing.assert_allclose(first.means, second.means, atol=1e-3)
+    for k in range(len(first.means)):
+        mine = first.points[first.labels == k]
+        np.testing.assert_allclose(mine.mean(axis=0), first.means[k], atol=0.3)
+
+
+def test_rows_have_the_colour_of_their_component(mixture):
+    display = ComponentsDisplay.from_estimator(mixture, ROWS)
+    colours = display.scatter_.get_facecolors()[:, :3]
+    bars = np.array([bar.get_facecolor()[:3] for bar in display.bars_])
+    np.testing.assert_allclose(colours, bars[mixture.predict(ROWS)])
+    np.testing.assert_allclose([bar.get_width() for bar in display.bars_], mixture.weights_)
+
+
+def test_few_of_many_rows_are_drawn(mixture):
+    display = ComponentsDisplay.from_estimator(mixture, ROWS, max_points=50)
+    assert display.points.shape == (50, 2)
+    again = ComponentsDisplay.from_estimator(mixture, ROWS, max_points=50)
+    np.testing.assert_array_equal(display.points, again.points)
+
+
+def test_frames_and_missing_values():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["length", "width", "height"])
+    frame.iloc[3, 1] = np.nan
+    model = DPMixtureVB(random_state=0).fit(frame)
+    display = ComponentsDisplay.from_estimator(model, frame, features=["height", "width"])
+    assert display.axis_names == ("height", "width")
+    assert np.isnan(display.points).sum() == 1
+    assert np.isfinite(ComponentsDisplay.from_estimator(model, frame).points).all()
+
+
+def test_likelihoods_without_covariances_have_no_ellipses():
+    model = DPMixtureVB(observation="poisson", random_state=0).fit(WORDS)
+    display = ComponentsDisplay.from_estimator(model, WORDS)
+    assert display.ellipses_ == [] and len(display.points) == len(WORDS)
+
+
+@pytest.mark.parametrize("features", ["umap", [0], [0, 3], ["length", 1], 7])
+def test_planes_that_there_are_not(mixture, features):
+    with pytest.raises(ValueError, match=r"features=.* must be 'pca', or two columns"):
+        ComponentsDisplay.from_estimator(mixture, ROWS, features=features)
+
+
+def test_what_has_no_components(topics, mixture):
+    with pytest.raises(ValueError, match="TopicsDisplay is for topics"):
+        ComponentsDisplay.from_estimator(topics, WORDS)
+    with pytest.raises(ValueError, match="ComponentsDisplay is for rows"):
+        StatesDisplay.from_estimator(mixture, ROWS)
+
+
+def test_topics_are_bars(topics):
+    display = TopicsDisplay.from_estimator(topics, NAMES, n_words=3, relevance=1.0)
+    assert display.words == np.array(topics.top_words(NAMES, n=3))[display.topics].tolist()
+    phi = topics.components_ / topics.components_.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        [[bar.get_width() for bar in bars] for bars in display.bars_],
+        np.sort(phi, axis=1)[display.topics, :-4:-1],
+    )
+    assert (np.diff(display.weights) <= 0).all()
+    assert [tick.get_text() for tick in display.axes_[0].get_yticklabels()] == display.words[0]
+    few = TopicsDisplay.from_estimator(topics, NAMES, n_topics=1)
+    assert len(few.axes_) == 1
+    with pytest.raises(ValueError, match="relevance=2"):
+        TopicsDisplay.from_estimator(topics, NAMES, relevance=2)
+    with pytest.raises(ValueError, match="one name"):
+        TopicsDisplay.from_estimator(topics, NAMES[:-1])
+
+
+def test_relevant_words_tell_topics_apart():
+    """A word that is everywhere comes first by probability, and later by relevance."""
+    everywhere = np.column_stack([np.full(30, 9), WORDS])
+    model = HDPTopicVB(n_components=2, random_state=0, proposals=None).fit(everywhere)
+    names = ["the", *NAMES]
+    by_probability = TopicsDisplay.from_estimator(model, names, relevance=1.0)
+    by_lift = TopicsDisplay.from_estimator(model, names, relevance=0.0)
+    assert any(words[0] == "the" for words in by_probability.words)
+    assert all(words[0] != "the" for words in by_lift.words)
+
+
+def test_data_for_pyldavis(topics):
+    sparse = pytest.importorskip("scipy.sparse")
+    X = sparse.csr_array(np.vstack([WORDS, np.zeros((1, WORDS.shape[1]), dtype=int)]))
+    data = pyldavis_data(topics, X, NAMES)
+    np.testing.assert_allclose(data["topic_term_dists"].sum(axis=1), 1.0)
+    np.testing.assert_allclose(data["doc_topic_dists"].sum(axis=1), 1.0)
+    assert len(data["doc_lengths"]) == len(data["doc_topic_dists"]) == (WORDS.sum(axis=1) > 0).sum()
+    np.testing.assert_array_equal(data["term_frequency"], WORDS.sum(axis=0))
+
+
+def test_states_over_time(states):
+    sequences = [ROWS[:150], ROWS[150:]]
+    display = StatesDisplay.from_estimator(states, sequences)
+    assert list(display.axes_) == ["sequence", "rugs", "transitions", "durations"]
+    paths = states.predict(sequences)
+    assert sum(map(np.sum, display.durations())) == len(ROWS)
+    np.testing.assert_array_equal(display.matrix_.get_array(), states.transmat_)
+    np.testing.assert_array_equal(display.lines_[1].get_ydata(), ROWS[:150, 1])
+    changes = int((paths[0][1:] != paths[0][:-1]).sum())
+    assert len(display.spans_) == changes + 1
+    strips = display.image_.get_array()
+    assert strips.shape[:2] == (2, 150)
+    np.testing.assert_array_equal(strips[1, 90:], 1.0)  # nothing there
+    same = StatesDisplay.from_estimator(states, ROWS, lengths=[150, 90], kind="rugs")
+    np.testing.assert_array_equal(same.image_.get_array(), strips)
+    with pytest.raises(ValueError, match=r"kind='pie' must be among sequence, rugs"):
+        StatesDisplay.from_estimator(states, ROWS, kind="pie")
+
+
+def test_axes_of_ones_own(mixture, topics):
+    figure, axes = plt.subplots(2, 2)
+    one = ComponentsDisplay.from_estimator(mixture, ROWS, ax=axes[0])
+    assert one.axes_[0] is axes[0, 0] and one.figure_ is figure
+    two = ConvergenceDisplay.from_estimator(mixture, ax=axes[1, 0])
+    assert two.figure_ is figure and len(two.axes_) == 2
+    with pytest.raises(ValueError, match="ax has 3 axes; 2 are drawn"):
+        ConvergenceDisplay.from_estimator(mixture, ax=list(axes.ravel()[:3]))
+    assert TopicsDisplay.from_estimator(topics, NAMES, ax=axes[1, 1]).figure_ is figure
+
+
+@pytest.mark.parametrize("n", [3, 15, 64])
+def test_colours_differ(n):
+    from sklearn_bnp.inspection.drawing import colours
+
+    palette = colours(n)
+    assert palette.shape == (n, 4) and len(np.unique(palette.round(3), axis=0)) == n
+
+
+def test_without_matplotlib():
+    """The package and the Displays are imported without it; drawing says what to install."""
+    code = """
+import sys
+sys.modules["matplotlib"] = None
+import numpy as np
+from sklearn_bnp import DPMixtureVB
+from sklearn_bnp.inspection import ConvergenceDisplay
+model = DPMixtureVB(random_state=0).fit(np.arange(40.0).reshape(20, 2))
+try:
+    ConvergenceDisplay.from_estimator(model)
+except ImportError as error:
+    assert "ConvergenceDisplay.plot needs matplotlib" in str(error), error
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

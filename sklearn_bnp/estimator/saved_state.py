@@ -55,7 +55,7 @@ class SavedState:
         """Save the estimator, fitted or not, to a file that `load` reads.
 
         The file holds text and arrays alone, so that nothing in it can be executed; see
-        :doc:`persistence`. It takes the place of a file of this name at once when it is complete. Callbacks
+        :doc:`/persistence`. It takes the place of a file of this name at once when it is complete. Callbacks
         are not saved.
 
         Parameters
@@ -122,7 +122,7 @@ def load(path, *, trusted=()):
 
     The estimator is the same to the last bit: it predicts the same, and continues in the same way. The file
     is not trusted: nothing in it is executed, no module is imported because of it, and everything is checked
-    before the first number is computed; see :doc:`persistence`.
+    before the first number is computed; see :doc:`/persistence`.
 
     Parameters
     ----------

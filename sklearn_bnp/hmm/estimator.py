@@ -241,7 +241,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             ``groups`` say otherwise. NaN stands for an entry that was not observed, where the likelihood
             allows it; a row of NaN alone is a gap. Sparse rows are for families of counts. Dask arrays and
             frames, and lists of delayed batches or of batch references, are worked on where they lie; each
-            chunk holds whole sequences (:doc:`distributed`).
+            chunk holds whole sequences (:doc:`/distributed`).
         y : array-like, default=None
             Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
             if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
@@ -289,7 +289,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Whole sequences, or the rows of all of them. The first batch has two rows or more. A dask
-            collection, or a list of chunks, is one batch (:doc:`distributed`).
+            collection, or a list of chunks, is one batch (:doc:`/distributed`).
         y : array-like, default=None
             Not used, as in `fit`.
         lengths : array-like of int, default=None

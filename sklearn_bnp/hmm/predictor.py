@@ -43,7 +43,7 @@ class Message(NamedTuple):
 
     Attributes
     ----------
-    proba : ndarray of shape (n_components_,), or None
+    proba : ndarray of shape (n_components,), or None
         Probabilities of the states at the last row; None as long as no row was modelled.
     rows : ndarray of shape (n_lags, n_features)
         The last rows, as many as the likelihood looks back to.
@@ -120,7 +120,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
 
         Returns
         -------
-        resp : ndarray of shape (n_rows, n_components_), or list of them
+        resp : ndarray of shape (n_rows, n_components), or list of them
             One row for each row of X; one array for each sequence if X is a list. Rows that an
             autoregressive likelihood takes as given have the probabilities of the first row that it models.
         """
@@ -197,7 +197,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
 
         Returns
         -------
-        proba : ndarray of shape (n_components_,)
+        proba : ndarray of shape (n_components,)
             Probabilities of the states. They are ``startprob_`` until an autoregressive likelihood has seen
             all rows that it takes as given.
         message : Message

@@ -237,7 +237,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             Rows of data. A memory map is read batch by batch and never copied whole. Sparse rows are for
             ``"bernoulli"``, ``"multinomial"`` and ``"poisson"``. NaN stands for an entry that was not
             observed, where the likelihood allows it. Dask arrays and frames, and lists of delayed batches or
-            of batch references, are worked on where they lie (:doc:`distributed`).
+            of batch references, are worked on where they lie (:doc:`/distributed`).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -274,7 +274,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
             Rows of the batch. The first batch has two or more. A dask collection, or a list of chunks, is
-            one batch (:doc:`distributed`).
+            one batch (:doc:`/distributed`).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None

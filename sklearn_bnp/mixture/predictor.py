@@ -76,7 +76,7 @@ class MixturePredictor(
 
         Returns
         -------
-        resp : ndarray of shape (n_samples, n_components_)
+        resp : ndarray of shape (n_samples, n_components)
             Rows sum to 1.
         """
         return np.concatenate(list(self._responsibilities(X)))
@@ -126,7 +126,7 @@ class MixturePredictor(
 
         Returns
         -------
-        resp : ndarray of shape (n_samples, n_components_)
+        resp : ndarray of shape (n_samples, n_components)
             Rows sum to 1.
         """
         return self.predict_proba(X)

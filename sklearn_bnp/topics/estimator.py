@@ -263,7 +263,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             How often each word occurs in each document. With ``groups``, rows of data, in which NaN stands
             for an entry that was not observed, where the likelihood allows it. Dask arrays and frames, and
             lists of delayed batches or of batch references, are worked on where they lie; each chunk holds
-            whole documents (:doc:`distributed`).
+            whole documents (:doc:`/distributed`).
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -315,7 +315,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks
             Documents; or with ``groups``, rows of data. The first batch must hold a word. A dask collection,
-            or a list of chunks, is one batch (:doc:`distributed`).
+            or a list of chunks, is one batch (:doc:`/distributed`).
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None

@@ -4,6 +4,9 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.util.nodes import make_refnode
+
 from sklearn_bnp import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
@@ -26,6 +29,8 @@ exclude_patterns = ["_build", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 html_math_renderer = "mathml"
+# Names in single backquotes are ours, on every page.
+rst_prolog = ".. currentmodule:: sklearn_bnp"
 
 # ------------------------------------------------------------------ appearance
 
@@ -50,6 +55,9 @@ copybutton_prompt_is_regexp = True
 
 # ------------------------------------------------------------------ reference
 
+# Fitted attributes are described with their class, and have no targets of their own.
+nitpick_ignore_regex = [("py:.*", r"[a-z_]+_"), ("py:.*", r"matplotlib\..*")]
+
 autosummary_generate = True
 autodoc_default_options = {"exclude-members": "get_metadata_routing"}
 autodoc_typehints = "none"
@@ -67,9 +75,46 @@ def own_members(app, what, name, obj, skip, options):
 def without_foreign_links(app, what, name, obj, options, lines):
     """Take links into scikit-learn's user guide out of docstrings that are inherited from it."""
     lines[:] = [line for line in lines if ":ref:" not in line]
+    if (getattr(obj, "__module__", None) or "").startswith("sklearn."):  # `X` is no link there
+        lines[:] = [re.sub(r"(?<![`:])`([^`]+)`(?!`)", r"``\1``", line) for line in lines]
+
+
+# Where other libraries describe what our pages name. No inventory is fetched: a build needs no network.
+ELSEWHERE = {
+    "sklearn": "https://scikit-learn.org/stable/modules/generated/{}.html",
+    "numpy": "https://numpy.org/doc/stable/reference/generated/{}.html",
+    "scipy": "https://docs.scipy.org/doc/scipy/reference/generated/{}.html",
+    "pandas": "https://pandas.pydata.org/docs/reference/api/{}.html",
+}
+
+
+# Where a name that stands alone is looked for: `score` is that of the first estimator that has one.
+OWN_PLACES = [
+    f"sklearn_bnp{place}"
+    for place in (
+        "", ".engine", ".inspection", ".mixture", ".distributed", ".DPMixtureVB", ".HDPTopicVB",
+        ".HDPHMMVB", ".Likelihood", ".Proposal",
+    )
+]  # fmt: skip
+
+
+def link_elsewhere(app, env, node, contnode):
+    """Link names to our own pages, or ``sklearn.mixture.GaussianMixture`` and the like to theirs."""
+    target = node.get("reftarget", "")
+    known = env.domaindata["py"]["objects"]
+    for place in OWN_PLACES:
+        found = known.get(f"{place}.{target}")
+        if found is not None:
+            source = node["refdoc"]
+            return make_refnode(app.builder, source, found.docname, found.node_id, contnode)
+    page = ELSEWHERE.get(target.partition(".")[0])
+    if page is None or "." not in target:
+        return None
+    return nodes.reference("", "", contnode, internal=False, refuri=page.format(target))
 
 
 def setup(app):
+    app.connect("missing-reference", link_elsewhere)
     app.connect("autodoc-skip-member", own_members)
     app.connect("autodoc-process-docstring", without_foreign_links)
 

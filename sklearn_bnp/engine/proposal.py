@@ -23,8 +23,8 @@ class Context(NamedTuple):
     totals : StatBag
         Statistics of the whole data. Mixtures list their components by decreasing size.
     samples : dict
-        Uid -> sample of the component's rows: a `Sample` for mixtures, a `DocumentSample` for topics, a
-        `StateSample` for states. For states a key may also be a tuple of uids, sampled as if they were one.
+        Uid -> sample of the component's rows: a `Sample` for mixtures, a ``DocumentSample`` for topics, a
+        ``StateSample`` for states. For states a key may also be a tuple of uids, sampled as if they were one.
     uniform : UniformSample or Steps
         Rows drawn from all rows, with responsibilities (m, K) for ``totals.uids``. For sequences, pairs
         of neighbouring rows.
@@ -76,7 +76,7 @@ class Context(NamedTuple):
 class Proposal(BaseEstimator, ABC):
     """A source of trials, with its parameters.
 
-    A subclass sets `kind` and defines `reset` and `plan`; the other methods have defaults. A fit works on a
+    A subclass sets ``kind`` and defines `reset` and `plan`; the other methods have defaults. A fit works on a
     clone. It may remember failures in private attributes, which `reset` creates.
 
     Attributes

@@ -87,7 +87,7 @@ class LocalTask(NamedTuple):
         ----------
         purpose : Purpose
             What the numbers are drawn for: no two purposes share a generator. Probes of a user's own take
-            `Purpose.PROBE`.
+            ``Purpose.PROBE``.
         *more : int
             Numbers that tell draws of one purpose apart, such as those of several probes.
 

@@ -345,7 +345,7 @@ class AdoptTrial(Trial):
 class KnownTrial(Trial):
     """A trial whose outcome is known, so that it can be judged at once, before anything else changes.
 
-    It is for `Learner.try_at_once`. A proposal must not plan one, since plans are judged after a lap.
+    It is for ``Learner.try_at_once``. A proposal must not plan one, since plans are judged after a lap.
 
     Parameters
     ----------

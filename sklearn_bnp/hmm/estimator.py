@@ -135,7 +135,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     -----
     Cross-validation slices lists of sequences, and arrays with one entry per row, but not ``lengths``. To
     hold out whole sequences, pass a list, or ``groups`` with metadata routing and a splitter such as
-    `GroupKFold`.
+    `sklearn.model_selection.GroupKFold`.
 
     References
     ----------

@@ -36,7 +36,8 @@ class ObservationModel(BaseEstimator, ABC):
     Attributes
     ----------
     takes_sparse : bool
-        Whether rows may be sparse. `Likelihood.prepare` is then given a `csr_array`, and returns one.
+        Whether rows may be sparse. `Likelihood.prepare` is then given a `scipy.sparse.csr_array`, and
+        returns one.
     allows_missing : bool
         Whether entries of rows may be NaN, which stands for a missing value. The likelihood then declares
         ``has_missing`` or ``allows_missing``.
@@ -147,7 +148,7 @@ class Likelihood(DenseRows, ABC):
 
     A family defines the abstract methods below, and sets ``prior`` and ``n_features``. Its statistics are
     ``s(x) = [z, 1]`` of a prepared row z, unless it sets ``quadratic`` and ``linear``
-    (`DenseRows`). A family with another layout of rows derives from it first:
+    (``DenseRows``). A family with another layout of rows derives from it first:
     ``class MyFamily(SparseRows, Likelihood)``.
 
     Attributes
@@ -372,7 +373,7 @@ class Likelihood(DenseRows, ABC):
         """Log posterior predictive densities of rows, each without what it adds to the components.
 
         A row is compared with the component as it would be if the row had no share in it. See
-        `leaving_out.py`.
+        ``leaving_out.py``.
 
         Parameters
         ----------

@@ -36,8 +36,8 @@ class ColumnObservation(ObservationModel, _BaseComposition):
             A name such as ``"gaussian"``, or a model. It may not be a model with lags, nor another
             `ColumnObservation`.
         columns : int, str, slice, list of int, of str or of bool, or callable
-            Columns as `ColumnTransformer` takes them: numbers, or names if X is a pandas or polars
-            frame. Of a frame, they may also be chosen by a callable, such as
+            Columns as `sklearn.compose.ColumnTransformer` takes them: numbers, or names if X is a pandas or
+            polars frame. Of a frame, they may also be chosen by a callable, such as
             `sklearn.compose.make_column_selector`. No column may be in two blocks. Columns that are in
             no block are ignored.
 

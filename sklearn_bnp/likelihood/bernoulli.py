@@ -89,7 +89,9 @@ class BernoulliLikelihood(ColumnsOfCounts):
 
     def _counts(self, prior, s):
         ones = self.columns.values(s)
-        return prior.a + ones, prior.b + self.columns.counts(s) - ones
+        zeros = np.maximum(self.columns.counts(s) - ones, 0.0)
+        # zeros come first: a tiny prior.b would be lost in the counts
+        return prior.a + ones, prior.b + zeros
 
     def means(self, prior, s):
         a, b = self._counts(prior, s)

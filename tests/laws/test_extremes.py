@@ -24,8 +24,9 @@ from sklearn_bnp.likelihood.limits import LEAST, MOST
 from tests.estimators import chains, documents
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X holds numbers that are not whole"
-)
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X holds numbers that are not whole",
+    "ignore:memory_bound=150 has room",
+)  # fmt: skip
 
 # The broad test goes through all of them, at the limits and on either side.
 ALL_VALUES = [

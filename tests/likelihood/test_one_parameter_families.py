@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
     HDPHMMVB,
+    BernoulliObservation,
     ColumnObservation,
     DPMixtureVB,
     FixedVarianceGaussianObservation,
@@ -244,3 +245,12 @@ def test_moves_of_priors_do_not_cancel(observation):
     prior = likelihood.prior
     moved = prior._replace(**{field: getattr(prior, field) * [100.0, 0.01]})
     assert likelihood.prior_distance(prior, moved) == pytest.approx(np.log(100.0))
+
+
+@pytest.mark.parametrize("least", [1e-100, 1e-20, 1e-3])
+def test_a_column_of_ones_leaves_the_prior_of_zeros(least):
+    """A prior that is tiny beside the counts is not lost in them: the density of a zero is tiny, not 0."""
+    X = np.ones((50, 3))
+    model = DPMixtureVB(observation=BernoulliObservation(prior=(1.0, least)), proposals=None).fit(X)
+    log_density = model.score_samples(np.array([[1.0, 1.0, 0.0]]))
+    np.testing.assert_allclose(log_density, np.log(least) - np.log(51.0), rtol=1e-3)

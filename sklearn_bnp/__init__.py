@@ -12,6 +12,7 @@ from .engine import (
 )
 from .engine.merge import Merge
 from .estimator.checkpoints import Checkpoint
+from .estimator.combination import combine
 from .estimator.saved_state import load
 from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
@@ -34,7 +35,6 @@ from .likelihood import (
 )
 from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
-from .mixture.combination import combine
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
 from .mixture.regroup import Regroup

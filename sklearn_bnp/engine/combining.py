@@ -4,26 +4,41 @@ Design note
 -----------
 (a) Each part, a model with its rows, is as a batch that will not be seen again. Its components have names
     that no other part knows. All of them together are a model of all rows, whose objective is known exactly.
-(b) Unions follow. A component of one part takes no share of the rows of another. The entropy of a union of
-    components of different parts is therefore the sum of their entropies, and the objective after it is
-    exact too. Where a union has two components of one part, a lower bound stands for its entropy there.
+(b) Unions follow. A component of one part has no share of the rows of another. The union of components of
+    different parts is therefore, within each part, the same component under another name: its statistics
+    are sums, and the objective after it is exact. Where a union has two components of one part, a lower
+    bound stands for its entropy there.
+(c) Unions of many pairs are made at once, and judged together: those of states pay only together, as the
+    rows of transitions agree when all states have met their likes. Each pair of which the estimated
+    gain is small, or negative, is then left out again if the objective is higher without it.
+(d) The parts are taken in an order of their own, the largest first, so that the result does not depend on
+    the order in which they are given.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from .edits import union_row
-from .learner import PAST
-from .merge import Merge
-from .proposal import Context
-from .samples import UniformSample
-from .scheduler import Scheduler
-from .state import ScheduleState
-from .task import Purpose
+from .affinity import nearest, reassignment_loss, union_evidence
+from .scheduler import resolution
+from .statistics import StatBag, added_up
 
 # Steps of empirical Bayes on all statistics, and the most times that these and unions take turns.
 _ADAPT_STEPS, _MOST_ROUNDS = 20, 10
+# Pairs are neighbours if one component is among so many nearest ones of the other, where there are more than
+# four times as many components.
+_N_NEIGHBORS = 8
+# Estimated gain in nats up to which a pair is judged by itself.
+_DOUBT = 50.0
+
+
+def canonical_order(bags):
+    """Indices of the totals of parts, the largest first, whatever the order in which they are given."""
+    return sorted(
+        range(len(bags)), key=lambda i: (-bags[i].n.sum(), len(bags[i].n), bags[i].s.tobytes())
+    )
 
 
 def combine_parts(learner, bags):
@@ -32,65 +47,188 @@ def combine_parts(learner, bags):
     Parameters
     ----------
     learner : Learner
-        It has a model and no statistics.
+        It has a model, which knows none of the components, and no statistics.
     bags : list of StatBag
-        The totals of each part.
+        The totals of each part, in the model's units.
     """
-    for i, bag in enumerate(bags):
-        uids = np.array(learner.new_uids(len(bag.s)), dtype=np.int64)
-        learner.memo.put((*PAST, i), bag._replace(uids=uids))
-    uids = np.arange(sum(len(bag.s) for bag in bags))
-    learner.totals = learner.memo.total(uids, bags[0].s.shape[1])
-    learner.model = learner.model.updated(learner.totals)
-    n_unions = 0
+    standing = _Standing.of(learner.model, _with_own_names(bags, learner.new_uids))
+    n_parts = len(standing.totals.uids)
     for _ in range(_MOST_ROUNDS):
-        learner.model = learner.model.with_adapted_prior(learner.totals, _ADAPT_STEPS)
-        n_more = _unite(learner)
-        n_unions += n_more
-        if not n_more:
+        standing = standing.adapted()
+        before = len(standing.totals.uids)
+        standing = _united(standing)
+        if len(standing.totals.uids) == before:
             break
-    lap = learner.end_lap(propose=False, resum=True)
+    learner.totals, learner.model = standing.totals, standing.model
+    learner.forget_batches()
+    lap = learner.end_lap(propose=False)
+    n_unions = n_parts - len(standing.totals.uids)
     learner.history[-1] = lap._replace(accepted={"merge": n_unions} if n_unions else {})
     mass = learner.totals.n.sum()
     learner.stream = learner.stream._replace(came=mass, learned=mass)
-    learner.forget_batches()
 
 
-def _unite(learner):
-    """Join components as long as a union raises the objective; the number of unions."""
-    merge, n_unions = Merge(max_members=2), 0
-    merge.reset()
-    while True:
-        learner.totals, learner.model = learner.model.in_order(learner.totals)
-        trials = merge.plan(_context(learner))
-        if not trials:
-            return n_unions
-        bags = {
-            name: learner.memo.get(name, learner.totals.uids) for name in learner.memo.batch_ids
-        }
-        found = [{name: _entropy(bag, trial) for name, bag in bags.items()} for trial in trials]
-        scheduler = Scheduler(
-            ScheduleState((merge,), tuple(trials), tuple(found)), learner.new_uids,
-            learner.settings, learner.model.sampling,
-        )  # fmt: skip
-        verdict = scheduler.judge(learner.model, learner.totals, learner.memo)
-        [merge] = scheduler.proposals  # which remembers what has failed
-        for change in verdict.accepted:
-            learner.memo.record(change.outcome.edit)
-        learner.model, learner.totals = verdict.model, verdict.totals
-        n_unions += len(verdict.accepted)
+def _with_own_names(bags, new_uids):
+    """The bags with names of components, and of batches, that no other of them has."""
+    out = []
+    for i, bag in enumerate(bags):
+        uids = new_uids(len(bag.uids))
+        names = dict(zip(bag.uids.tolist(), uids, strict=True))
+        out.append(bag._replace(uids=np.array(uids, np.int64), extra=bag.extra.owned(i)))
+        out[-1] = out[-1]._replace(extra=out[-1].extra.renamed(names))
+    return out
 
 
-def _entropy(bag, trial):
-    """Entropy of the union on one part, or a lower bound of it."""
-    if not np.any(bag.s[np.isin(bag.uids, trial.removed), -1]):
-        return 0.0
-    return float(union_row(bag, trial.removed, trial.created).entropy[0])
+class _Standing(NamedTuple):
+    """Parts under one set of components.
+
+    Attributes
+    ----------
+    model : Model
+    bags : list of StatBag
+        Statistics of each part, which lists its own components alone.
+    totals : StatBag
+        Their sum, in the model's order.
+    value : float
+        The objective, in nats.
+    """
+
+    model: object
+    bags: list
+    totals: StatBag
+    value: float
+
+    @classmethod
+    def of(cls, model, bags):
+        uids = list(dict.fromkeys(uid for bag in bags for uid in bag.uids.tolist()))
+        totals, model = model.in_order(added_up(bag.aligned(uids) for bag in bags))
+        return cls(model, bags, totals, model.elbo(totals))
+
+    def adapted(self):
+        """After steps of empirical Bayes."""
+        model = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
+        return self._replace(model=model, value=model.elbo(self.totals))
+
+    def joined(self, pairs):
+        """After unions of disjoint pairs (rows of the totals), each of which has the name of the first."""
+        uids = self.totals.uids
+        names = {int(uids[j]): int(uids[i]) for i, j in pairs}
+        return self.of(self.model, [_renamed(self.model, bag, names) for bag in self.bags])
 
 
-def _context(learner):
-    K = len(learner.totals.uids)
-    return Context(
-        learner.model, learner.totals, {}, UniformSample.empty(K), learner.rng(Purpose.PLAN),
-        learner.new_uids, learner.settings.max_components,
-    )  # fmt: skip
+def _renamed(model, bag, names):
+    """The statistics of one part with components under other names; those of one name become one."""
+    own = {uid: names.get(uid, uid) for uid in bag.uids.tolist()}
+    members = {}
+    for uid, name in own.items():
+        members.setdefault(name, []).append(uid)
+    unions = [(tuple(some), name) for name, some in members.items() if len(some) > 1]
+    if unions:
+        bag = model.blind_union(unions).replay(bag, None)
+        own = {uid: own.get(uid, uid) for uid in bag.uids.tolist()}
+    uids = np.array(list(own.values()), dtype=np.int64)
+    return bag._replace(uids=uids, extra=bag.extra.renamed(own))
+
+
+class _Candidate(NamedTuple):
+    """A pair of components that may become one.
+
+    Attributes
+    ----------
+    pair : tuple of int
+        Rows of the totals.
+    alone : float
+        Estimated change of the objective, in nats, if all other components stay as they are.
+    at_best : float
+        The same without the term of the weights, in which unions of other pairs may make up for a loss.
+    key : frozenset
+        Names and masses of both, by which a failure is remembered.
+    """
+
+    pair: tuple
+    alone: float
+    at_best: float
+    key: frozenset
+
+
+def _candidates(standing):
+    """Disjoint `_Candidate` pairs, the best first."""
+    model, totals = standing.model, standing.totals
+    K = len(totals.uids)
+    near = np.ones((K, K), dtype=bool)
+    if 4 * _N_NEIGHBORS < K:
+        near = nearest(reassignment_loss(model, totals), _N_NEIGHBORS)
+    i, j = np.nonzero(np.triu(near, 1))
+    own = model.likelihood.evidence(model.prior, totals.s)
+    gain = union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
+    for bag in standing.bags:
+        gain += model.least_union_entropies(bag.aligned(totals.uids), i, j)
+    pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+    alone = gain + model.union_gains(totals, pairs)
+    names = list(totals.sizes.items())
+    out, used = [], set()
+    for p in np.argsort(-alone, kind="stable").tolist():
+        if used.isdisjoint(pairs[p]) and (alone[p] > 0 or gain[p] > 0):
+            key = frozenset(names[k] for k in pairs[p])
+            out.append(_Candidate(pairs[p], float(alone[p]), float(gain[p]), key))
+            used.update(pairs[p])
+    return out
+
+
+def _united(standing):
+    """The parts after unions, as long as these raise the objective."""
+    failed = set()
+    while len(standing.totals.uids) > 1:
+        found = _candidates(standing)
+        sure = [one.pair for one in found if one.alone > _DOUBT]
+        doubtful = [one for one in found if 0 < one.alone <= _DOUBT and one.key not in failed]
+        after = _joined_if_better(standing, sure) or _joined_singly(standing, doubtful, failed)
+        if after is None:
+            together = [one.pair for one in found if one.at_best > 0]
+            after = _without_losers(standing, together)
+        if after is None:
+            return standing
+        standing = after
+    return standing
+
+
+def _joined_if_better(standing, pairs):
+    """After unions of the pairs, or of the better half of them, and so on; None if none is better."""
+    least = standing.value + resolution(standing.model, standing.totals)
+    while pairs:
+        after = standing.joined(pairs)
+        if after.value > least:
+            return after
+        pairs = pairs[: len(pairs) // 2]
+    return None
+
+
+def _joined_singly(standing, candidates, failed):
+    """After unions of those pairs each of which raises the objective; None if none does.
+
+    The keys of the others are added to ``failed``.
+    """
+    least = standing.value + resolution(standing.model, standing.totals)
+    better = []
+    for one in candidates:
+        after = standing.joined([one.pair])
+        if after.value > least:
+            better.append((after.value, one.pair))
+        else:
+            failed.add(one.key)
+    pairs = [pair for _, pair in sorted(better, reverse=True)]
+    return _joined_if_better(standing, pairs)
+
+
+def _without_losers(standing, pairs):
+    """After unions of the pairs together, less those without which the objective is higher; or None."""
+    after = _joined_if_better(standing, pairs) if len(pairs) > 1 else None
+    if after is None:
+        return None
+    pairs = pairs[: len(standing.totals.uids) - len(after.totals.uids)]
+    for pair in reversed(pairs.copy()):
+        fewer = [one for one in pairs if one != pair]
+        other = standing.joined(fewer)
+        if other.value > after.value + resolution(other.model, other.totals):
+            pairs, after = fewer, other
+    return after

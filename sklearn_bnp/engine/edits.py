@@ -82,6 +82,24 @@ class UnionEdit(NamedTuple):
         )
 
 
+class BlindUnion(NamedTuple):
+    """Unions of components in the statistics of rows that are gone: lower bounds stand for entropies.
+
+    Parameters
+    ----------
+    groups : tuple of pairs
+        Uids that go, and the uid that takes their place.
+    """
+
+    groups: tuple
+
+    def replay(self, bag, batch_id):
+        """The statistics of one batch after the unions, a `StatBag`."""
+        for members, created in self.groups:
+            bag = bag.replaced(members, union_row(bag, members, (created,)))
+        return bag
+
+
 def union_row(bag, removed, created, entropy=None):
     """Statistics of the union of ``removed`` as one component.
 

@@ -33,6 +33,12 @@ class Extra(Protocol):
     def as_past(self):
         """The extra of rows that will not be seen again: no batch that comes later has their name."""
 
+    def renamed(self, names):
+        """The extra with components under other names: ``names`` is old uid -> new uid, one to one."""
+
+    def owned(self, owner):
+        """The extra of the part number ``owner`` of several: no batch of another part has their name."""
+
     def averaged(self, before, keep, rate, times):
         """The extra after a stochastic step of this ``rate``, on rows that stand for ``times`` as many.
 
@@ -72,6 +78,8 @@ class NoExtra:
 
     def as_past(self):
         return self
+
+    renamed = owned = only
 
     def averaged(self, before, keep, rate, times):
         return self

@@ -21,6 +21,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
+from scipy.special import entr
+
+from .edits import BlindUnion
 
 
 class Model(Protocol):
@@ -213,6 +216,36 @@ class Model(Protocol):
         gains : ndarray, shape (n_groups,)
         """
 
+    def least_union_entropies(self, bag, i, j):
+        """Lower bounds of what the entropy of rows that are gone changes by, for unions of pairs.
+
+        Parameters
+        ----------
+        bag : StatBag
+        i, j : ndarray of intp, shape (M,)
+            Rows of ``bag``.
+
+        Returns
+        -------
+        changes : ndarray, shape (M,)
+            0 where one of the two has no rows: the union is then the other one under another name.
+        """
+
+    def blind_union(self, groups):
+        """An edit that joins groups of components in the statistics of rows that are gone.
+
+        Parameters
+        ----------
+        groups : list of pairs
+            Uids that go, and the uid that takes their place, which may be one of them.
+
+        Returns
+        -------
+        edit : object
+            Its method ``replay(bag, batch_id)`` returns the statistics after the unions, with lower bounds
+            for entropies.
+        """
+
     # ------------------------------------------------------------------ global step
 
     def updated(self, totals):
@@ -304,6 +337,11 @@ class BaseModel:
         """The objective in nats, the sum of `elbo_terms`."""
         return sum(self.elbo_terms(totals).values())
 
+    @property
+    def given_allocation(self):
+        """The prior of the components' weights as it was given, without what was learned of it."""
+        return self.allocation
+
     def carry(self, statistics, batch_id):
         """None: rows start anew at each visit."""
         return None
@@ -315,6 +353,16 @@ class BaseModel:
     def small_unions(self, totals, least):
         """No trials; see `Model.small_unions`."""
         return []
+
+    def least_union_entropies(self, bag, i, j):
+        """Lower bounds (M,) from the members' shares of all rows, as in `edits.union_row`."""
+        n, entropy = np.maximum(bag.n, 0.0), bag.entropy
+        loss = np.maximum(entr(n[i]) + entr(n[j]) - entr(n[i] + n[j]), 0.0)
+        return -np.minimum(loss, entropy[i] + entropy[j])
+
+    def blind_union(self, groups):
+        """One union after the other, each with a bound of its entropy."""
+        return BlindUnion(tuple(groups))
 
     def released(self):
         """The model itself: it waits for nothing."""

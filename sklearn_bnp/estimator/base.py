@@ -264,6 +264,11 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         attributes = self._fitted_attributes(learner)
         return {**attributes, "_published": tuple(attributes)}
 
+    def _shared_by_parts(self):
+        """Name -> what models that are combined must have in common, beside their columns."""
+        allocation = self._learner_.model.given_allocation
+        return {"observation": self._observation, "allocation": allocation}
+
     def _check_learner(self, state):
         """Raise unless a `LearnerState` is sound and suits the data of this estimator."""
         check_learner(state, self._learner_kind, self.n_features_in_)

@@ -11,7 +11,7 @@ of the engine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -82,6 +82,11 @@ class HierarchicalModel(ABC):
     def _gain_of_extra(before, after):
         """Change of the entropy that is not in ``entropy`` of these totals."""
         return 0.0
+
+    @property
+    def given_allocation(self):
+        """The prior of the groups' weights, with None for the concentrations that are learned."""
+        return replace(self.allocation, **dict.fromkeys(self.learned))
 
     # ------------------------------------------------------------------ sticks and weights
 

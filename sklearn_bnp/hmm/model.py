@@ -11,6 +11,7 @@ from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
 from .local import LOG_FLOOR, ChainParams, chain_blocks, sequence_pass, summary
 from .sampling import RunSampling
+from .unions import GroupsEdit
 from .weights import TINY
 
 
@@ -81,6 +82,16 @@ class SequenceModel(HierarchicalModel, BaseModel):
         """Estimated change of the allocation term by each union of two states (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
         return self.allocation.union_gains(self.current_sticks(totals), self.counts(totals), pairs)
+
+    def least_union_entropies(self, bag, i, j):
+        """Lower bounds (M,) from the number of states that become one; see `unions.least_change`."""
+        both = (bag.n[i] > 0) & (bag.n[j] > 0)
+        least = -np.log(2.0) * (bag.n[i] + bag.n[j])
+        return np.where(both, np.maximum(least, -max(0.0, bag.extra.entropy)), 0.0)
+
+    def blind_union(self, groups):
+        """All unions at once, with a bound of the change of the entropy."""
+        return GroupsEdit(tuple(groups), {})
 
     def without(self, totals, gone):
         """`StepWithout` the state ``gone``."""

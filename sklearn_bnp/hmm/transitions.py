@@ -86,6 +86,14 @@ class Transitions(NamedTuple):
         """The same: batches have no names here."""
         return self
 
+    def owned(self, owner):
+        """The same: batches have no names here."""
+        return self
+
+    def renamed(self, names):
+        """Those of states under other names."""
+        return self._replace(uids=tuple(names[uid] for uid in self.uids))
+
 
 class TransitionUnions(NamedTuple):
     """States that become one, wherever they are met: rows and columns add up.

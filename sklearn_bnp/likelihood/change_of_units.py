@@ -20,6 +20,7 @@ from .counts import ColumnsOfCounts
 from .fixed_variance import FixedVarianceLikelihood
 from .gaussian import GaussianLikelihood
 from .multinomial import MultinomialLikelihood
+from .scaling import Scaling
 
 
 def in_units_of(likelihood, target, s):
@@ -54,9 +55,18 @@ def _converted(likelihood, target, s):
 def _same_units(likelihood, target):
     """Whether two scaled likelihoods of one type have the same units."""
     here, there = (getattr(each, "scaling", None) for each in (likelihood, target))
-    return here is not None and _same_axes(here, there) and (
+    if not (isinstance(here, Scaling) and isinstance(there, Scaling)):
+        return here is not None and _same_values(here, there)
+    return _same_axes(here, there) and (
         np.array_equal(here.shift, there.shift) and np.array_equal(here.scale, there.scale)
-    )  # fmt: skip
+    )
+
+
+def _same_values(one, other):
+    """Whether two scalings, such as those of rows and of steps between them, have the same fields."""
+    if isinstance(one, tuple):
+        return type(one) is type(other) and all(map(_same_values, one, other))
+    return np.array_equal(one, other)
 
 
 def _same_axes(one, other):

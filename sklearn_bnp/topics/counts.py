@@ -43,6 +43,7 @@ class BatchCounts(NamedTuple):
         Uid -> `Column`; never changed in place.
     weight : ndarray, shape (n_docs,), or None
         Number of equal documents that each stands for by the user's ``sample_weight``; one if None.
+        Negative numbers occur where the documents stand for a histogram.
     """
 
     lengths: np.ndarray
@@ -178,8 +179,27 @@ class DocumentCounts(NamedTuple):
 
     def as_past(self):
         """Rename the documents, so that no later batch has their names: they are never visited again."""
-        parts = self.parts.values()
-        return self._replace(parts={(*_PAST, i): part for i, part in enumerate(parts)})
+        return self._under_names(_PAST)
+
+    def owned(self, owner):
+        """Name the documents as those of the part number ``owner`` of several."""
+        return self._under_names((*_PAST, owner))
+
+    def _under_names(self, prefix):
+        """The same documents in parts under other names; of documents not known, one that stands for them."""
+        parts = list(self.parts.values())
+        if not parts and self.topics:
+            parts = [_standing_for(self.topics)]
+        return self._replace(parts={(*prefix, i): part for i, part in enumerate(parts)})
+
+    def renamed(self, names):
+        """The same counts, of components under other names."""
+
+        def with_names(columns):
+            return {names[uid]: column for uid, column in columns.items() if uid in names}
+
+        parts = {k: p._replace(columns=with_names(p.columns)) for k, p in self.parts.items()}
+        return self._replace(topics=with_names(self.topics), parts=parts)
 
     def averaged(self, before, keep, rate, times):
         """The counts after a stochastic step: these documents alone, and each stands for ``times``."""
@@ -191,6 +211,24 @@ class DocumentCounts(NamedTuple):
         """Mean number of tokens per document."""
         n_docs = self.lengths.total + self.n_empty
         return float(self.lengths.nodes @ self.lengths.weights / max(n_docs, 1e-300))
+
+
+def _standing_for(topics):
+    """`BatchCounts` with the histograms ``topics``, for documents of which no more is known.
+
+    For each node of each histogram there is a document that uses this topic alone, as often as the node says,
+    and counts with its weight, which may be negative. The union of two topics then has the sum of their
+    histograms: as if no document used both. Its term of the objective is too low if some did, as
+    ``G(N + M + c) G(c) >= G(N + c) G(M + c)``, and so a bound.
+    """
+    nodes = [histogram.nodes for histogram in topics.values()]
+    ends = np.cumsum([0, *map(len, nodes)])
+    columns = {
+        uid: Column(np.arange(start, end, dtype=np.int32), own)
+        for uid, own, start, end in zip(topics, nodes, ends, ends[1:], strict=False)
+    }
+    weight = np.concatenate([histogram.weights for histogram in topics.values()])
+    return BatchCounts(np.concatenate(nodes), columns, weight)
 
 
 def _histograms_of(parts):

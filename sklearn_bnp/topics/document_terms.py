@@ -67,14 +67,13 @@ def document_columns(totals):
     uids, plain = totals.uids.tolist(), all(part.weight is None for part in parts)
     found = [[(p, p.columns[uid]) for p in parts if uid in p.columns] for uid in uids]
     sizes = [sum(len(column.values) for _, column in topic) for topic in found]
-    lengths = _joined(p.lengths[p.lengths > 0] for p in parts)
-    times = _joined(p.times(p.lengths > 0) for p in parts)
+    lengths = lengths_of(totals)
     return CountColumns(
         _joined(column.values for topic in found for _, column in topic),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
         None if plain else _joined(p.times(column.docs) for topic in found for p, column in topic),
-        float(times.sum()),
-        (lengths, times),
+        lengths.total,
+        (lengths.nodes, lengths.weights),
     )
 
 

@@ -428,6 +428,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         )
         return batch
 
+    def _shared_by_parts(self):
+        model = self._learner_.model
+        kind = "words" if model.likelihood.words else "rows with groups"
+        return {
+            "documents of": kind,
+            **super()._shared_by_parts(),
+            "topic_word_prior": setup.given_word_prior(model.prior) if kind == "words" else None,
+        }
+
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_documents
 

@@ -107,6 +107,14 @@ def check_same_prior(observation, topic_word_prior, before, call):
         )
 
 
+def given_word_prior(prior):
+    """The parameter ``topic_word_prior`` of a fit, for its `DirichletPrior`: "auto", a number or a list."""
+    if prior.about is not None:
+        return "auto"
+    same = np.all(prior.lam == prior.lam[0])
+    return float(prior.lam[0]) if same else prior.lam.tolist()
+
+
 def _in_short(prior):
     """A prior of topics, a name, a number or pseudo-counts (V,), as it is named in errors."""
     if isinstance(prior, str):

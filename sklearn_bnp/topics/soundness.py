@@ -77,7 +77,7 @@ def _(counts: DocumentCounts, names):
         n = len(part.lengths)
         expect_numbers("lengths of documents", part.lengths, (n,), least=0.0)
         if part.weight is not None:
-            expect_numbers("weights of documents", part.weight, (n,), least=0.0)
+            expect_numbers("weights of documents", part.weight, (n,))
         expect_uids("columns of documents", part.columns, names.below)
         for column in part.columns.values():
             expect_positions("documents that use a topic", column.docs, (None,), n)

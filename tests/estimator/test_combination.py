@@ -68,9 +68,8 @@ def parts_of(name, n_parts=3):
     return [fitted(name, a, b) for a, b in pairwise(cuts)]
 
 
-def in_first_units(models):
-    """Statistics (K, P) of the components of all models in the units of the first."""
-    target = models[0]._model.likelihood
+def in_units(target, models):
+    """Statistics (K, P) of the components of all models in the units of a likelihood."""
     return np.concatenate(
         [in_units_of(model._model.likelihood, target, model._statistics) for model in models]
     )
@@ -81,8 +80,8 @@ def test_statistics_in_other_units_are_those_of_the_rows(name):
     """Sums over all rows do not depend on components: they are those that one component would have."""
     x = FAMILIES[name][1]
     first, other = fitted(name, 0, 60), fitted(name, 60, N)
-    found = in_first_units([first, other])[first.n_components_ :].sum(axis=0)
     target = first._model.likelihood
+    found = in_units(target, [other]).sum(axis=0)
     nothing = np.zeros((1, target.n_statistics))
     expected = local_pass(Batch(None, x[60:]), target, nothing, np.array([0])).s[0]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
@@ -91,7 +90,8 @@ def test_statistics_in_other_units_are_those_of_the_rows(name):
 @every_family
 def test_statistics_add_up(name):
     models = parts_of(name)
-    model, before = combine(models), in_first_units(models)
+    model = combine(models)
+    before = in_units(model._model.likelihood, models)
     np.testing.assert_allclose(
         model._statistics.sum(axis=0), before.sum(axis=0), rtol=1e-12, atol=1e-9 * N
     )
@@ -101,9 +101,10 @@ def test_statistics_add_up(name):
 @every_family
 def test_the_bound_is_that_of_all_rows_and_never_below_that_side_by_side(name):
     models = parts_of(name)
-    combined, s = combine(models), in_first_units(models)
+    combined = combine(models)
+    s = in_units(combined._model.likelihood, models)
     entropy = np.concatenate([_entropies(model) for model in models])
-    model = models[0]._model
+    model = models[-1]._model  # the largest
     bag = StatBag(np.arange(len(s)), s, entropy)
     bag, model = model.in_order(bag)
     own = combined._learner_.model.elbo(combined._learner_.totals)

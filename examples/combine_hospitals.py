@@ -1,9 +1,9 @@
 """Three hospitals cluster their own patients, and `combine` makes one model. No patient's row travels.
 
-Two kinds of patients are everywhere, and each hospital has one kind of its own. Each fits its rows alone and
-saves the model; the files are all that leaves the house. The combined model has the kinds of all hospitals, and
-is about as good as one fit of all rows, which is made here for comparison. A fourth hospital then
-sends its rows by `partial_fit`.
+Two kinds of patients are everywhere, and each hospital has one kind of its own. Each fits its rows alone
+and saves the model; the files are all that leaves the house. The combined model has the kinds of all
+hospitals, and is about as good as one fit of all rows, which is made here for comparison. A fourth hospital
+then sends its rows by `partial_fit`.
 
     python examples/combine_hospitals.py
 """
@@ -36,13 +36,17 @@ def main():
         for hospital in range(3):
             model = DPMixtureVB(random_state=hospital).fit(rows[hospital])
             model.save(Path(folder) / f"hospital_{hospital}.bnp")
-            print(f"hospital {hospital}: {model.n_components_} kinds, score {model.score(heldout):.3f}")
+            print(
+                f"hospital {hospital}: {model.n_components_} kinds, score {model.score(heldout):.3f}"
+            )
         models = [sklearn_bnp.load(path) for path in sorted(Path(folder).iterdir())]
 
     model, whole = combine(models), DPMixtureVB(random_state=0).fit(np.concatenate(rows[:3]))
     for name, one in (("combined", model), ("fit of all rows", whole)):
         bound = one.lower_bound_ / 1200
-        print(f"{name}: {one.n_components_} kinds, ELBO {bound:.3f} a row, score {one.score(heldout):.3f}")
+        print(
+            f"{name}: {one.n_components_} kinds, ELBO {bound:.3f} a row, score {one.score(heldout):.3f}"
+        )
 
     model.partial_fit(rows[3])
     print(f"after hospital 3: {model.n_components_} kinds")

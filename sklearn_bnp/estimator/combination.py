@@ -41,7 +41,8 @@ def combine(models):
         A new model with the parameters of the first one. It is otherwise the same for any order of the
         models: it begins with the units and the learned prior of the largest, and empirical Bayes adapts the
         prior to all. It predicts, and goes on with ``partial_fit``. Its ``lower_bound_`` is the objective of
-        all data, and ``history_`` has one lap.
+        all data, and ``history_`` has one lap. Components that cannot be joined are kept, even if there are
+        more than ``max_components``.
 
     Raises
     ------

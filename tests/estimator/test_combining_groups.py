@@ -17,7 +17,9 @@ from sklearn_bnp import (
     MemoryBoundedTopicVB,
     combine,
 )
-from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.engine.combining import _candidates, _Standing, _with_own_names
+from sklearn_bnp.engine.statistics import StatBag, UidCounter
+from sklearn_bnp.estimator import combination
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.histograms import NOTHING
 from tests.estimators import names
@@ -203,6 +205,37 @@ def test_states_that_only_one_model_has_stay():
     first, last = (np.argmin(np.abs(model.means_[:, 0] - x)) for x in (-6.0, 6.0))
     counts = model._learner_.totals.extra.listed(model.component_ids_.tolist())[1:]
     assert counts[first, last] < 1e-6  # nobody has seen one follow the other
+
+
+def test_states_that_are_alike_only_together():
+    """Where states are told apart by what follows them, a union of one pair loses, and all gain."""
+    rng, models = np.random.default_rng(0), []
+    for _ in range(2):
+        steps = np.where(rng.random(300) < 0.93, 1, rng.integers(3, size=300))
+        codes = np.where(rng.random(300) < 0.93, np.cumsum(steps) % 3, rng.integers(3, size=300))
+        models.append(
+            HDPHMMVB(
+                observation=CategoricalObservation(n_categories=3), stickiness=1.0,
+                proposals=None, tol=0.01, init_params=0.9 * np.eye(3)[codes] + 0.1 / 3,
+            ).fit([codes[:, np.newaxis]])
+        )  # fmt: skip
+    standing = side_by_side(models)
+    pairs = [one.pair for one in _candidates(standing)]
+    alone = [standing.joined([pair]).value - standing.value for pair in pairs]
+    assert len(pairs) == 3
+    assert max(alone) < -10.0
+    estimates = [one.alone for one in _candidates(standing)]
+    np.testing.assert_allclose(estimates, alone, rtol=0.1)
+    assert standing.joined(pairs).value > standing.value + 10.0
+    assert combine(models).n_components_ == 3
+
+
+def side_by_side(models):
+    """`_Standing` of the components of all models, none of which is joined."""
+    learners = [combination._at_rest(one) for one in models]
+    model = combination._model_of_all([learner.model for learner in learners])
+    bags = [combination._bag(one, model.likelihood, i) for i, one in enumerate(learners)]
+    return _Standing.of(model, _with_own_names(bags, UidCounter())).adapted()
 
 
 # ---------------------------------------------------------------------- the bound of a fit of all

@@ -149,3 +149,19 @@ def test_a_model_keeps_all_but_its_likelihood(learner):
     for field in fields(model):
         if field.name != "likelihood":
             assert getattr(other, field.name) is getattr(model, field.name)
+
+
+def test_bounds_of_entropies_are_those_of_blind_unions(learner):
+    """What is estimated for a union of rows that are gone is what the union then does."""
+    model, totals = learner.model, learner.totals
+    i, j = np.triu_indices(len(totals.uids), 1)
+    changes = model.least_union_entropies(totals, i, j)
+    assert np.all(changes <= 0) and np.any(changes < 0)
+    before, uids = model.elbo_terms(totals)["entropy"], totals.uids.tolist()
+    for change, first, second in zip(changes, i.tolist(), j.tolist(), strict=True):
+        edit = model.blind_union([((uids[first], uids[second]), uids[first])])
+        after = edit.replay(totals, None)
+        assert after.n.sum() == pytest.approx(totals.n.sum())
+        assert sorted(after.uids.tolist()) == sorted(set(uids) - {uids[second]})
+        entropy = model.updated(after).elbo_terms(after)["entropy"]
+        assert entropy - before == pytest.approx(change, rel=1e-6, abs=1e-6)

@@ -17,13 +17,14 @@ Design note
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from .affinity import nearest, reassignment_loss, union_evidence
 from .scheduler import resolution
-from .statistics import StatBag, added_up
+from .statistics import StatBag
 
 # Steps of empirical Bayes on all statistics, and the most times that these and unions take turns.
 _ADAPT_STEPS, _MOST_ROUNDS = 20, 10
@@ -100,8 +101,7 @@ class _Standing(NamedTuple):
 
     @classmethod
     def of(cls, model, bags):
-        uids = list(dict.fromkeys(uid for bag in bags for uid in bag.uids.tolist()))
-        totals, model = model.in_order(added_up(bag.aligned(uids) for bag in bags))
+        totals, model = model.in_order(_total(bags))
         return cls(model, bags, totals, model.elbo(totals))
 
     def adapted(self):
@@ -114,6 +114,20 @@ class _Standing(NamedTuple):
         uids = self.totals.uids
         names = {int(uids[j]): int(uids[i]) for i, j in pairs}
         return self.of(self.model, [_renamed(self.model, bag, names) for bag in self.bags])
+
+
+def _total(bags):
+    """Sum of bags, each of which lists some of the components."""
+    uids = list(dict.fromkeys(uid for bag in bags for uid in bag.uids.tolist()))
+    total = StatBag.zeros(uids, bags[0].s.shape[1])
+    where = {uid: k for k, uid in enumerate(uids)}
+    for bag in bags:
+        rows = [where[uid] for uid in bag.uids.tolist()]
+        total.s[rows] += bag.s
+        total.entropy[rows] += bag.entropy
+    return total._replace(
+        extra=reduce(lambda one, other: one.joined(other), (b.extra for b in bags))
+    )
 
 
 def _renamed(model, bag, names):

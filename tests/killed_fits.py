@@ -37,6 +37,20 @@ class Fit(NamedTuple):
         return model.fit(self.data) if fit else model
 
 
+class Part(NamedTuple):
+    """A batch reference, whose documents stay beside it."""
+
+    batch_id: int
+
+    def load(self):
+        return COUNTS[20 * self.batch_id : 20 * (self.batch_id + 1)]
+
+
+PARTS = [Part(i) for i in range(-(-COUNTS.shape[0] // 20))]
+# What documents have left beside their chunks is in the file of a checkpoint as well.
+IN_CHUNKS = {
+    "topics in chunks": Fit(lambda: HDPTopicVB(random_state=0, n_batches=2, max_iter=5), PARTS)
+}
 FITS = {
     "mixture": Fit(lambda: DPMixtureVB(random_state=0), NEAR),
     "several starts": Fit(lambda: DPMixtureVB(3, n_init=3, max_iter=5, random_state=0), NEAR),

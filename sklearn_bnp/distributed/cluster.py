@@ -8,6 +8,9 @@ Design note
 (b) All that a wave of tasks has in common goes down once, as the result of a task. Whatever is lost with a
     worker is therefore computed anew by the scheduler, from tasks that it knows, and the same task gives the
     same bits. Nothing is scattered.
+    What tasks leave behind goes on from what the visit before has left, which goes on from the one before
+    it. Files cut these chains now and then, where there is a folder that all can see. Otherwise the
+    scheduler has to know the tasks, and the parameters, of all laps.
 (c) A wave ends with its results or with an error, never with waiting for ever: `_gathered` watches the
     tasks, the workers and the scheduler. To run tasks again is left to dask (``retries``): here it would run
     anew whatever kills workers.
@@ -16,10 +19,13 @@ Design note
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import time
 import warnings
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import dask
@@ -28,16 +34,32 @@ from distributed import default_client, get_worker, wait, worker_client
 from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import KilledWorker
 
+from ..engine.left import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError, StalledError
-from .on_workers import Group, each_of, gone_through, joined, joined_nodes, looked, run_group
-from .places import evenly
+from .left import kept, shared_folder, take_from_files
+from .on_workers import (
+    Group,
+    Visited,
+    brought,
+    each_of,
+    gone_through,
+    joined,
+    joined_nodes,
+    looked,
+    nodes_of,
+    run_group,
+    sums_of_left,
+)
+from .places import evenly, leaves_behind
 from .recognition import is_of_dask
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4
 # Results of tasks that another task adds up.
 _FAN_IN = 8
+# Visits to a batch of which one is written to files: a chain of so many tasks is made anew at most.
+_LAPS_A_FILE = 10
 # Seconds between two looks at the cluster, and that the scheduler may take to answer.
 _LOOK, _ANSWER = 1.0, 30.0
 # States of futures that have come to nothing. "lost" is not one of them: these are computed anew.
@@ -72,10 +94,12 @@ class OnClient:
     chunks : list of Chunk
     groups : list of pairs of int
         Positions of the chunks of each batch.
+    leaves : bool
+        Whether what only the next visit to a chunk needs stays on the workers; see `engine.left`.
     """
 
-    def __init__(self, client, chunks, groups):
-        self._client, self._chunks, self.groups = client, chunks, groups
+    def __init__(self, client, chunks, groups, leaves=False):
+        self._client, self._chunks, self.groups, self.leaves = client, chunks, groups, leaves
         self._silence, self._patience = (
             parse_timedelta(dask.config.get(*setting)) for setting in (_SILENCE, _PATIENCE)
         )
@@ -87,12 +111,16 @@ class OnClient:
             for lo, hi in evenly(last - first, most)
         ]
         self._raw, self._held = self._sent(chunks), None
+        self._folder, self._owns_folder = shared_folder(client) if leaves else (None, False)
+        self._n_visits = {}
 
     def close(self):
         """Let go of what lies on the workers."""
         for future in [*(self._held or ()), *(f for raw in self._raw for f in raw.futures)]:
             future.release()
         self._held, self._raw = None, []
+        if self._owns_folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     # ------------------------------------------------------------------ chunks
 
@@ -156,12 +184,23 @@ class OnClient:
         wave, order = {}, dumps((run, tasks[0]._replace(part=None, carry=None, seed=())))
         down = self._submit(loads, order)
         wave[down] = (first, first + len(tasks))
+        visit = Visit(self) if leaves_behind(tasks[0], self.leaves) else None
+        folder = None if visit is None else self._folder_of_visit(first)
         level, n = [], len(tasks)
         for group, (lo, hi) in zip(self._held, self._ranges, strict=True):
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
-                items = dumps([(task.part.batch_id, task.carry, task.seed) for task in own])
-                level.append(self._submit(run_group, down, items, lo - first, n, group))
+                items = dumps([(task.part, task.carry, task.seed) for task in own])
+                about = down, items, lo - first, n
+                if visit is None:
+                    level.append(self._submit(run_group, *about, group))
+                else:
+                    path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
+                    carries = [task.carry for task in own]
+                    visited = self._visited((*about, dumps(visit), path, group), carries)
+                    wave[visited] = (lo, hi)
+                    visit.kept.update(dict.fromkeys(range(lo, hi), visited))
+                    level.append(self._submit(nodes_of, visited))
                 wave[level[-1]] = (lo, hi)
         priority = 0
         while len(level) > _FAN_IN:
@@ -172,7 +211,41 @@ class OnClient:
                 level.append(self._submit(joined_nodes, down, n, *some, priority=priority))
                 wave[level[-1]] = (wave[some[0]][0], wave[some[-1]][1])
         nodes = [loads(result) for result in self._gathered(level, wave)]
+        if visit is not None and folder is not None:
+            take_from_files(visit, folder)
         return joined(tasks[0].probes, nodes, n).values()
+
+    # ------------------------------------------------------------------ what tasks have left behind
+
+    def _visited(self, arguments, carries):
+        """Future of a `Visited`, whose documents go on from ``carries``."""
+        before = kept(carry for carry in carries if carry is not None)
+        return self._submit(Visited, *arguments, *before)
+
+    def _folder_of_visit(self, first):
+        """The folder to which a visit to the batch that begins with this chunk is written; mostly None."""
+        n = self._n_visits[first] = self._n_visits.get(first, 0) + 1
+        return None if n % _LAPS_A_FILE else self._folder
+
+    def sums_of_left(self, function, away, n):
+        """Nodes of the tree over ``n`` parts: ``function`` of what was left of those ``away``, a dict."""
+        found = self._of_left(partial(self._submit, sums_of_left, dumps(function)), away, n)
+        return {node: value for nodes in found for node, value in nodes.items()}
+
+    def brought(self, away):
+        """List what was left of some parts."""
+        found = self._of_left(partial(self._submit, brought), dict(enumerate(away)))
+        values = {i: value for some in found for i, value in some.items()}
+        return [values[i] for i in range(len(values))]
+
+    def _of_left(self, submit, away, *args):
+        """Results of a task for each group of chunks, about what was left there."""
+        tasks = {}
+        for lo, hi in self._ranges:
+            own = {i: part for i, part in away.items() if lo <= part.left.position < hi}
+            if own:
+                tasks[submit(dumps(own), *args, *kept(own.values()))] = (lo, hi)
+        return [loads(result) for result in self._gathered(list(tasks), tasks)]
 
     def _submit(self, function, *args, priority=0):
         try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from copy import copy
+from typing import NamedTuple
 
 import dask.sizeof
+import numpy as np
 from distributed.protocol.pickle import dumps, loads
 from scipy.sparse import issparse
 
-from ..engine.task import partly_combined
+from ..engine.left import parted
+from ..engine.task import added_siblings, partly_combined
 from ..inputs.rows import arrays_of
 from .chunks import with_others
 from .places import Loaded, Through
@@ -92,11 +96,86 @@ def run_group(order, items, first, n, group):
     run, task = order
     nodes = {
         (0, first + i): run(
-            task._replace(part=Loaded(group.load(i), batch_id), carry=carry, seed=seed)
+            task._replace(part=Loaded(group.load(i), part.batch_id), carry=carry, seed=seed)
         )
-        for i, (batch_id, carry, seed) in enumerate(loads(items))
+        for i, (part, carry, seed) in enumerate(loads(items))
     }
     return dumps(joined(task.probes, [nodes], n))
+
+
+class Visited:
+    """Results of tasks about the chunks of a group, and what they left behind.
+
+    The results are those of `run_group`. What was left stays with this object, by position of the chunk. It
+    is also written to ``path``, unless that is None.
+    """
+
+    def __init__(self, order, items, first, n, visit, path, group, *before):
+        (run, task), nodes, self.kept, visit = order, {}, {}, loads(visit)
+        find = finder(before)
+        for i, (part, carry, seed) in enumerate(loads(items)):
+            carry = None if carry is None else carry.at_hand(find)
+            loaded = Loaded(group.load(i), part.batch_id)
+            result = run(task._replace(part=loaded, carry=carry, seed=seed))
+            if result is not None:
+                result, self.kept[part.position] = parted(result, visit, part.position)
+            nodes[0, first + i] = result
+        self.nodes = dumps(joined(task.probes, [nodes], n))
+        self.name = visit.name
+        if path is not None:
+            with open(f"{path}.part", "wb") as file:
+                file.write(dumps(self.kept))
+            os.replace(f"{path}.part", path)
+
+    def __sizeof__(self):
+        """Bytes, by which dask decides what to keep in memory, and where tasks go."""
+        columns = (c for kept in self.kept.values() for part in kept for c in part.columns.values())
+        return len(self.nodes) + sum(c.docs.nbytes + c.values.nbytes for c in columns)
+
+
+class Stored(NamedTuple):
+    """What tasks of a visit left behind, in a file.
+
+    Attributes
+    ----------
+    name : str
+        Of the visit.
+    path : str
+    """
+
+    name: str
+    path: str
+
+    @property
+    def kept(self):
+        """As that of the `Visited`."""
+        with open(self.path, "rb") as file:
+            return loads(file.read())
+
+
+def nodes_of(visited):
+    return visited.nodes
+
+
+def finder(visited):
+    """A function that finds what a `Left` names in some `Visited`, or pickled `Stored`."""
+    kept = {}
+    for each in visited:
+        each = loads(each) if isinstance(each, bytes) else each
+        kept.setdefault(each.name, {}).update(each.kept)
+    return lambda left: kept[left.visit.name][left.position][left.number]
+
+
+def sums_of_left(function, away, n, *visited):
+    """Nodes of the tree over ``n`` parts: ``function`` of what was left of some of them."""
+    function, find = loads(function), finder(visited)
+    nodes = {(0, i): function(part.at_hand(find)) for i, part in loads(away).items()}
+    return dumps(added_siblings(np.add, nodes, n))
+
+
+def brought(away, *visited):
+    find = finder(visited)
+    return dumps({i: part.at_hand(find) for i, part in loads(away).items()})
 
 
 def joined_nodes(order, n, *results):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..engine.left import Visit, parted
 from ..engine.task import combined
 
 # Results that are held at a time before they are added up; a power of two, so that they are a node of the
@@ -16,7 +17,7 @@ _HELD = 16
 
 
 @contextmanager
-def place_of(chunks, n_batches):
+def place_of(chunks, n_batches, leaves=False):
     """The place where chunks are worked on; what it holds for them is gone afterwards.
 
     Parameters
@@ -24,18 +25,20 @@ def place_of(chunks, n_batches):
     chunks : list of Chunk
     n_batches : int or None
         Batches that the chunks make, of nearly equal numbers of chunks; one if None.
+    leaves : bool
+        Whether what only the next visit to a chunk needs stays beside it.
     """
     edges = evenly(len(chunks), n_batches or 1)
     if "distributed" not in sys.modules:
-        yield Here(chunks, edges)
+        yield Here(chunks, edges, leaves)
         return
     from .cluster import OnClient, current_client
 
     with current_client() as client:
         if client is None:
-            yield Here(chunks, edges)
+            yield Here(chunks, edges, leaves)
             return
-        place = OnClient(client, chunks, edges)
+        place = OnClient(client, chunks, edges, leaves)
         try:
             yield place
         finally:
@@ -58,10 +61,12 @@ class Here:
     chunks : list of Chunk
     groups : list of pairs of int
         Positions of the chunks of each batch.
+    leaves : bool
+        Whether results come without what only the next visit to a chunk needs; see `engine.left`.
     """
 
-    def __init__(self, chunks, groups):
-        self._chunks, self.groups, self._reader = chunks, groups, None
+    def __init__(self, chunks, groups, leaves=False):
+        self._chunks, self.groups, self._reader, self.leaves = chunks, groups, None, leaves
 
     @property
     def n_chunks(self):
@@ -96,11 +101,38 @@ class Here:
     def run_tasks(self, run, tasks):
         """Results of the tasks, those of neighbours added up."""
         tasks = list(tasks)
+        visit = Visit(self) if leaves_behind(tasks[0], self.leaves) else None
         for lo in range(0, len(tasks), _HELD):
-            some = tasks[lo : lo + _HELD]
-            loaded = (Loaded(self.load(t.part.position), t.part.batch_id) for t in some)
-            done = [run(t._replace(part=part)) for t, part in zip(some, loaded, strict=True)]
+            done = [self._run(run, task, visit) for task in tasks[lo : lo + _HELD]]
             yield combined(tasks[0].probes, done)
+
+    def _run(self, run, task, visit):
+        i = task.part.position
+        part, carry = Loaded(self.load(i), task.part.batch_id), task.carry
+        if carry is not None:
+            carry = carry.at_hand(_found)
+        result = run(task._replace(part=part, carry=carry))
+        if visit is None or result is None:
+            return result
+        result, visit.kept[i] = parted(result, visit, i)
+        return result
+
+    def sums_of_left(self, function, away, n):
+        """Nodes of the tree over ``n`` parts: ``function`` of what was left of those ``away``."""
+        return {(0, i): function(part.at_hand(_found)) for i, part in away.items()}
+
+    def brought(self, away):
+        """List what was left of some parts."""
+        return [part.at_hand(_found) for part in away]
+
+
+def _found(left):
+    return left.visit.kept[left.position][left.number]
+
+
+def leaves_behind(task, leaves):
+    """Whether such a task leaves something beside its chunk, at a place that ``leaves`` it there."""
+    return leaves and task.model.leaves_behind
 
 
 class Through(NamedTuple):

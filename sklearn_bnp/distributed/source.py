@@ -220,6 +220,11 @@ class ChunkSource:
         return self
 
     @property
+    def leaves_behind(self):
+        """Whether what only the next visit to a chunk needs stays beside it, and is gone after the fit."""
+        return self.place.leaves
+
+    @property
     def n_entries(self):
         return sum(info.n_entries for info in self.known)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from .learner import Learner
@@ -59,6 +59,15 @@ class Paused(NamedTuple):
     fingerprint: str
     learner: Any
     keeps_order: bool
+
+
+def at_hand(state):
+    """A `LearnerState` between laps with all that has stayed beside chunks, so that a file can hold it."""
+    extra = state.totals.extra
+    if not state.model.leaves_behind or extra.at_hand() is extra:
+        return state
+    memo = state.memo.mapped(lambda bag: bag._replace(extra=bag.extra.at_hand()))
+    return replace(state, memo=memo, totals=state.totals._replace(extra=extra.at_hand()))
 
 
 def as_value(learner):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import entr
 
 from .statistics import StatBag
+from .unions import UnionFinding
 
 
 class SplitEdit(NamedTuple):
@@ -55,7 +56,7 @@ class UnionEdit(NamedTuple):
     created : tuple of int
         Uid of the union, a tuple of one.
     entropies : dict
-        Batch id -> exact entropy of the union, for each observed batch.
+        Batch id -> exact entropy of the union, for each observed batch; or a `UnionFinding`.
     """
 
     removed: tuple
@@ -100,18 +101,21 @@ class BlindUnion(NamedTuple):
         return bag
 
 
-def union_row(bag, removed, created, entropy=None):
+def union_row(bag, removed, created, found=None):
     """Statistics of the union of ``removed`` as one component.
 
-    If its ``entropy`` is not given, a lower bound stands for it, so that the objective remains a lower bound
-    if the rows are gone. A row of which the members have the mass m, in shares p, loses the entropy m H(p).
-    H is concave, so that all rows together lose no more than N H of the members' shares of all N.
+    ``found`` is its entropy, or a `UnionFinding`. If it is not given, a lower bound stands for it, so that
+    the objective remains a lower bound if the rows are gone. A row of which the members have the mass m, in
+    shares p, loses the entropy m H(p). H is concave, so that all rows together lose no more than N H of the
+    members' shares of all N.
     """
     parts = np.isin(bag.uids, removed)
     s = bag.s[parts].sum(axis=0, keepdims=True)
+    found = UnionFinding.of(found)
+    entropy = found.entropy
     if entropy is None:
         n = np.maximum(bag.s[parts, -1], 0.0)
         loss = entr(n).sum() - entr(n.sum())
         entropy = max(0.0, bag.entropy[parts].sum() - max(0.0, loss))
-    extra = bag.extra.union(removed, created[0])
+    extra = bag.extra.union(removed, created[0], found.more)
     return StatBag(np.asarray(created, dtype=np.int64), s, np.array([entropy]), extra)

@@ -30,6 +30,24 @@ class Extra(Protocol):
     def scaled(self, factor):
         """The extra of the same rows, with weights multiplied by ``factor``; not needed of documents."""
 
+    def union(self, removed, created, seen=None):
+        """The extra of the union ``created`` of the components ``removed``.
+
+        ``seen`` is what `seen_of_union` gave of all rows; if it is None, the extra makes do with what it has.
+        """
+
+    def seen_of_union(self, removed):
+        """What of a union is not known from its members, found where the rows are; None if nothing."""
+
+    def left(self, leave):
+        """The extra without what stays where the rows are; ``leave(value)`` gives a `Left` in its place."""
+
+    def at_hand(self):
+        """The extra with what has stayed where the rows are; itself if nothing has."""
+
+    def summed(self):
+        """The extra without what does not add up over rows."""
+
     def as_past(self):
         """The extra of rows that will not be seen again: no batch that comes later has their name."""
 
@@ -70,10 +88,22 @@ class NoExtra:
     def replaced(self, removed, other):
         return other
 
-    def union(self, removed, created):
+    def union(self, removed, created, seen=None):
         return self
 
+    def seen_of_union(self, removed):
+        return None
+
     def scaled(self, factor):
+        return self
+
+    def left(self, leave):
+        return self
+
+    def at_hand(self):
+        return self
+
+    def summed(self):
         return self
 
     def as_past(self):

@@ -436,6 +436,11 @@ class Learner:
             self.memo.put(PAST, past._replace(extra=past.extra.as_past()))
         self.scheduler.drop_trials()
 
+    def let_go(self):
+        """Keep nothing of batches that are gone but what adds up."""
+        self.memo = self.memo.mapped(lambda bag: bag._replace(extra=bag.extra.summed()))
+        self.totals = self.totals._replace(extra=self.totals.extra.summed())
+
     # ------------------------------------------------------------------ helpers
 
     def _adapt_prior(self, n_steps):

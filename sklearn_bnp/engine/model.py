@@ -43,6 +43,9 @@ class Model(Protocol):
         components that the round before has found.
     pool_rows : int
         Rows of the latest batches of a stream that are kept, for laps over them together; 0 if none is.
+    leaves_behind : bool
+        Whether the extra of a part holds what should stay beside its rows if these lie elsewhere; see
+        ``left.py``.
     sampling : type
         Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
@@ -52,6 +55,7 @@ class Model(Protocol):
     prior: object
     stream_rounds: int
     pool_rows: int
+    leaves_behind: bool
     sampling: type
 
     # ------------------------------------------------------------------ local step
@@ -317,6 +321,7 @@ class BaseModel:
     prior: object
 
     pool_rows: ClassVar[int] = 0
+    leaves_behind: ClassVar[bool] = False
 
     def _replace(self, **changes):
         """The model with other values of some fields, as of a NamedTuple."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._kernels._entropies import union_entropies
 from .statistics import StatBag
+from .unions import UnionFinding
 
 # Rows that have less than this of the target go to the largest successor without a local step (4.2.1).
 _LEAST_MASS = 1e-6
@@ -193,7 +194,9 @@ class _SplitObserver(Observer):
 
 @dataclass(frozen=True, eq=False)
 class UnionProbe(Probe):
-    """The entropy of the union of components. The finding is a number.
+    """The entropy of the union of components.
+
+    The finding is a number, or a `UnionFinding` where the model wants to know more of the union.
 
     Attributes
     ----------
@@ -207,13 +210,19 @@ class UnionProbe(Probe):
     def observer(cls, probes, task):
         return _UnionObserver(probes, task)
 
+    def added(self, first, second):
+        if isinstance(first, UnionFinding):
+            return first.added(second)
+        return first + second
+
 
 class _UnionObserver(Observer):
     """Entropies of many unions at once, in one sweep over the responsibilities."""
 
     def __init__(self, probes, task):
         where = {uid: i for i, uid in enumerate(task.uids.tolist())}
-        sets = [[where[uid] for uid in probe.removed] for probe in probes]
+        self._sets = [probe.removed for probe in probes]
+        sets = [[where[uid] for uid in removed] for removed in self._sets]
         self._members = np.array([i for members in sets for i in members], dtype=np.intp)
         self._indptr = np.cumsum([0] + [len(members) for members in sets], dtype=np.intp)
         self._entropy, self._n_threads = np.zeros(len(sets)), task.n_threads
@@ -224,4 +233,8 @@ class _UnionObserver(Observer):
         self._entropy += out
 
     def finish(self, statistics):
-        return self._entropy.tolist()
+        more = (statistics.extra.seen_of_union(removed) for removed in self._sets)
+        return [
+            entropy if seen is None else UnionFinding(entropy, seen)
+            for entropy, seen in zip(self._entropy.tolist(), more, strict=True)
+        ]

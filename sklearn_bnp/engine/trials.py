@@ -14,6 +14,7 @@ Design note
 from __future__ import annotations
 
 from enum import Enum
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from .edits import SplitEdit, UnionEdit, union_row
 from .extra import NO_EXTRA
 from .probe import SplitProbe, UnionProbe
 from .statistics import StatBag, added_up
+from .unions import UnionFinding
 
 # Passes beyond the first that components on trial may have.
 MORE_PASSES = 10
@@ -269,10 +271,12 @@ class UnionTrial(Trial):
 
         In batches that were not observed, a lower bound of the entropy stands for it.
         """
-        entropy = sum(findings.values())
+        found = reduce(UnionFinding.added, map(UnionFinding.of, findings.values()))
         if rest is not None:
-            entropy += union_row(rest, self.removed, self.created).entropy[0]
-        successors = union_row(totals, self.removed, self.created, entropy)
+            unseen = union_row(rest, self.removed, self.created)
+            more = unseen.extra.seen_of_union(self.created)
+            found = found.added(UnionFinding(unseen.entropy[0], more))
+        successors = union_row(totals, self.removed, self.created, found)
         return Outcome(successors, UnionEdit(self.removed, self.created, findings))
 
 

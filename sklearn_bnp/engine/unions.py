@@ -1,10 +1,40 @@
-"""Entropies of unions of components, from responsibilities."""
+"""What is observed of unions of components: their entropies, and what a model wants beside them."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+
+
+class UnionFinding(NamedTuple):
+    """Statistics of a union that are not sums over its members.
+
+    Where the entropy is all, the number stands for it.
+
+    Attributes
+    ----------
+    entropy : float
+        In nats.
+    more : object
+        What the model's extra tells of the union, with a method ``added(other)``; None if nothing.
+    """
+
+    entropy: float
+    more: Any = None
+
+    @classmethod
+    def of(cls, found):
+        """A finding, of which a number is the entropy."""
+        return found if isinstance(found, cls) else cls(found)
+
+    def added(self, other):
+        """Finding of two sets of rows together; nothing more is known if it is not known of both."""
+        unknown = self.more is None or other.more is None
+        more = None if unknown else self.more.added(other.more)
+        return UnionFinding(self.entropy + other.entropy, more)
 
 
 def entropies_of_unions(resp, weight, groups, n_threads=1):

@@ -164,7 +164,9 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         """Learn from data in chunks, which stay where they are; ``given`` are other arguments of `fit`."""
         settings = settings_of(self)
         check_suits_chunks(self, settings)
-        with chunked_data(self, X, given, reset=True, n_batches=settings.n_batches) as data:
+        with chunked_data(
+            self, X, given, reset=True, n_batches=settings.n_batches, leaves=True
+        ) as data:
             return self._fit(None, data, FitCall(X, None, given))
 
     def _partial_fit_chunks(self, X, batch_id, **given):

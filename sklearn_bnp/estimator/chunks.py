@@ -147,7 +147,7 @@ def _look(arguments):
 
 
 @contextmanager
-def chunked_data(estimator, x, given, *, reset, n_batches=None):
+def chunked_data(estimator, x, given, *, reset, n_batches=None, leaves=False):
     """`ChunkedData` of arguments of `fit` in chunks; what holds them is gone afterwards.
 
     Parameters
@@ -161,8 +161,10 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None):
         Whether columns, and how frames are read, are found anew and kept by the estimator.
     n_batches : int or None
         Batches that chunks make; one if None.
+    leaves : bool
+        Whether what only the next visit to a chunk needs stays beside it, and is gone in the end.
     """
-    with place_of(chunks_of(x, given), n_batches) as place:
+    with place_of(chunks_of(x, given), n_batches, leaves) as place:
         if given.get("groups") is not None:
             _check_groups_are_whole(place)
         if reset:

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ..engine.checkpoint import FitState, Paused, as_value
+from ..engine.checkpoint import FitState, Paused, as_value, at_hand
 from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.state import LearnerSettings
@@ -102,6 +102,8 @@ class Fitting:
             )  # fmt: skip
             left = self._run(learner, start.source)
             learner.forget_batches()
+            if getattr(start.source, "leaves_behind", False):
+                learner.let_go()
             if best is None or learner.lower_bound > best.lower_bound:
                 best, self.paused = learner, left
             if self._end_task(n_init):
@@ -176,7 +178,7 @@ class Fitting:
         """Write a file of a `Checkpoint`, if it is time."""
         file = self._files.get(id(checkpoint))
         if file is not None and file.is_due:
-            file.write(self._with(learner=as_value(self._current)))
+            file.write(self._with(learner=at_hand(as_value(self._current))))
 
     def _with(self, **changes):
         """The `FitState` as it stands."""

@@ -7,7 +7,12 @@ Design note
     search for sticks therefore take histograms, from which such sums follow to rounding; these add up.
 (b) The documents' own counts are kept beside the histograms, batch by batch. Documents start from them at
     their next visit, and the counts of a union of components are sums of two counts of the same document.
-(c) Histograms and columns are named by uid, and a component without any has counts of 0. Batches of different
+    Where data lie elsewhere, these counts stay with them, and `CountsAway` stand for them: the histogram of
+    a union is found in the local step, and sums over documents are asked for (`union_sums.py`).
+(c) Of documents that are gone there are histograms alone. If a document has x tokens of one component and y
+    of another, then Gamma(x + y + a) / Gamma(a) is at least the product of the same of x and of y. So the
+    objective stays a bound if a union counts them as different documents: its histogram is the sum.
+(d) Histograms and columns are named by uid, and a component without any has counts of 0. Batches of different
     truncation therefore fit together without the care that sums of E[log pi_dk] need, (5.56)-(5.58) of
     Hughes (2016).
 """
@@ -19,8 +24,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.extra import NO_EXTRA
+from ..engine.left import Left
 from .histograms import NOTHING, Histogram, histograms
 
+# What rounding may do to a number of documents, relative to it.
+_ROUNDING = 1e-9
 # First part of the names of batches that are gone; no batch_id of a user begins so.
 _PAST = ("sklearn_bnp", "fitted documents")
 
@@ -43,7 +51,6 @@ class BatchCounts(NamedTuple):
         Uid -> `Column`; never changed in place.
     weight : ndarray, shape (n_docs,), or None
         Number of equal documents that each stands for by the user's ``sample_weight``; one if None.
-        Negative numbers occur where the documents stand for a histogram.
     """
 
     lengths: np.ndarray
@@ -76,6 +83,72 @@ class BatchCounts(NamedTuple):
         }
         return cls(lengths, columns, weight=weight)
 
+    # what edits do; `CountsAway` has the same methods
+
+    def only(self, uids):
+        """The columns of the components ``uids``."""
+        return self._replace(columns={uid: c for uid, c in self.columns.items() if uid in uids})
+
+    def less(self, uids):
+        """All columns but those of the components ``uids``."""
+        return self._replace(columns={uid: c for uid, c in self.columns.items() if uid not in uids})
+
+    def more(self, other):
+        """These columns, and those that others have of the same documents."""
+        return self._replace(columns={**self.columns, **other.columns})
+
+    def united(self, removed, created):
+        """One column, with uid ``created``: the sum of the columns ``removed``."""
+        return self._replace(columns=_union(self, removed, created))
+
+    def at_hand(self, find=None):
+        """The counts themselves."""
+        return self
+
+
+class CountsAway(NamedTuple):
+    """Counts of documents that stay where these are: what a task has left there, and edits since then.
+
+    Attributes
+    ----------
+    left : Left
+        Names the `BatchCounts` of a part.
+    steps : tuple
+        Names of methods of `BatchCounts` with their arguments, to be called one after the other.
+    """
+
+    left: Left
+    steps: tuple = ()
+
+    def _then(self, *step):
+        return self._replace(steps=(*self.steps, step))
+
+    def only(self, uids):
+        return self._then("only", frozenset(uids))
+
+    def less(self, uids):
+        return self._then("less", frozenset(uids))
+
+    def more(self, other):
+        return self._then("more", other)
+
+    def united(self, removed, created):
+        return self._then("united", tuple(removed), created)
+
+    @property
+    def needed(self):
+        """A list of `Left`: what has to be found."""
+        others = [arg for _, *args in self.steps for arg in args if isinstance(arg, CountsAway)]
+        return [self.left, *(left for other in others for left in other.needed)]
+
+    def at_hand(self, find):
+        """`BatchCounts`; ``find(left)`` gives what was left."""
+        counts = find(self.left)
+        for method, *args in self.steps:
+            args = [arg.at_hand(find) if isinstance(arg, CountsAway) else arg for arg in args]
+            counts = getattr(counts, method)(*args)
+        return counts
+
 
 class DocumentCounts(NamedTuple):
     """The extra of documents: histograms of their counts and lengths, and the counts of each. Immutable.
@@ -89,7 +162,7 @@ class DocumentCounts(NamedTuple):
     n_empty : float
         Weighted number of documents without tokens.
     parts : dict
-        Batch id -> `BatchCounts`.
+        Batch id -> `BatchCounts`, or `CountsAway`. Documents that are in none of them are gone.
     """
 
     topics: dict
@@ -115,7 +188,7 @@ class DocumentCounts(NamedTuple):
         """Columns alone, of documents that others have already counted."""
         return cls(_histograms_of(parts.values()), NOTHING, 0.0, parts)
 
-    def without_documents(self):
+    def summed(self):
         """The histograms alone: all that the objective needs."""
         return self._replace(parts={}) if self.parts else self
 
@@ -126,7 +199,7 @@ class DocumentCounts(NamedTuple):
         parts = dict(self.parts)
         for key, part in other.parts.items():
             mine = parts.get(key)
-            parts[key] = part if mine is None else _more(mine, part.columns)
+            parts[key] = part if mine is None else mine.more(part)
         return self._added(other, 1.0, parts)
 
     def without(self, other):
@@ -146,17 +219,13 @@ class DocumentCounts(NamedTuple):
     def only(self, uids):
         """The columns of the components ``uids``, without others."""
         wanted = set(uids)
-        there = [self.topics, *(part.columns for part in self.parts.values())]
-        if all(wanted.issuperset(columns) for columns in there):
+        if wanted.issuperset(self.topics):  # each column has its histogram
             return self
-        return self._filtered(wanted.__contains__)
+        topics = {uid: topic for uid, topic in self.topics.items() if uid in wanted}
+        return self._replace(topics=topics, parts=self._each_part("only", wanted))
 
-    def _filtered(self, stays):
-        def kept(columns):
-            return {uid: column for uid, column in columns.items() if stays(uid)}
-
-        parts = {key: p._replace(columns=kept(p.columns)) for key, p in self.parts.items()}
-        return self._replace(topics=kept(self.topics), parts=parts)
+    def _each_part(self, method, *args):
+        return {key: getattr(part, method)(*args) for key, part in self.parts.items()}
 
     def replaced(self, removed, other):
         """The columns without those of the components ``removed``, with the columns of ``other``.
@@ -164,36 +233,85 @@ class DocumentCounts(NamedTuple):
         The documents are the same: those of ``other`` are among them.
         """
         gone = set(removed)
-        kept = self._filtered(lambda uid: uid not in gone)
+        topics = {uid: topic for uid, topic in self.topics.items() if uid not in gone}
+        kept = self._replace(topics=topics, parts=self._each_part("less", gone))
         if other is NO_EXTRA:
             return kept
         return kept.joined(other._replace(lengths=NOTHING, n_empty=0.0))
 
-    def union(self, removed, created):
-        """One column, with uid ``created``: the sum of the columns ``removed``."""
-        parts = {
-            key: part._replace(columns=_union(part, removed, created))
-            for key, part in self.parts.items()
+    def union(self, removed, created, seen=None):
+        """One column, with uid ``created``: the sum of the columns ``removed``.
+
+        Its histogram is ``seen``. Without it, that is found from the documents at hand, and others count as
+        if none of them used two of the components; see (c) of the design note.
+        """
+        parts = self._each_part("united", removed, created)
+        if seen is None:
+            seen = self._histogram_of_union(removed, created, parts)
+        topics = {created: seen} if len(seen.weights) else {}
+        return DocumentCounts(topics, NOTHING, 0.0, parts)
+
+    def _histogram_of_union(self, removed, created, united):
+        at_hand = (part for part in united.values() if isinstance(part, BatchCounts))
+        seen = _histograms_of(at_hand).get(created, NOTHING)
+        unseen = self.unseen(removed)
+        if unseen and self.topics.keys() <= set(removed):
+            return self.lengths
+        for uid in removed:
+            seen = seen.added(unseen.get(uid, NOTHING))
+        return seen
+
+    def unseen(self, uids):
+        """Uid -> `Histogram` of the documents that are not at hand; an empty dict if all are."""
+        here = [part for part in self.parts.values() if isinstance(part, BatchCounts)]
+        n_docs = sum(float(part.times(slice(None)).sum()) for part in here)
+        all_docs = self.lengths.total + self.n_empty
+        if len(here) == len(self.parts) and n_docs >= (1.0 - _ROUNDING) * all_docs:
+            return {}
+        known = _histograms_of(part.only(uids) for part in here)
+        topics = self.topics
+        return {
+            uid: topics[uid].added(known.get(uid, NOTHING), -1.0) for uid in uids if uid in topics
         }
-        return DocumentCounts.of_columns(parts)
+
+    def seen_of_union(self, removed):
+        """`Histogram` of the sum of the columns ``removed``."""
+        if len(removed) == 1:
+            return self.topics.get(removed[0], NOTHING)
+        return self.union(removed, removed[0]).topics.get(removed[0], NOTHING)
+
+    def left(self, leave):
+        """The histograms, with `CountsAway` for the documents: ``leave(part)`` gives the `Left` of a part."""
+        return self._replace(parts={key: CountsAway(leave(p)) for key, p in self.parts.items()})
+
+    def at_hand(self):
+        """The same with the documents' counts themselves, brought from where they are."""
+        away = {key: part for key, part in self.parts.items() if isinstance(part, CountsAway)}
+        if not away:
+            return self
+        place = next(iter(away.values())).left.visit.place
+        found = zip(away, place.brought(list(away.values())), strict=True)
+        return self._replace(parts={**self.parts, **dict(found)})
 
     def as_past(self):
-        """Rename the documents, so that no later batch has their names: they are never visited again."""
+        """Rename the documents, so that no later batch has their names: they are never visited again.
+
+        Those that are away are let go, and are gone.
+        """
         return self._under_names(_PAST)
 
     def owned(self, owner):
-        """Name the documents as those of the part number ``owner`` of several."""
+        """Name the documents as those of the part number ``owner`` of several; see `as_past`."""
         return self._under_names((*_PAST, owner))
 
     def _under_names(self, prefix):
-        """The same documents in parts under other names; of documents not known, one that stands for them."""
-        parts = list(self.parts.values())
-        if not parts and self.topics:
-            parts = [_standing_for(self.topics)]
+        parts = self.parts.values()
+        if any(isinstance(part, CountsAway) for part in parts):
+            return self.summed()
         return self._replace(parts={(*prefix, i): part for i, part in enumerate(parts)})
 
     def renamed(self, names):
-        """The same counts, of components under other names."""
+        """The same counts, of components under other names; the documents are at hand, or gone."""
 
         def with_names(columns):
             return {names[uid]: column for uid, column in columns.items() if uid in names}
@@ -211,24 +329,6 @@ class DocumentCounts(NamedTuple):
         """Mean number of tokens per document."""
         n_docs = self.lengths.total + self.n_empty
         return float(self.lengths.nodes @ self.lengths.weights / max(n_docs, 1e-300))
-
-
-def _standing_for(topics):
-    """`BatchCounts` with the histograms ``topics``, for documents of which no more is known.
-
-    For each node of each histogram there is a document that uses this topic alone, as often as the node says,
-    and counts with its weight, which may be negative. The union of two topics then has the sum of their
-    histograms: as if no document used both. Its term of the objective is too low if some did, as
-    ``G(N + M + c) G(c) >= G(N + c) G(M + c)``, and so a bound.
-    """
-    nodes = [histogram.nodes for histogram in topics.values()]
-    ends = np.cumsum([0, *map(len, nodes)])
-    columns = {
-        uid: Column(np.arange(start, end, dtype=np.int32), own)
-        for uid, own, start, end in zip(topics, nodes, ends, ends[1:], strict=False)
-    }
-    weight = np.concatenate([histogram.weights for histogram in topics.values()])
-    return BatchCounts(np.concatenate(nodes), columns, weight)
 
 
 def _histograms_of(parts):
@@ -249,13 +349,8 @@ def _histograms_of(parts):
     return dict(zip(found, histograms(values, indptr, weight), strict=True))
 
 
-def _more(part, columns):
-    """`BatchCounts` with further columns."""
-    return part._replace(columns={**part.columns, **columns})
-
-
 def _union(part, removed, created):
-    """Columns of `DocumentCounts.union` for one batch."""
+    """Columns of `BatchCounts.united`."""
     found = [part.columns[uid] for uid in removed if uid in part.columns]
     if not found:
         return {}

@@ -61,38 +61,26 @@ def count_columns(totals):
     )
 
 
-def document_columns(totals):
-    """`CountColumns` of the components of ``totals``: the counts of the documents themselves."""
-    parts = list(totals.extra.parts.values())
-    uids, plain = totals.uids.tolist(), all(part.weight is None for part in parts)
-    found = [[(p, p.columns[uid]) for p in parts if uid in p.columns] for uid in uids]
-    sizes = [sum(len(column.values) for _, column in topic) for topic in found]
-    lengths = lengths_of(totals)
-    return CountColumns(
-        _joined(column.values for topic in found for _, column in topic),
+def columns_of_part(part, uids):
+    """`CountColumns` of the counts themselves in a `BatchCounts`, and the document (nnz,) of each."""
+    found = [part.columns[uid] for uid in uids if uid in part.columns]
+    sizes = [len(part.columns[uid].values) if uid in part.columns else 0 for uid in uids]
+    docs = np.concatenate([column.docs for column in found] or [np.empty(0, np.int32)])
+    lengths = part.lengths[part.lengths > 0]
+    times = part.times(part.lengths > 0)
+    columns = CountColumns(
+        _joined(column.values for column in found),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp),
-        None if plain else _joined(p.times(column.docs) for topic in found for p, column in topic),
-        lengths.total,
-        (lengths.nodes, lengths.weights),
+        None if part.weight is None else part.weight[docs],
+        float(times.sum()),
+        (lengths, times),
     )
+    return columns, docs
 
 
 def _joined(arrays):
     """The arrays one after another, or an empty one if there are none."""
     return np.concatenate(list(arrays) or [np.empty(0)])
-
-
-def document_numbers(totals):
-    """The documents (nnz,) of the counts in `document_columns`, numbered over all batches."""
-    parts = list(totals.extra.parts.values())
-    first = np.cumsum([0] + [len(part.lengths) for part in parts])
-    found = [
-        part.columns[uid].docs + start
-        for uid in totals.uids.tolist()
-        for part, start in zip(parts, first, strict=False)
-        if uid in part.columns
-    ]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
 def count_terms(values, indptr, a, weight=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +12,11 @@ from ..engine.extra import NO_EXTRA
 from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
 from .batch import document_pass
-from .document_terms import count_columns, document_columns, document_numbers, lengths_of
+from .document_terms import count_columns, lengths_of
 from .documents import COUNT_TOL, MAX_ITER, DocumentSettings
 from .local import document_parameters
 from .sampling import DocumentSampling
+from .union_sums import union_gains_of_documents
 
 
 class TopicParams(NamedTuple):
@@ -100,6 +102,7 @@ class TopicModel(HierarchicalModel, BaseModel):
     # Births are tried in every other round on a new batch of a stream; merges tidy up in between.
     stream_rounds = 4
     sampling = DocumentSampling
+    leaves_behind = True
 
     def coefficients(self, totals):
         """`TopicParams` of the local step."""
@@ -175,10 +178,13 @@ class TopicModel(HierarchicalModel, BaseModel):
     def union_gains(self, totals, groups):
         """Estimated change of the allocation term by each union of two topics (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
-        docs, sticks = document_numbers(totals), self.current_sticks(totals)
-        return self.allocation.union_gains(pairs, docs, document_columns(totals), sticks)
+        gains, sticks = (
+            partial(union_gains_of_documents, totals, pairs),
+            self.current_sticks(totals),
+        )
+        return self.allocation.union_gains(gains, count_columns(totals), sticks)
 
 
 def _without_documents(bag):
     """A `StatBag` of which histograms are known alone: to change the columns of all batches takes time."""
-    return bag if bag.extra is NO_EXTRA else bag._replace(extra=bag.extra.without_documents())
+    return bag if bag.extra is NO_EXTRA else bag._replace(extra=bag.extra.summed())

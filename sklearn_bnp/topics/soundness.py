@@ -15,6 +15,7 @@ from ..estimator.soundness.expectations import (
     expect_number,
     expect_numbers,
     expect_positions,
+    expect_type,
     expect_uids,
 )
 from ..estimator.soundness.hdp import check_sticks
@@ -28,9 +29,9 @@ from ..estimator.soundness.statistics import (
     check_rows,
 )
 from .birth import TopicBirth
-from .counts import DocumentCounts
+from .counts import BatchCounts, DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
-from .histograms import MOST_PANEL, N_NODES
+from .histograms import MOST_PANEL, N_NODES, Histogram
 from .model import TopicModel, TopicParams
 from .restart import TopicRestart
 from .sampling import DocumentSampling
@@ -74,6 +75,7 @@ def _(counts: DocumentCounts, names):
         _check_histogram(histogram)
     expect_number("the number of empty documents", counts.n_empty)
     for part in counts.parts.values():
+        expect_type("counts of documents", part, BatchCounts)
         n = len(part.lengths)
         expect_numbers("lengths of documents", part.lengths, (n,), least=0.0)
         if part.weight is not None:
@@ -85,7 +87,8 @@ def _(counts: DocumentCounts, names):
             expect_numbers("counts of documents", column.values, column.docs.shape, least=0.0)
 
 
-def _check_histogram(histogram):
+@statistics.check_union.register
+def _check_histogram(histogram: Histogram):
     """Raise unless a `Histogram` is sound."""
     expect_numbers("a histogram of counts", histogram.weights, (None,))
     expect(len(histogram.weights) % N_NODES == 0, "a histogram of counts lacks nodes")

@@ -43,7 +43,6 @@ from .document_terms import (
     count_terms,
     documents_using,
     group_sums,
-    union_document_gains,
 )
 
 # Nats that a union is assumed to gain beside the documents' terms: half of log D for one stick less, and
@@ -79,16 +78,16 @@ class DocumentAllocation(SharedWeights):
         """Parameters (K,) of the Dirichlet prior of a document's weights, for the local step."""
 
     @abstractmethod
-    def union_gains(self, pairs, docs, columns, sticks):
+    def union_gains(self, documents, columns, sticks):
         """Estimated change of the objective by each union of two topics, to choose candidates by.
 
         It is too high rather than too low for small topics.
 
         Parameters
         ----------
-        pairs : ndarray of int, shape (P, 2)
-        docs : ndarray of int, shape (nnz,)
-            The document of each of ``columns.values``.
+        documents : callable
+            ``documents(a, union=None)`` are the gains (P,) of the documents' terms by unions of P pairs, as
+            from `union_document_gains`.
         columns : CountColumns
         sticks : Sticks
 
@@ -138,9 +137,9 @@ class HDPDocuments(StickBreakingWeights, DocumentAllocation):
     def prior(self, sticks):
         return self.doc_concentration * self.weights(sticks)
 
-    def union_gains(self, pairs, docs, columns, sticks):
+    def union_gains(self, documents, columns, sticks):
         # the documents' terms are those of weights that add up; there may be better weights
-        return _STICK_COST + union_document_gains(pairs, docs, columns, self.prior(sticks))
+        return _STICK_COST + documents(self.prior(sticks))
 
 
 class _StickProblem:
@@ -224,10 +223,10 @@ class DirichletDocuments(EqualWeights, DocumentAllocation):
         n_topics = len(sticks.rho)
         return np.full(n_topics, self._concentration(n_topics))
 
-    def union_gains(self, pairs, docs, columns, sticks):
+    def union_gains(self, documents, columns, sticks):
         # parameters do not add up: all topics have the parameter that goes with one topic less
         n_topics = len(sticks.rho)
         a = np.full(n_topics, self._concentration(n_topics - 1))
-        same = union_document_gains(pairs, docs, columns, a, union=a[0])
+        same = documents(a, union=a[0])
         then = self._term(columns, n_topics - 1, a[0])
         return same + then - self._term(columns, n_topics, self._concentration(n_topics))

@@ -22,6 +22,8 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 
+from sklearn_bnp.distributed import cluster  # noqa: E402
+
 WORDS, _ = documents(90)
 OFTEN = 1.0 + np.arange(90) % 3
 TOKENS, GROUPS, _ = grouped_rows(24, 15)
@@ -84,6 +86,36 @@ def test_the_same_bits_wherever_chunks_lie(clusters, name):
     for client in clusters:
         with client.as_current(), pytest.warns(match="did not converge"):
             assert_same_state(public_state(model.fit(**arguments())), expected)
+
+
+def test_what_documents_leave_is_written_to_files(clusters, tmp_path, monkeypatch):
+    """Now and then, and read in the next visit; no file is left."""
+    expected = public_state(HDPTopicVB(random_state=0).fit(words()))
+    monkeypatch.setattr(cluster, "_LAPS_A_FILE", 3)
+    most, take = [0], cluster.take_from_files
+
+    def noted(visit, folder):
+        take(visit, folder)
+        most.append(len(list(tmp_path.iterdir())))
+
+    monkeypatch.setattr(cluster, "take_from_files", noted)
+    for client in clusters:
+        with client.as_current(), dask.config.set({"sklearn-bnp.folder": str(tmp_path)}):
+            assert_same_state(public_state(HDPTopicVB(random_state=0).fit(words())), expected)
+    assert max(most) > 1 and list(tmp_path.iterdir()) == []
+
+
+def test_batches_after_a_fit_of_chunks():
+    """Its documents are gone, and the objective stays a bound as more come and topics are joined."""
+    model = HDPTopicVB(6, random_state=0, proposals=("merge",), max_iter=3, tol=0)
+    with pytest.warns(match="did not converge"):
+        model.fit(words())
+    for i in range(4):
+        model.partial_fit(WORDS[i::4], batch_id=i)
+    assert sum(lap.accepted.get("merge", 0) for lap in model.history_) > 0
+    assert model._learner_.totals.extra.lengths.total == pytest.approx(180)
+    assert sum(len(part.lengths) for part in model._learner_.totals.extra.parts.values()) == 90
+    assert model.lower_bound_ == pytest.approx(model._learner_.lower_bound, rel=1e-12)
 
 
 def test_topics_as_in_memory(tmp_path):

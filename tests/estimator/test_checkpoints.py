@@ -27,11 +27,12 @@ from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
 from tests.estimator.test_persistence import OwnWeights, Times
 from tests.estimators import names
-from tests.killed_fits import FITS, same_fit
+from tests.killed_fits import FITS, IN_CHUNKS, same_fit
 from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 ROOT = Path(__file__).resolve().parents[2]
+EVERY = {**FITS, **IN_CHUNKS}
 
 
 class Stops(BaseException):
@@ -72,34 +73,34 @@ def stop():
     return True
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", EVERY)
 def test_fits_that_were_interrupted_go_on(name, tmp_path):
     """After each of their laps."""
-    whole, at = FITS[name](), 0
+    whole, at = EVERY[name](), 0
     while True:
         at += 1
         folder = tmp_path / str(at)
         watch = Watches(at, interrupt)
-        model = FITS[name](fit=False).set_callbacks(Checkpoint(folder, every=0), watch)
+        model = EVERY[name](fit=False).set_callbacks(Checkpoint(folder, every=0), watch)
         try:
-            FITS[name](model)
+            EVERY[name](model)
         except Stops:
             assert watch.events[-1] == "teardown"
             assert not hasattr(model, "n_components_")
         if watch.n_laps < at:
             break
-        again = FITS[name](fit=False).set_callbacks(Checkpoint(folder, every=0))
-        assert same_fit(FITS[name](again), whole), at
+        again = EVERY[name](fit=False).set_callbacks(Checkpoint(folder, every=0))
+        assert same_fit(EVERY[name](again), whole), at
         assert len(os.listdir(folder)) == 1
     assert at > 4
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", EVERY)
 def test_fits_that_ended_are_read(name, tmp_path):
-    model = FITS[name](FITS[name](fit=False).set_callbacks(Checkpoint(tmp_path)))
+    model = EVERY[name](EVERY[name](fit=False).set_callbacks(Checkpoint(tmp_path)))
     watch = Watches()
-    again = FITS[name](fit=False).set_callbacks(watch, Checkpoint(tmp_path))
-    assert same_fit(FITS[name](again), model)
+    again = EVERY[name](fit=False).set_callbacks(watch, Checkpoint(tmp_path))
+    assert same_fit(EVERY[name](again), model)
     assert "end lap" not in watch.events
 
 

@@ -166,7 +166,7 @@ def test_without_documents(rng):
     dense, other = Dense.random(rng, "ab", range(6)), Dense.random(rng, "ab", (7, 8))
     docs, new = dense.columns(), other.columns()
     expected = docs.replaced((1, 4), new)
-    found = docs.without_documents().replaced((1, 4), new.without_documents())
+    found = docs.summed().replaced((1, 4), new.summed())
     assert found.parts == {} and found.topics.keys() == expected.topics.keys()
     for uid, histogram in found.topics.items():
         assert histogram.first == expected.topics[uid].first

@@ -1,6 +1,7 @@
 """Laws of the priors of documents' topics: HDP and symmetric Dirichlet."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -470,7 +471,8 @@ def test_union_gains_of_a_finite_prior_are_exact(concentration):
     docs = np.concatenate([np.flatnonzero(n) for n in counts.T])
     sticks, here = model.optimise(columns)
     expected = [model.optimise(columns_of(joined(counts, pair)))[1] - here for pair in PAIRS]
-    found = model.union_gains(PAIRS, docs, columns, sticks)
+    gains = partial(union_document_gains, PAIRS, docs, columns)
+    found = model.union_gains(gains, columns, sticks)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-9)
 
 
@@ -485,5 +487,6 @@ def test_union_gains_of_the_process_leave_room_for_better_sticks():
     docs = np.concatenate([np.flatnonzero(n) for n in halves.T])
     sticks, here = model.optimise(columns)
     exact = model.optimise(columns_of(counts))[1] - here
-    [found] = model.union_gains(np.array([(5, 6)]), docs, columns, sticks)
+    gains = partial(union_document_gains, np.array([(5, 6)]), docs, columns)
+    [found] = model.union_gains(gains, columns, sticks)
     assert exact <= found <= exact + 20.0

@@ -22,7 +22,7 @@ from .expectations import (
     expect_type,
 )
 from .likelihoods import is_ours
-from .statistics import Names, check_bag, check_change, check_rows, check_values
+from .statistics import Names, check_bag, check_change, check_rows, check_unions
 
 # Every sample has fewer rows.
 MOST_ROWS = 2**31
@@ -89,7 +89,7 @@ def _(trial: SplitTrial, findings, lap):
 def _(trial: UnionTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.probe.removed == trial.removed, "a union observes something else")
-    check_values("entropies of a union", findings)
+    check_unions("entropies of a union", findings)
 
 
 @check_trial.register

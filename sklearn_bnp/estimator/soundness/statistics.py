@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...engine.edits import SplitEdit, UnionEdit
 from ...engine.learner import PAST
 from ...engine.statistics import StatBag
+from ...engine.unions import UnionFinding
 from .expectations import (
     expect,
     expect_count,
@@ -95,7 +96,7 @@ def _(edit: SplitEdit, names):
 @check_edit.register
 def _(edit: UnionEdit, names):
     check_change(edit.removed, edit.created, names)
-    check_values("entropies", edit.entropies)
+    check_unions("entropies", edit.entropies)
 
 
 def check_change(removed, created, names):
@@ -110,6 +111,21 @@ def check_rows(rows, created, names):
     for bag in rows.values():
         check_bag("what a batch leaves behind", bag, names)
         expect(tuple(bag.uids.tolist()) == tuple(created), "a batch has other successors")
+
+
+def check_unions(what, found):
+    """Raise unless the values of a dict from batches are entropies, or sound findings of a union."""
+    for value in found.values():
+        value = UnionFinding.of(value)
+        expect_number(what, value.entropy, finite=False)
+        if value.more is not None:
+            check_union(value.more)
+
+
+@singledispatch
+def check_union(more):
+    """Raise unless what is known of a union beside its entropy is sound; each slice registers its own."""
+    expect(False, f"a union is known by a {type(more).__name__}")
 
 
 def check_values(what, values):

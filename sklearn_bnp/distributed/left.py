@@ -1,0 +1,46 @@
+"""What tasks have left behind on workers, as the driver sees it: futures, or files that all can read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from contextlib import suppress
+
+import dask
+from distributed import LocalCluster
+from distributed.protocol.pickle import dumps
+
+from .on_workers import Stored
+
+
+def shared_folder(client):
+    """A folder that all workers see, and whether it is a new one; None if none is known."""
+    folder = dask.config.get("sklearn-bnp.folder", None)
+    if folder is not None:
+        return os.fspath(folder), False
+    if isinstance(client.cluster, LocalCluster):  # all on this machine
+        return tempfile.mkdtemp(prefix="sklearn_bnp-"), True
+    return None, False
+
+
+def take_from_files(visit, folder):
+    """Let what was left be what the files hold, so that no task needs to be known any more."""
+    first, paths = {}, set()
+    for position, future in sorted(visit.kept.items()):  # the name has the group's first chunk
+        path = os.path.join(folder, f"{visit.name}-{first.setdefault(future, position)}")
+        paths.add(path)
+        visit.kept[position] = dumps(Stored(visit.name, path))
+    weakref.finalize(visit, _remove, paths)
+
+
+def _remove(paths):
+    for path in paths:
+        with suppress(OSError):
+            os.remove(path)
+
+
+def kept(away):
+    """A list of futures of what some parts need of what was left."""
+    lefts = (left for part in away for left in part.needed)
+    return list(dict.fromkeys(left.visit.kept[left.position] for left in lefts))

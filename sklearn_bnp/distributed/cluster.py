@@ -56,8 +56,9 @@ from .recognition import is_of_dask
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4
-# Results of tasks that another task adds up.
-_FAN_IN = 8
+# Results of tasks that another task adds up. As many may come to the driver, but only their sum where the
+# parameters, and so the results, have more bytes than this: they would come one after the other.
+_FAN_IN, _LARGE = 8, 1_000_000
 # Visits to a batch of which one is written to files: a chain of so many tasks is made anew at most.
 _LAPS_A_FILE = 10
 # Seconds between two looks at the cluster, and that the scheduler may take to answer.
@@ -203,7 +204,7 @@ class OnClient:
                     level.append(self._submit(nodes_of, visited))
                 wave[level[-1]] = (lo, hi)
         priority = 0
-        while len(level) > _FAN_IN:
+        while len(level) > (1 if len(order) > _LARGE else _FAN_IN):
             priority += 1  # sums before further local steps, so that few results are held
             parts = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
             level = []

@@ -1,0 +1,296 @@
+"""Laps on a cluster: processor time of workers and driver, bytes that move, with one and two workers.
+
+Fits of K = 50 without proposals: 2 million rows of 25 columns, 200,000 documents (papers of NIPS, drawn with
+replacement and thinned to some hundred words; needs SKLEARN_BNP_DATA), and 2,000 sequences of 1,000 steps of
+10 columns. Chunks are made on the workers, processes with one thread each. Then fits with proposals, for the
+bytes of what births are made of.
+
+All but the first lap are averaged. *Compute* is the processor time of local steps, in the thread that makes
+them; *worker* what the busiest worker process took beside its own; *waves* what the driver's process, with
+the scheduler in it, took while tasks were out; *driver* what it took for global steps, verdicts and plans.
+*Length* is the sum along the critical path, the busiest worker and all that is not shared out: the lap as it
+would be if nothing else ran. Wall time says the same on a quiet machine.
+
+Targets: efficiency at two workers at least .85; beside compute, at most 50 ms and 4 ms a task; about 1 MB of
+parameters down and .7 MB of statistics up at K 50, D 50; 1 to 6 MB of sampled rows.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.distributed_laps --scale 1
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
+
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from sklearn_bnp.distributed.cluster import OnClient
+from sklearn_bnp.engine import learner as learner_module
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.task import run
+
+from . import report
+from .corpora import nips
+
+K, N_CHUNKS = 50, 16
+# Chance that a word of a paper stays, so that papers are as long as abstracts.
+THINNED = 0.08
+
+
+# ---------------------------------------------------------------------- data, made where they are used
+
+
+def rows(i: int, n: int, n_features: int = 25) -> np.ndarray:
+    """Rows of clusters with covariances of their own."""
+    rng = np.random.default_rng([i, n])
+    fixed = np.random.default_rng(0)
+    means = fixed.normal(scale=3.0, size=(K, n_features))
+    mixing = fixed.normal(scale=0.5, size=(K, n_features, n_features))
+    z = rng.integers(K, size=n)
+    noise = rng.normal(size=(n, n_features))
+    return means[z] + noise + np.einsum("nij,nj->ni", mixing[z], rng.normal(size=noise.shape))
+
+
+def papers(i: int, n: int) -> sparse.csr_array:
+    """Documents with some of the words of papers, as CSR."""
+    rng = np.random.default_rng([i, n])
+    X = nips().train
+    X = X[rng.integers(X.shape[0], size=n)]
+    X.data = rng.binomial(X.data, THINNED)
+    X.eliminate_zeros()
+    return sparse.csr_array(X)
+
+
+def sequences(i: int, n: int, length: int = 1000, n_features: int = 10) -> list[np.ndarray]:
+    """Sequences that stay in each of K states for some twenty steps."""
+    rng = np.random.default_rng([i, n])
+    means = np.random.default_rng(0).normal(scale=3.0, size=(K, n_features))
+    out = []
+    for _ in range(n):
+        starts = np.flatnonzero(rng.random(length) < 0.05)
+        states = rng.integers(K, size=len(starts) + 1)
+        path = np.repeat(states, np.diff([0, *starts, length]))
+        out.append(means[path] + rng.normal(size=(length, n_features)))
+    return out
+
+
+class Work(NamedTuple):
+    """A fit: an estimator, what makes chunks, and the number of their rows, documents or sequences."""
+
+    name: str
+    model: Callable
+    chunk: Callable
+    size: int
+
+
+def fixed(estimator, **params):
+    return partial(estimator, K, proposals=None, random_state=0, tol=0.0, **params)
+
+
+WORK = [
+    Work("rows", fixed(DPMixtureVB), rows, 2_000_000),
+    Work("documents", fixed(HDPTopicVB), papers, 200_000),
+    Work("sequences", fixed(HDPHMMVB), sequences, 2_000),
+    Work("rows, D 50", fixed(DPMixtureVB), partial(rows, n_features=50), 200_000),
+    Work("rows, proposals", partial(DPMixtureVB, random_state=0, tol=0.0), rows, 400_000),
+    Work("documents, proposals", partial(HDPTopicVB, random_state=0, tol=0.0), papers, 20_000),
+]
+
+
+# ---------------------------------------------------------------------- what is measured
+
+_compute = []  # of a worker: processor seconds of its local steps
+
+
+def timed_run(task):
+    """`run`, with its processor time noted in the worker."""
+    start = time.thread_time()
+    try:
+        return run(task)
+    finally:
+        _compute.append(time.thread_time() - start)
+
+
+def spent():
+    """Processor seconds of a worker since it began: of local steps, and of all."""
+    return sum(_compute), time.process_time()
+
+
+class Measured(NamedTuple):
+    """One lap."""
+
+    wall: float
+    compute: list  # seconds, one number a worker
+    worker: list  # seconds beside it
+    waves: float
+    driver: float
+    n_tasks: int
+    down: int
+    up: int
+    n_components: int
+
+    @property
+    def length(self):
+        """Processor seconds on the critical path."""
+        busiest = max(np.add(self.compute, self.worker))
+        return busiest + self.waves + self.driver
+
+    @property
+    def overhead(self):
+        """Seconds beside compute that a cluster takes, on the critical path."""
+        return self.length - max(self.compute) - self.driver
+
+
+def sizes(values):
+    return sum(len(value) for value in values if isinstance(value, bytes))
+
+
+@contextmanager
+def measured(client):
+    """A list that grows by a `Measured` in each lap of a fit."""
+    laps, now = [], defaultdict(float)
+    lap, wave = Learner.run_lap, OnClient.run_tasks
+    submit, gathered = OnClient._submit, OnClient._gathered
+
+    def run_lap(self, *args, **kwargs):
+        before = client.run(spent)
+        now.clear()
+        start, cpu = time.perf_counter(), time.process_time()
+        out = lap(self, *args, **kwargs)
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        after = client.run(spent)
+        used = [np.subtract(after[name], before[name]) for name in after]
+        laps.append(Measured(
+            wall, [c for c, _ in used], [float(t - c) for c, t in used], now["waves"],
+            cpu - now["waves"], int(now["tasks"]), int(now["down"]), int(now["up"]),
+            out.n_components,
+        ))  # fmt: skip
+        return out
+
+    def run_tasks(self, *args):
+        start = time.process_time()
+        out = list(wave(self, *args))
+        now["waves"] += time.process_time() - start
+        return out
+
+    def _submit(self, function, *args, **kwargs):
+        now["tasks"] += 1
+        now["down"] += sizes(args)
+        return submit(self, function, *args, **kwargs)
+
+    def _gathered(self, *args):
+        out = gathered(self, *args)
+        now["up"] += sizes(out)
+        return out
+
+    patches = {"_submit": _submit, "_gathered": _gathered, "run_tasks": run_tasks}
+    before = {name: getattr(OnClient, name) for name in patches}
+    try:
+        for name, value in patches.items():
+            setattr(OnClient, name, value)
+        Learner.run_lap, learner_module.run = run_lap, timed_run
+        yield laps
+    finally:
+        for name, value in before.items():
+            setattr(OnClient, name, value)
+        Learner.run_lap, learner_module.run = lap, run
+
+
+def laps_of(work, client, scale: float, n_laps: int) -> list[Measured]:
+    """Laps of a fit, the first left out."""
+    n = max(1, round(scale * work.size / N_CHUNKS))
+    chunks = [dask.delayed(work.chunk)(i, n) for i in range(N_CHUNKS)]
+    with measured(client) as laps, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        work.model(max_iter=n_laps + 1).fit(chunks)
+    return laps[1:]
+
+
+def all_laps(works, scale: float, n_laps: int) -> dict:
+    """(Name, number of workers) -> laps of the fit."""
+    found = {}
+    for n_workers in (1, 2):
+        with (
+            LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            for work in works:
+                start = time.perf_counter()
+                found[work.name, n_workers] = laps_of(work, client, scale, n_laps)
+                seconds = time.perf_counter() - start
+                print(f"{work.name}, {n_workers} workers: {seconds:.0f} s", flush=True)
+    return found
+
+
+def mean(laps, get):
+    return float(np.mean([get(lap) for lap in laps]))
+
+
+_length, _overhead, _tasks = (attrgetter(name) for name in ("length", "overhead", "n_tasks"))
+
+
+def row(name, n_workers, laps):
+    """A row of the table."""
+    seconds = (
+        attrgetter("wall"), _length, lambda lap: max(lap.compute), lambda lap: max(lap.worker),
+        attrgetter("waves"), attrgetter("driver"),
+    )  # fmt: skip
+    return (
+        name, n_workers, max(lap.n_components for lap in laps), f"{mean(laps, _tasks):.0f}",
+        *(f"{mean(laps, get):.3f}" for get in seconds),
+        *(f"{mean(laps, attrgetter(way)) / 1e6:.2f}" for way in ("down", "up")),
+    )  # fmt: skip
+
+
+def main() -> None:
+    parser = report.parser(__doc__)
+    parser.add_argument("--scale", type=float, default=0.1, help="share of the full sizes")
+    parser.add_argument("--laps", type=int, default=3, help="laps after the first")
+    parser.add_argument("--only", nargs="+", help="names of fits, or their beginnings")
+    parser.add_argument("--json", help="file for the figures, which simulated_clusters reads")
+    args = parser.parse_args()
+    chosen = [w for w in WORK if not args.only or w.name.startswith(tuple(args.only))]
+    table, targets = [], []
+    with report.start(__file__, 1):
+        found = all_laps(chosen, args.scale, args.laps)
+        for (name, n_workers), laps in found.items():
+            table.append(row(name, n_workers, laps))
+            n_tasks, overhead = (mean(laps, get) for get in (_tasks, _overhead))
+            most = 0.05 + 0.004 * n_tasks
+            what = f"{name}, {n_workers} workers: seconds beside compute"
+            targets.append((what, f"{overhead:.3f}", f"<= {most:.3f}", overhead <= most))
+        for work in chosen:
+            one, two = (mean(found[work.name, n], _length) for n in (1, 2))
+            if "proposals" not in work.name:
+                efficiency = one / (2.0 * two)
+                what = f"{work.name}: efficiency at two workers"
+                targets.append((what, f"{efficiency:.2f}", ">= .85", efficiency >= 0.85))
+        head = "fit|workers|K|tasks|wall|length|compute|worker|waves|driver|MB down|MB up"
+        report.print_table(head.split("|"), table, "Seconds and megabytes a lap")
+        report.print_targets(targets)
+    if args.json:
+        with open(args.json, "w") as file:
+            laps = {
+                f"{name}/{n}": [lap._asdict() for lap in some] for (name, n), some in found.items()
+            }
+            json.dump({"scale": args.scale, "laps": laps}, file)
+
+
+if __name__ == "__main__":
+    from tests.benchmarks import distributed_laps  # workers import it by this name
+
+    distributed_laps.main()

@@ -381,11 +381,22 @@ class Learner:
             return
         if self.model.released() is not self.model:
             self.model = self.model.released()
+        elif self._suits_one():
+            self.retried = False
         elif self.scheduler.proposals and not self.retried:
             self.scheduler.last_resort()
             self.retried = True
         else:
             self.converged = gain < least_gain(tol, n)
+
+    def _suits_one(self):
+        """Whether there is one component, whose prior has just been made to suit it."""
+        if len(self.totals.uids) != 1 or not self.model.likelihood.adapts_late:
+            return False
+        old, self.model = self.model.prior, self.model.alone(self.totals)
+        self._note_change(old)
+        self.coef = self.model.coefficients(self.totals)
+        return self.model.prior is not old
 
     def put_in_place(self, batches, gone):
         """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows."""
@@ -446,6 +457,10 @@ class Learner:
     def _adapt_prior(self, n_steps):
         old = self.model.prior
         self.model = self.model.with_adapted_prior(self.totals, n_steps)
+        self._note_change(old)
+
+    def _note_change(self, old):
+        """Let proposals know if the prior is far from the ``old`` one."""
         if self.model.likelihood.prior_distance(old, self.model.prior) > _PRIOR_MOVED:
             self.scheduler.prior_changed()
 

@@ -17,8 +17,6 @@ from .unions import entropies_of_unions
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01
-# Steps by which the prior adapts to the union of everything.
-_ADAPT_STEPS = 10
 # Relative change of a component's mass after which groups are looked for again.
 _MOVED = 0.03
 
@@ -67,11 +65,17 @@ class Merge(Proposal):
         self._barren = {}  # counts of components when an agglomeration last led to no new trial
         self._last_chance = False
 
+    @property
+    def pending(self):
+        """Whether the union of all components is still to be tried."""
+        return self._last_chance
+
     def plan(self, context):
         """Union trials for the best pairs, and for the nodes of an agglomeration."""
         totals = context.totals
         K = len(totals.uids)
         if K < 2:
+            self._last_chance = False
             return []
         near = None
         if 4 * self.n_neighbors < K:
@@ -82,10 +86,12 @@ class Merge(Proposal):
             groups += several
             if not several:
                 self._barren = totals.sizes
-        if self._last_chance and _is_better_as_one(context.model, totals):
-            groups.append(tuple(range(K)))
-        self._last_chance = False
-        trials = []
+        trials, everything = [], tuple(range(K))
+        self._last_chance = self._last_chance and _is_better_as_one(context.model, totals)
+        if self._last_chance:  # whatever failed before did so under another prior
+            uids = sorted(totals.uids.tolist())
+            trials = [UnionTrial(self.kind, uids, context.new_uids(1), alone=True)]
+            groups = [members for members in groups if tuple(sorted(members)) != everything]
         for members in dict.fromkeys(tuple(sorted(group)) for group in groups):
             removed = tuple(sorted(totals.uids[list(members)].tolist()))
             if not self._failures.blocked(removed, totals.n[list(members)].sum()):
@@ -148,6 +154,8 @@ class Merge(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
+        if trial.alone:
+            self._last_chance = False
         self._failures.judged(trial.removed, accepted, mass)
 
 
@@ -160,5 +168,4 @@ def _is_better_as_one(model, totals):
     uids = tuple(totals.uids.tolist())
     one = totals.replaced(uids, union_row(totals, uids, uids[:1], 0.0))
     one, alone = model.in_order(one)
-    alone = alone.with_adapted_prior(one, _ADAPT_STEPS)
-    return alone.elbo(one) > model.elbo(totals)
+    return alone.alone(one).elbo(one) > model.elbo(totals)

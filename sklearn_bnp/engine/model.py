@@ -281,6 +281,9 @@ class Model(Protocol):
     def with_adapted_prior(self, totals, n_iter):
         """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
 
+    def alone(self, totals):
+        """The model under the prior that suits the component of ``totals``, which is all there is."""
+
     def with_likelihood(self, likelihood):
         """The model with another likelihood, whose statistics are linear in the present one's."""
 
@@ -385,6 +388,10 @@ class BaseModel:
     def with_adapted_prior(self, totals, n_iter):
         """The model after ``n_iter`` steps of empirical Bayes on the likelihood's prior."""
         return self._replace(prior=self.likelihood.update_prior(self.prior, totals.s, n_iter))
+
+    def alone(self, totals):
+        """The model under the prior that suits one component alone."""
+        return self._replace(prior=self.likelihood.prior_alone(self.prior, totals.s))
 
     def with_likelihood(self, likelihood):
         """The model with another likelihood."""

@@ -508,7 +508,8 @@ class _Standing:
         if not self.has_room_for(trial):
             return False
         totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
-        model = model.with_adapted_prior(totals, _ADAPT_STEPS)
+        suits = trial.trial.alone and len(totals.uids) == 1
+        model = model.alone(totals) if suits else model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
         before = max(here.elbo(self.totals), self.model.elbo(self.totals))
         if not model.elbo(totals) > before + least:

@@ -89,6 +89,8 @@ class Trial:
         left as it would create. False by default.
     retires : bool
         With ``Policy.WITH_LAP``: whether no row may go to the targets during the lap. False by default.
+    alone : bool
+        Whether one component is left, which is judged under the prior that suits it alone. False by default.
 
     See Also
     --------
@@ -109,7 +111,7 @@ class Trial:
     created: tuple
     policy = Policy.AT_ONCE
     probe = None
-    unites = retires = False
+    unites = retires = alone = False
 
     @property
     def targets(self):
@@ -247,6 +249,8 @@ class UnionTrial(Trial):
         Uids of the components.
     created : tuple of int
         Uid of the union, a tuple of one.
+    alone : bool, default=False
+        Whether the union is of all components, and is judged under the prior that suits it alone.
 
     Examples
     --------
@@ -258,8 +262,9 @@ class UnionTrial(Trial):
 
     unites = True
 
-    def __init__(self, kind, removed, created):
+    def __init__(self, kind, removed, created, alone=False):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
+        self.alone = alone
         self.probe = UnionProbe(self.removed)
 
     def share(self, model, z):
@@ -293,6 +298,8 @@ class UndoTrial(UnionTrial):
         Uids of the target and of the components on trial.
     created : tuple of int
         Uid of the target, a tuple of one.
+    alone : bool, default=False
+        As in `UnionTrial`.
     """
 
     policy = Policy.UNDO

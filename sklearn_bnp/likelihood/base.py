@@ -25,6 +25,9 @@ from .._kernels._responsibilities import n_statistics
 from .leaving_out import change_of_evidence, pairs_with_shares
 from .rows import DenseRows
 
+# Steps of empirical Bayes for one component alone.
+_STEPS_ALONE = 10
+
 
 class ObservationModel(BaseEstimator, ABC):
     """Parameters of a likelihood and of its prior, as a user sets them.
@@ -503,6 +506,26 @@ class Likelihood(DenseRows, ABC):
             The new prior; the same object if nothing changes.
         """
         return prior
+
+    def prior_alone(self, prior, s):
+        """The prior that suits a component that is all there is.
+
+        One component is compared with several under it. It differs from that of `update_prior` if new
+        components could not be found under it.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (1, P)
+            Statistics of the component.
+
+        Returns
+        -------
+        prior : object
+            A prior for which `evidence` is no lower; the same object if nothing changes.
+        """
+        return self.update_prior(prior, s, _STEPS_ALONE)
 
     def prior_distance(self, old, new):
         """How far a prior has moved.

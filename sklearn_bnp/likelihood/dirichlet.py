@@ -8,13 +8,16 @@ Design note
     all data. Equal pseudo-counts are among its values, and so are those in proportion to frequencies.
 (b) The two weights maximise the evidence of all components together (empirical Bayes, Minka 2000), in steps
     of bounded length; doc/formulas_word_priors.rst has the slopes. One component alone would have infinite
-    strength, and says nothing of how components differ: the prior then stays as it is. Nor does either weight
-    grow to more than the tokens of a mean component. Components would then be as the prior is, and new
-    ones, of which there may be several with more data, could not differ from it.
+    strength, and says nothing of how components differ: the prior then stays as it is, so that births find
+    topics that differ. Nor does either weight grow to more than the tokens of a mean component. Components
+    would then be as the prior is, and new ones, of which there may be several with more data, could not
+    differ from it. All components together thus have priors worth no more than all tokens.
 (c) A small part of p is even, too, so that types that were never seen keep some mass, whatever the weights
     are.
 (d) The frequencies are those of the statistics at hand. When a stream brings new data, p follows where
     this raises the evidence, so that no step lowers it.
+(e) Before one component is compared with several, it has a prior of the same worth as they may have
+    together: that of all tokens (`alone`). Several would otherwise win because they have more of the prior.
 """
 
 from __future__ import annotations
@@ -134,6 +137,30 @@ def learned(prior, counts, n_steps):
             break
         prior = better
     return prior
+
+
+def alone(prior, counts):
+    """The prior that suits a component that is all there is; see the module's note.
+
+    Parameters
+    ----------
+    prior : DirichletPrior
+        One whose parts are learned.
+    counts : ndarray, shape (1, P), C-contiguous
+        Counts of the types, in the first V columns.
+
+    Returns
+    -------
+    DirichletPrior
+        The same object if nothing is gained.
+    """
+    V = len(prior.lam)
+    if not counts[:, :V].sum() > 0:
+        return prior
+    evidence = _Evidence(frequencies(counts[0, :V]), counts)
+    even, strength = np.maximum(np.minimum([_FIRST_EVEN, np.inf], evidence.most), _LEAST)
+    there = prior_about(frequencies(counts[0, :V]), even, strength)
+    return there if evidence.value(there) > evidence.value(prior) + _LEAST_SLOPE else prior
 
 
 def _step(evidence, prior):

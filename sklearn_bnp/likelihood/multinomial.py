@@ -34,7 +34,7 @@ from .counts import (
     sum_log_factorials,
     sums_over_entries,
 )
-from .dirichlet import dirichlet_evidence, dirichlet_prior, first_prior, learned
+from .dirichlet import alone, dirichlet_evidence, dirichlet_prior, first_prior, learned
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
@@ -162,6 +162,9 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         if not self.adapts_prior:
             return prior
         return learned(prior, statistics_as_rows(s), n_iter)
+
+    def prior_alone(self, prior, s):
+        return alone(prior, statistics_as_rows(s)) if self.adapts_prior else prior
 
     def prior_distance(self, old, new):
         """Mean change of the logarithms of the pseudo-counts, in which each counts as often as its type."""

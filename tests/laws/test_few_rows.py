@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import DPMixtureVB
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 
 from .harness import estimator, quiet_fit
 
 # Nats by which the prior, which adapts a few steps at a time, may be short of the one that suits.
 SLACK = 0.1
+# The same for concentrations, which one component leaves as several have learned them.
+SLACK_OF_CONCENTRATIONS = 1.5
 
 
 def assert_no_lower(model, X, **kwargs):
@@ -43,3 +45,36 @@ def test_noise_is_one_component(shape):
 
     assert_no_lower(model, rows)
     assert quiet_fit(model(10), rows).n_components_ == 1
+
+
+@pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
+@pytest.mark.parametrize(("topic_word_prior", "seed"), [("auto", 0), ("auto", 1), (0.2, 2)])
+def test_words_of_one_topic_are_one_topic(topic_word_prior, seed):
+    """Several topics have more of a prior about the frequencies, unless that of one suits it as well."""
+    p = 1.0 / (1.0 + np.arange(300))
+    X = np.random.default_rng(seed).multinomial(6, p / p.sum(), size=60)
+
+    def fit(n_components, init_params="random", **params):
+        model = HDPTopicVB(
+            n_components, init_params=init_params, random_state=seed,
+            topic_word_prior=topic_word_prior, **params,
+        )  # fmt: skip
+        return quiet_fit(model, X)
+
+    least = fit(1, proposals=None).lower_bound_ - SLACK_OF_CONCENTRATIONS
+    for n_components, init_params in [(1, "random"), (2, "random"), (15, "anchor")]:
+        assert fit(n_components, init_params).lower_bound_ > least
+
+
+@pytest.mark.parametrize("n_components", [2, 12])
+@pytest.mark.parametrize("observation", ["gaussian", "poisson"])
+def test_noise_in_time_is_one_state(observation, n_components):
+    rows = np.random.default_rng(0).poisson(3.0, size=(30, 4)).astype(float)
+
+    def fit(n_components, **params):
+        model = HDPHMMVB(n_components, observation=observation, random_state=0, **params)
+        return quiet_fit(model, rows)
+
+    found, alone = fit(n_components), fit(1, proposals=None)
+    assert found.lower_bound_ > alone.lower_bound_ - SLACK_OF_CONCENTRATIONS
+    assert found.n_components_ == 1

@@ -93,6 +93,33 @@ def test_one_component_says_nothing():
     assert learned(prior, 0.0 * s, 5) is prior
 
 
+def test_one_component_is_compared_under_the_prior_that_suits_it():
+    """Its prior is worth all its tokens, as those of several may be together; twice changes nothing."""
+    one = counts_of(0).sum(axis=0, keepdims=True)
+    first = first_prior(one[0, :-1])
+    prior = dirichlet.alone(first, one)
+    assert prior.about.strength == pytest.approx(one[0, -1])
+    assert prior.about.even == first.about.even
+    assert twin.evidence(one[:, :-1], prior.lam) > twin.evidence(one[:, :-1], first.lam)
+    assert dirichlet.alone(prior, one) is prior
+    assert dirichlet.alone(first, 0.0 * one) is first
+    better = prior_about(prior.about.p, prior.about.even, 10.0 * prior.about.strength)
+    assert dirichlet.alone(better, one) is better
+
+
+def test_topics_that_differ_as_chance_has_it_become_one():
+    """Together they have more of a prior about the frequencies than one has, until that of one suits it."""
+    p = 1.0 / (1.0 + np.arange(300))
+    X = np.random.default_rng(0).multinomial(6, p / p.sum(), size=100)
+    start = {"n_components": 7, "init_params": "random"}
+    apart = topics(proposals=None, **start).fit(X)
+    found = topics(proposals=("merge",), **start).fit(X)
+    alone = topics(proposals=None).fit(X)
+    assert apart.n_components_ == 7 and apart.lower_bound_ < alone.lower_bound_
+    assert found.n_components_ == 1
+    assert found.lower_bound_ == pytest.approx(alone.lower_bound_, abs=1.5)
+
+
 def test_no_weight_is_worth_more_than_the_tokens_of_a_component():
     """Components that are alike would want a prior from which no other could ever differ."""
     s = np.repeat(counts_of(3, K=1, n=400), 4, axis=0)

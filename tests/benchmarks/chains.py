@@ -32,6 +32,16 @@ def sticky_path(rng, n_states: int, length: int, stay: float) -> NDArray[np.intp
     return (rng.randint(n_states) + np.cumsum(hops)) % n_states
 
 
+def markov_path(rng, first, trans, length: int) -> NDArray[np.intp]:
+    """A path (length,) of a Markov chain with these probabilities of first states and transitions."""
+    cdf, u = np.cumsum(trans, axis=1), rng.random_sample(length)
+    z = np.empty(length, dtype=np.intp)
+    z[0] = min(np.searchsorted(np.cumsum(first), u[0]), len(first) - 1)
+    for t in range(1, length):
+        z[t] = min(np.searchsorted(cdf[z[t - 1]], u[t]), len(first) - 1)
+    return z
+
+
 def toy(
     seed: int = 0, *, n_sequences: int = 32, length: int = 1000, stay: float = 0.98,
     n_states: int = 8, n_features: int = 2, spread: float = 6.0,

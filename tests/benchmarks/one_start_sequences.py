@@ -7,6 +7,8 @@ K = 1 at default settings and from responsibilities that are the true path. A fi
 
 --short-visits draws states that last 2 or 3 rows on average instead, in 2000 to 20,000 rows. In most of these
 problems some states share their emissions with another one, and only the states around tell them apart.
+--uneven draws problems of another kind, those of ``uneven_sequences.py``: unequal states, cycles, states that
+overlap, and sequences of very different lengths.
 
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
@@ -23,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import report
-from .chains import Sequences, _apart
+from . import report, uneven_sequences
+from .chains import Sequences, _apart, markov_path
 from .hmm_runs import distances
 
 STATES = (3, 4, 5, 8, 10, 15, 20)
@@ -53,6 +55,10 @@ class Problem(NamedTuple):
     stay: float
     spread: float
     twins: int = 0  # pairs of states that share their emissions
+
+    def draw(self, seed: int) -> tuple[Sequences, Sequences]:
+        """Sequences of the problem, and as many again to be held out."""
+        return draw(self, seed)
 
     def __str__(self):
         twins = f", {self.twins} twins" if self.twins else ""
@@ -95,16 +101,6 @@ def transition_matrix(rng, n_states: int, stay: float) -> NDArray[np.floating]:
     return out
 
 
-def path(rng, first, trans, length: int) -> NDArray[np.intp]:
-    """A path (length,) of a Markov chain."""
-    cdf, u = np.cumsum(trans, axis=1), rng.random_sample(length)
-    z = np.empty(length, dtype=np.intp)
-    z[0] = min(np.searchsorted(np.cumsum(first), u[0]), len(first) - 1)
-    for t in range(1, length):
-        z[t] = min(np.searchsorted(cdf[z[t - 1]], u[t]), len(first) - 1)
-    return z
-
-
 def draw(problem: Problem, seed: int) -> tuple[Sequences, Sequences]:
     """Sequences of a problem, and as many again to be held out."""
     rng = np.random.RandomState([problem.number, seed])
@@ -118,7 +114,7 @@ def draw(problem: Problem, seed: int) -> tuple[Sequences, Sequences]:
     length = problem.n_rows // problem.n_sequences
     made = []
     for part in ("train", "held out"):
-        states = [path(rng, first, trans, length) for _ in range(problem.n_sequences)]
+        states = [markov_path(rng, first, trans, length) for _ in range(problem.n_sequences)]
         rows = [
             means[z] + np.einsum("nij,nj->ni", factors[z], rng.normal(size=(length, D)))
             for z in states
@@ -146,17 +142,18 @@ class Run(NamedTuple):
         return self.gap < -FAILURE
 
 
-def compared(problem: Problem, seed: int, start: int = 1, **parameters) -> Run:
+def compared(problem, seed: int, start: int = 1, **parameters) -> Run:
     """Both fits of one problem, one of them from ``start`` states."""
     from sklearn_bnp import HDPHMMVB
 
-    data, new = draw(problem, seed)
+    data, new = problem.draw(seed)
     model = HDPHMMVB(start, random_state=seed, n_jobs=1, **parameters)
     clock = report.fit_timed(model, data.sequences)
-    truth = np.eye(problem.n_states)[np.concatenate(data.states)]
+    visited, truth = np.unique(np.concatenate(data.states), return_inverse=True)
     told = HDPHMMVB(
-        n_components=problem.n_states, init_params=truth, random_state=seed, n_jobs=1, **parameters
-    )
+        n_components=len(visited), init_params=np.eye(len(visited))[truth], random_state=seed,
+        n_jobs=1, **parameters,
+    )  # fmt: skip
     report.fit_timed(told, data.sequences)
     found = np.concatenate(model.predict(data.sequences))
     hamming, _ = distances(np.concatenate(data.states), found)
@@ -176,11 +173,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--start", type=int, default=1, help="K to start from")
     parser.add_argument("--short-visits", action="store_true", help="states of 2 or 3 rows")
+    parser.add_argument("--uneven", action="store_true", help="problems of the second kind")
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
-    drawn = problems(args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits)
+    if args.uneven:
+        drawn = uneven_sequences.problems(args.problems, args.most_rows, args.data_seed)
+    else:
+        drawn = problems(
+            args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits
+        )
     for problem in drawn[args.skip :]:
         runs += [compared(problem, seed, args.start) for seed in range(args.seeds)]
         print("\n".join(line(run) for run in runs[-args.seeds :]), flush=True)

@@ -37,8 +37,8 @@ from .weights import TINY, log_rising_factorial
 
 # Entries of the rows' statistics that are held at a time.
 _TILE_ENTRIES = 2**17
-# States with fewer rows, or with a smaller share of all rows, are dropped.
-_LEAST_ROWS, _LEAST_SHARE = 1.0, 0.002
+# States with fewer rows are dropped.
+_LEAST_ROWS = 1.0
 # Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 
@@ -244,7 +244,7 @@ class NestedModel:
         self.settings, self.n_threads = settings, n_threads
         self.around = Surroundings(settings, sample)
         self.adapts = settings.others is not None and likelihood.adapts_prior
-        self.least = max(_LEAST_ROWS * sample.one_row, _LEAST_SHARE * sample.least_total)
+        self.least = _LEAST_ROWS * sample.one_row
 
     def evidence(self, s):
         return self.likelihood.evidence(self.prior, s)

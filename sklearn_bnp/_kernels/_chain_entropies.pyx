@@ -12,8 +12,11 @@ their callers; shapes and values are checked in the Python that calls them.
 from cython.parallel cimport prange, threadid
 from libc.math cimport log
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport ddot
+
+cdef extern from "entropy_math.h" nogil:
+    double entropy_of_shares(double*, const double*, Py_ssize_t)
 
 cdef Py_ssize_t CHUNK_ROWS = 1024       # rows whose entropies are summed before they join the total
 cdef double ACTIVE = 1e-13              # a state left out of a row has r log r of at most 3e-12
@@ -47,7 +50,7 @@ cdef struct CoarseWork:
     Py_ssize_t* stamps      # (P,)
     Py_ssize_t* touched     # (P,) maps that merge something here
     double* s               # (K, K) pair marginals of active states
-    double* f               # (K, K) phi of these
+    double* f               # (K, K) -phi of these
     double* merged          # (K, K) the same after renaming, where it differs
 
 
@@ -161,16 +164,15 @@ cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double wei
                      double* base, double* extra) noexcept nogil:
     """Add weight * sum(_phi(r)) of the row `now` for the chain, and its change by each map."""
     cdef Py_ssize_t i, m, x
-    cdef double change, own = 0
+    cdef double change
     q.stamp += 1
     q.n_touched = 0
     _touch(q, c, &q.now)
     if c.changes and q.n_touched == 0:
         return
     for i in range(q.now.n):
-        q.f[i] = _phi(r[q.now.state[i]])
-        own += q.f[i]
-    base[0] += weight * own
+        q.f[i] = r[q.now.state[i]]
+    base[0] -= weight * entropy_of_shares(q.f, NULL, q.now.n)
     for m in range(q.n_touched):
         _find_groups(&q.now, c.leader + q.touched[m] * c.K, q.slot)
         change = 0
@@ -179,7 +181,7 @@ cdef void _row_terms(CoarseWork* q, const Coarse* c, const double* r, double wei
             if q.now.group[i] == i:
                 q.merged[i] = 0
             q.merged[q.now.group[i]] += r[q.now.state[i]]
-            change -= q.f[i]
+            change += q.f[i]
         for x in range(q.now.n_shared):
             i = q.now.shared[x]
             if q.now.group[i] == i:
@@ -231,7 +233,7 @@ cdef double _merged_change(CoarseWork* q) noexcept nogil:
         for x in range(n):
             j = x if whole else b.shared[x]
             row[b.group[j]] += q.s[i * m + j]
-            change -= q.f[i * m + j]
+            change += q.f[i * m + j]
     for i in range(a.n):
         if a.group[i] == i:
             whole = a.size[i] > 1
@@ -245,8 +247,7 @@ cdef double _merged_change(CoarseWork* q) noexcept nogil:
 cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weight, double* base,
                       double* extra) noexcept nogil:
     """Add -weight * sum(_phi(s)) of rows t and t + 1, and its change by each map."""
-    cdef Py_ssize_t i, p
-    cdef double own = 0
+    cdef Py_ssize_t i, p, n
     q.stamp += 1
     q.n_touched = 0
     _touch(q, c, &q.now)
@@ -254,10 +255,9 @@ cdef void _pair_terms(CoarseWork* q, const Coarse* c, Py_ssize_t t, double weigh
     if c.changes and q.n_touched == 0:
         return
     _find_pairs(q, c, t)
-    for i in range(q.now.n * q.next.n):
-        q.f[i] = _phi(q.s[i])
-        own += q.f[i]
-    base[0] -= weight * own
+    n = q.now.n * q.next.n
+    memcpy(q.f, q.s, n * sizeof(double))
+    base[0] += weight * entropy_of_shares(q.f, NULL, n)
     for i in range(q.n_touched):
         p = q.touched[i]
         _find_groups(&q.now, c.leader + p * c.K, q.slot)

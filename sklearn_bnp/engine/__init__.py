@@ -15,6 +15,7 @@ from .statistics import StatBag
 from .task import LocalResult, LocalTask
 from .trials import (
     AdoptTrial,
+    Expectation,
     KnownTrial,
     Outcome,
     Policy,
@@ -28,6 +29,7 @@ __all__ = [
     "AdoptTrial",
     "Context",
     "Each",
+    "Expectation",
     "Failures",
     "KnownTrial",
     "LocalResult",

@@ -170,6 +170,8 @@ class Learner:
         self.totals = self.totals.exchanged(old, result.statistics)
         self.memo.put(batch.batch_id, result.statistics)
         self._seen.add(batch.batch_id)
+        if self._before is None:
+            self.scheduler.give_up_hopeless(self.model, self.totals, self.memo)
         if update:
             if self._before is None:
                 self.model = self.model.updated(self.totals)

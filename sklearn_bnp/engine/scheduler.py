@@ -13,15 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .proposal import planned
+from .standing import Judged, Standing, present
 from .state import ScheduleState
-from .trials import Policy
+from .statistics import added_up
+from .trials import KnownTrial, Outcome, Policy
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
-# With this many components or fewer, before or after it, a trial that fails is judged again under the
-# prior that suits it: with few components the prior depends on each of them.
-_ADAPT_BELOW = 12
-_ADAPT_STEPS = 10
 # What rounding may do to the objective, relative to the numbers that it is the sum of: a thousand times
 # the precision of doubles.
 _ROUNDING = 1e-12
@@ -97,6 +95,7 @@ class Scheduler:
         self._sampling = None if state.sampling is None else state.sampling.copy()
         self._values, self._values_per_row = state.sample_values, state.values_per_row
         self.mean_weight = state.mean_weight
+        self._given_up = []  # trials of this lap that were given up
 
     @property
     def proposals(self):
@@ -150,7 +149,7 @@ class Scheduler:
 
         The lap is over batches with this ``share`` of the mass of ``totals``.
         """
-        self._findings = [{} for _ in self.trials]
+        self._findings, self._given_up = [{} for _ in self.trials], []
         self._sampling = None
         if self.proposals_at_rest and draw:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
@@ -174,6 +173,33 @@ class Scheduler:
         )
         for kept, finding in zip(observed, found, strict=True):
             kept[batch_id] = finding
+
+    def give_up_hopeless(self, model, totals, memo):
+        """Give up trials that lose much in the batches they have observed, before they observe the others."""
+        hopeless = [
+            trial.foretells and self._is_hopeless(trial, found, model, totals, memo)
+            for trial, found in zip(self.trials, self._findings, strict=True)
+        ]
+        self._given_up += [t for t, gone in zip(self.trials, hopeless, strict=True) if gone]
+        kept = [i for i, gone in enumerate(hopeless) if not gone]
+        self.trials = [self.trials[i] for i in kept]
+        self._findings = [self._findings[i] for i in kept]
+
+    def _is_hopeless(self, trial, found, model, totals, memo):
+        """Whether a trial that has not observed all batches is expected to lose more than its allowance."""
+        if not 0 < len(found) < len(memo) or len(present(trial, totals)) < len(trial.removed):
+            return False
+        observed = added_up(memo.get(batch_id, totals.uids) for batch_id in found)
+        expected = trial.expected(totals, observed, found)
+        if expected is None:
+            return False
+        known = KnownTrial(
+            trial.kind, trial.removed, trial.created, Outcome(expected.successors, None)
+        )
+        trials = [Judged.known(known, totals)]
+        standing = Standing(model, totals, self.settings.max_components)
+        gain = standing.gains(trials, standing.fixed_gains(trials))[0]
+        return bool(gain < -expected.allowance)
 
     @property
     def has_plans(self):
@@ -232,7 +258,7 @@ class Scheduler:
     def judge(self, model, totals, memo):
         """Accept every trial, best first, that raises the objective; each component changes once."""
         judged = [
-            _Judged.of(trial, found, totals, memo)
+            Judged.of(trial, found, totals, memo)
             for trial, found in zip(self.trials, self._findings, strict=True)
             if trial.policy is not Policy.WITH_LAP
         ]
@@ -243,15 +269,24 @@ class Scheduler:
             if trial.removed:
                 mass = float(totals.n[totals.positions(trial.targets)].sum())
                 self._proposal_of(trial).judged(trial.trial, i in accepted, mass, gains[i])
-        return verdict
+        return verdict._replace(tried=verdict.tried + self._refused(totals))
+
+    def _refused(self, totals):
+        """Let proposals know of trials that were given up in the lap; their number by kind."""
+        trials, self._given_up, sizes = self._given_up, [], totals.sizes
+        for trial in trials:
+            if sizes.keys() >= set(trial.targets):
+                mass = sum(sizes[uid] for uid in trial.targets)
+                self._proposal_of(trial).judged(trial, False, mass, -np.inf)
+        return Counter(trial.kind for trial in trials)
 
     def verdict_on(self, model, totals, trials):
         """`Verdict` on trials whose outcome is known; no proposal remembers it."""
-        return self._verdict(model, totals, [_Judged.known(t, totals) for t in trials])[0]
+        return self._verdict(model, totals, [Judged.known(t, totals) for t in trials])[0]
 
     def _verdict(self, model, totals, trials):
         """`Verdict` on trials, the gain of each before any was accepted, and the indices of the accepted."""
-        standing = _Standing(model, totals, self.settings.max_components)
+        standing = Standing(model, totals, self.settings.max_components)
         gains = [-np.inf] * len(trials)
         here = [i for i, t in enumerate(trials) if t.removed]  # of others nothing is left
         renamed = [i for i in here if trials[i].renames]
@@ -380,139 +415,3 @@ class Scheduler:
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
         ]
         self._findings = [{} for _ in self.trials]
-
-
-class _Judged(NamedTuple):
-    """A trial with the statistics it would bring about.
-
-    Attributes
-    ----------
-    trial : Trial
-    removed : tuple of int
-        Components of the trial that have not gone anyway.
-    outcome : Outcome or None
-        None if it cannot be carried out.
-    partial : bool
-        Whether there are batches that it did not observe.
-    """
-
-    trial: object
-    removed: tuple
-    outcome: object
-    partial: bool
-
-    @property
-    def kind(self):
-        return self.trial.kind
-
-    @property
-    def successors(self):
-        return None if self.outcome is None else self.outcome.successors
-
-    @property
-    def targets(self):
-        """The trial's targets that are left; if none is, the first of its components that are."""
-        left = tuple(uid for uid in self.trial.targets if uid in self.removed)
-        return left or self.removed[:1]
-
-    @property
-    def undoes(self):
-        return self.trial.policy is Policy.UNDO
-
-    @property
-    def is_vacuous(self):
-        """Whether a union has nothing to unite: all but one of its components have gone anyway."""
-        return self.trial.unites and len(self.removed) <= len(self.trial.created)
-
-    @property
-    def renames(self):
-        """Whether a birth has come to nothing: what is left of it takes the target's name again."""
-        return self.undoes and len(self.removed) == 1 and self.successors is not None
-
-    def goes_with(self, other, used):
-        """Whether it may be accepted after ``other``, when the components ``used`` have changed."""
-        alone = Policy.ALONE in (self.trial.policy, other.trial.policy)
-        return not alone and used.isdisjoint(self.removed)
-
-    @classmethod
-    def of(cls, trial, findings, totals, memo):
-        """A trial after a lap, given what its probe found."""
-        partial = len(findings) < len(memo)
-        rest = memo.rest(findings, np.asarray(trial.removed)) if partial else None
-        outcome = trial.outcome(totals, findings, rest) if findings else None
-        return cls(trial, _present(trial, totals), outcome, partial)
-
-    @classmethod
-    def known(cls, trial, totals):
-        """A trial for which nothing has to be found."""
-        return cls(trial, _present(trial, totals), trial.outcome(totals, {}), False)
-
-
-def _present(trial, totals):
-    present = set(totals.uids.tolist())
-    return tuple(uid for uid in trial.removed if uid in present)
-
-
-class _Standing:
-    """The model and totals while trials are accepted one after the other, up to ``n_most`` components."""
-
-    def __init__(self, model, totals, n_most):
-        self.model, self.totals, self._n_most = model, totals, n_most
-
-    def has_room_for(self, trial):
-        """Whether there are not too many components after the trial, or not more than before it."""
-        if trial.successors is None:
-            return False
-        more = len(trial.successors.uids) - len(trial.removed)
-        return more <= 0 or len(self.totals.uids) + more <= self._n_most
-
-    def fixed_gains(self, trials):
-        """Changes of the data and entropy terms: no other trial accepted in the lap can alter them."""
-        live = [t for t in trials if t.successors is not None]
-        if not live:
-            return np.full(len(trials), -np.inf)
-        evidence = self.model.likelihood.evidence
-        own = evidence(self.model.prior, self.totals.s) + self.totals.entropy
-        new = evidence(self.model.prior, np.concatenate([t.successors.s for t in live]))
-        out, start = [], 0
-        for trial in trials:
-            if trial.successors is None:
-                out.append(-np.inf)
-                continue
-            end = start + len(trial.successors.s)
-            old = self.totals.positions(trial.removed)
-            out.append(new[start:end].sum() + trial.successors.entropy.sum() - own[old].sum())
-            start = end
-        return np.array(out)
-
-    def gains(self, trials, fixed):
-        """Exact gains: ``fixed`` plus the change of the allocation term as things stand."""
-        gains = np.asarray(fixed, dtype=float)
-        live = [i for i, trial in enumerate(trials) if trial.successors is not None]
-        if live:
-            replacements = [(trials[i].removed, trials[i].successors) for i in live]
-            gains[live] = self.model.replacement_gains(self.totals, replacements, gains[live])
-        return gains
-
-    def accept(self, trial):
-        self.totals = self.totals.replaced(trial.removed, trial.successors)
-        self.totals, self.model = self.model.in_order(self.totals)
-
-    def has_few_with(self, trial):
-        """Whether there are few components, or would be after the trial: the prior depends on each."""
-        change = len(trial.trial.created) - len(trial.removed)
-        return len(self.totals.uids) + min(0, change) <= _ADAPT_BELOW
-
-    def accept_adapted(self, trial, least):
-        """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""
-        if not self.has_room_for(trial):
-            return False
-        totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
-        suits = trial.trial.alone and len(totals.uids) == 1
-        model = model.alone(totals) if suits else model.with_adapted_prior(totals, _ADAPT_STEPS)
-        here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
-        before = max(here.elbo(self.totals), self.model.elbo(self.totals))
-        if not model.elbo(totals) > before + least:
-            return False
-        self.model, self.totals = model, totals
-        return True

@@ -68,6 +68,21 @@ class Outcome(NamedTuple):
     edit: Any
 
 
+class Expectation(NamedTuple):
+    """The change that a trial is expected to make, before it has observed all batches.
+
+    Parameters
+    ----------
+    successors : StatBag
+        Expected statistics, over all batches, of the components that take the place of the removed ones.
+    allowance : float
+        Nats by which the objective may fall less, or rise, in spite of what these statistics say.
+    """
+
+    successors: StatBag
+    allowance: float
+
+
 class Trial:
     """A set of components, and the components that would take their place.
 
@@ -91,6 +106,8 @@ class Trial:
         With ``Policy.WITH_LAP``: whether no row may go to the targets during the lap. False by default.
     alone : bool
         Whether one component is left, which is judged under the prior that suits it alone. False by default.
+    foretells : bool
+        Whether `expected` says something. False by default.
 
     See Also
     --------
@@ -111,7 +128,7 @@ class Trial:
     created: tuple
     policy = Policy.AT_ONCE
     probe = None
-    unites = retires = alone = False
+    unites = retires = alone = foretells = False
 
     @property
     def targets(self):
@@ -157,6 +174,27 @@ class Trial:
         -------
         share : ndarray, shape (n, J), or None
             Rows sum to 1. None if nobody knows without another pass; the successors then have no sample.
+        """
+        return None
+
+    def expected(self, totals, observed, findings):
+        """What becomes of the components if all batches are like those that were observed so far.
+
+        A trial that is expected to lose more than its allowance is given up, and observes no further batch.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+        observed : StatBag
+            Statistics of the batches that were observed, as they are without the trial.
+        findings : dict
+            Batch id -> finding of the probe, for these batches.
+
+        Returns
+        -------
+        expected : Expectation or None
+            None, the default, if nothing can be said yet.
         """
         return None
 

@@ -12,8 +12,13 @@ from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.probe import Each, Observer, Probe
 from ..engine.statistics import added_up
-from ..engine.trials import Outcome, Policy, Trial
-from .second_try import SecondTries
+from ..engine.trials import Expectation, Outcome, Policy, Trial
+from .second_try import SecondTries, price_of_state
+
+# Share of a state's rows that a delete has to have observed before it may be given up: other states change in
+# all rows from one global step to the next, and that counts several times. It is given up if it is expected
+# to lose this many times what the other states may regain.
+_LEAST_SEEN, _ALLOWANCE = 0.2, 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +69,26 @@ class StateDeleteTrial(Trial):
     """
 
     kind = "delete"
+    foretells = True
 
     def __init__(self, target, step):
         self.target, self.created = target, tuple(step.uids.tolist())  # memories of them stay
         self.removed = (target, *self.created)
         self.probe = WithoutProbe(step)
+
+    def expected(self, totals, observed, findings):
+        """`Expectation` if the others change in proportion to the mass of the state that goes."""
+        k = totals.positions([self.target])[0]
+        mass, seen = totals.n[k], observed.n[k]
+        if seen < _LEAST_SEEN * mass:
+            return None
+        found, scale = added_up(findings.values()), mass / seen
+        now, others = (bag.take(bag.positions(self.created)) for bag in (observed, totals))
+        out = others.add(found.add(now, -1.0).scaled(scale))
+        if np.any(out.n <= 0):
+            return None
+        out = out._replace(extra=out.extra._replace(entropy=scale * found.extra.entropy))
+        return Expectation(out, _ALLOWANCE * price_of_state(totals.s.shape[1], mass))
 
     def outcome(self, totals, findings, rest=None):
         """`Outcome`; None if not all batches were observed."""
@@ -123,7 +143,7 @@ class StateDelete(SecondTries):
 
     def plan(self, context):
         """A trial for each of the smallest states that were not tried yet, or a second try."""
-        totals, model = context.totals, context.model
+        totals = context.totals
         if len(totals.uids) < 2 or context.partial:
             self._n_left = 0
             return []  # of sequences that are gone, nobody knows where they would go
@@ -138,7 +158,7 @@ class StateDelete(SecondTries):
             losses = {uids: loss for uids, loss in self._losses.items() if known.issuperset(uids)}
             return self._second_try(context, losses) if context.idle and self._n_left else []
         return [
-            StateDeleteTrial(uid, model.without(totals, uid))
+            StateDeleteTrial(uid, context.model.without(totals, uid))
             for uid in totals.uids[open_[: self.max_targets]].tolist()
         ]
 

@@ -12,17 +12,20 @@ from .._kernels._chain_entropies import coarse_entropies
 from ..engine.affinity import union_evidence
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
-from ..engine.trials import Outcome, Policy, Trial
+from ..engine.trials import Expectation, Outcome, Policy, Trial
 from .second_try import SecondTries
 from .unions import GroupsEdit, least_change, union_rows
 
 # Pairs by the gain of the data term, a multiple of the number of states, that the rest is found for.
 _SCREENED = 6
-# Steps times pairs that estimates may take, and the fewest steps.
-_WORK, _LEAST_STEPS = 100_000, 500
+# Steps times pairs that estimates may take, or pairs for each step if there are many; and the fewest steps.
+_WORK, _PAIRS_A_STEP, _LEAST_STEPS = 100_000, 50, 500
 # Nats, and a share of the change of the entropy, by which estimates may be wrong: responsibilities
 # move before a pair is judged.
 _NATS, _SHARE = 10.0, 0.1
+# Share of the rows of its states that a merge has to have observed before it may be given up, and the share
+# of the change of the entropy that its expected gain may then be wrong by, beside as many nats.
+_LEAST_SEEN, _LATER_SHARE = 0.05, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +104,23 @@ class CoarseningTrial(Trial):
 
     kind = "merge"
     policy = Policy.ALONE
-    unites = True
+    unites = foretells = True
 
     def __init__(self, groups):
         self.groups = tuple(groups)
         self.removed = tuple(uid for members, _ in self.groups for uid in members)
         self.created = tuple(created for _, created in self.groups)
         self.probe = CoarseningProbe(self.groups)
+
+    def expected(self, totals, observed, findings):
+        """`Expectation` if the entropy changes in proportion to the mass of the states."""
+        rows = totals.positions(self.removed)
+        mass, seen = totals.n[rows].sum(), observed.n[rows].sum()
+        if seen < _LEAST_SEEN * mass:
+            return None
+        change = mass / seen * sum(findings.values())
+        successors = union_rows(totals, self.groups, change)
+        return Expectation(successors, _NATS + _LATER_SHARE * abs(change))
 
     def outcome(self, totals, findings, rest=None):
         """`Outcome`; of batches that were not observed, with the bound of the entropy."""
@@ -197,7 +210,8 @@ class StateMerge(SecondTries):
     @staticmethod
     def _enough(steps, pairs):
         """Steps for estimates of so many pairs, fewer where pairs are many."""
-        return steps.thinned(max(_LEAST_STEPS, _WORK // max(1, len(pairs))))
+        work = max(_WORK, _PAIRS_A_STEP * steps.n_steps)
+        return steps.thinned(max(_LEAST_STEPS, work // max(1, len(pairs))))
 
     @staticmethod
     def _screened(context):

@@ -22,8 +22,9 @@ _LEAST_SHARE = 0.5
 _LONGEST = 500
 # Rows whose owners are found at a time.
 _TILE = 2**14
-# Steps that are drawn for estimates of entropies.
-_STEPS = 2000
+# Steps that are drawn for estimates of entropies: the fewest, and from how many rows one comes where there
+# are many, up to a limit. What an estimate may be wrong by should not grow with the rows.
+_STEPS, _ROWS_A_STEP, _MOST_STEPS = 2000, 40, 20_000
 # In place of the uid of a neighbour: the sequence begins or ends here; the neighbour is not known.
 EDGE, UNKNOWN = -1, -2
 
@@ -76,11 +77,6 @@ class StateSample(NamedTuple):
     def one_row(self):
         """The least mass of a state that owns a row: the smallest weight, at most 1."""
         return least_weight(self.weight)
-
-    @property
-    def least_total(self):
-        """Rows if all weighed as little as the lightest: states of these are part of it."""
-        return self.total if self.weight is None else float(self.weight.min() * self.n_rows)
 
     def among(self, uids):
         """The sample with neighbours that are among the states ``uids``; others are `UNKNOWN`."""
@@ -331,7 +327,8 @@ class RunSampling:
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
         wanted = {uids: share * n for uids, n in rows.items()}
         if any(proposal.wants_steps for proposal in proposals):
-            wanted[()] = _STEPS
+            n_rows = 0.0 if mean_weight is not None else sum(counts.values())
+            wanted[()] = int(np.clip(n_rows / _ROWS_A_STEP, _STEPS, _MOST_STEPS))
         return wanted
 
     def take(self, number, finding):

@@ -76,7 +76,7 @@ class SecondTries(Proposal):
         for uids, loss in losses.items():
             n = min(sizes[uid] for uid in uids)
             failed = self._refuted.blocked(uids, sum(sizes[uid] for uid in uids))
-            if not failed and loss < _PRICE * totals.s.shape[1] * np.log1p(n):
+            if not failed and loss < price_of_state(totals.s.shape[1], n):
                 a_row[uids] = loss / n
         best = min(a_row, key=a_row.get, default=None)
         if best is None:
@@ -98,3 +98,8 @@ class SecondTries(Proposal):
         """Remember which second tries failed."""
         if trial.policy is Policy.WITH_LAP:
             self._refuted.judged(trial.targets, accepted, mass)
+
+
+def price_of_state(n_statistics, n):
+    """Nats that the other states may regain when one of ``n`` rows has gone."""
+    return _PRICE * n_statistics * np.log1p(n)

@@ -159,6 +159,11 @@ class Steps(NamedTuple):
             return self
         return self.above(max(self.threshold, _first_out(priority, n_steps)))
 
+    @property
+    def n_steps(self):
+        """The number of steps."""
+        return sum(len(part.priority) for part in self.parts)
+
     def thinned(self, n_steps):
         """No more than ``n_steps`` of these."""
         priority = np.concatenate([[], *(part.priority for part in self.parts)])

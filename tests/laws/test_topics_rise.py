@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.engine.edits import UnionEdit, union_row
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.engine.scheduler import _Judged, _Standing
+from sklearn_bnp.engine.standing import Judged, Standing
 from sklearn_bnp.engine.trials import Outcome, UnionTrial
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts
@@ -269,14 +269,14 @@ def test_verdicts_under_an_adapted_prior(gain, before):
     follow = six_topics(KINDS[2])
     model, totals = follow.learner.model, follow.learner.totals
     removed = [tuple(totals.uids[rows].tolist()) for rows in ([0, 3], [1, 4])]
-    state = _Standing(model, totals, np.inf)
+    state = Standing(model, totals, np.inf)
 
     def accepts(gain, removed, created):
         trial = merge_that_brings(
             gain, state.model, state.totals, removed, created, value_under_adapted_priors
         )
         outcome = trial.outcome(state.totals, {0: None})
-        return state.accept_adapted(_Judged(trial, removed, outcome, False), 0.0)
+        return state.accept_adapted(Judged(trial, removed, outcome, False), 0.0)
 
     if before:
         assert accepts(300.0, removed[0], 9)

@@ -56,7 +56,7 @@ class UnionEdit(NamedTuple):
     created : tuple of int
         Uid of the union, a tuple of one.
     entropies : dict
-        Batch id -> exact entropy of the union, for each observed batch; or a `UnionFinding`.
+        Batch id -> exact entropy of the union, for each observed batch; or a ``UnionFinding``.
     """
 
     removed: tuple
@@ -104,7 +104,7 @@ class BlindUnion(NamedTuple):
 def union_row(bag, removed, created, found=None):
     """Statistics of the union of ``removed`` as one component.
 
-    ``found`` is its entropy, or a `UnionFinding`. If it is not given, a lower bound stands for it, so that
+    ``found`` is its entropy, or a ``UnionFinding``. If it is not given, a lower bound stands for it, so that
     the objective remains a lower bound if the rows are gone. A row of which the members have the mass m, in
     shares p, loses the entropy m H(p). H is concave, so that all rows together lose no more than N H of the
     members' shares of all N.

@@ -199,6 +199,10 @@ class OnClient:
                     path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
                     carries = [task.carry for task in own]
                     visited = self._visited((*about, dumps(visit), path, group), carries)
+                    visit.files |= {
+                        file for c in carries if c is not None for left in c.needed
+                        for file in left.visit.files
+                    }  # fmt: skip
                     wave[visited] = (lo, hi)
                     visit.kept.update(dict.fromkeys(range(lo, hi), visited))
                     level.append(self._submit(nodes_of, visited))

@@ -31,7 +31,14 @@ def take_from_files(visit, folder):
         path = os.path.join(folder, f"{visit.name}-{first.setdefault(future, position)}")
         paths.add(path)
         visit.kept[position] = dumps(Stored(visit.name, path))
-    weakref.finalize(visit, _remove, paths)
+    visit.files = {_Files(paths)}
+
+
+class _Files:
+    """Files that are there as long as a visit needs them: they are its own, or its tasks begin with them."""
+
+    def __init__(self, paths):
+        weakref.finalize(self, _remove, paths)
 
 
 def _remove(paths):

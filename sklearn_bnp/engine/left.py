@@ -38,10 +38,13 @@ class Visit:
     ----------
     kept : dict
         Position of a chunk -> the list of what its task left, or a future of a dict with that list.
+    files : set
+        Owners of the files from which what was left can be computed anew.
     """
 
     def __init__(self, place=None, name=None):
         self.place, self.name, self.kept = place, name or uuid4().hex, {}
+        self.files = set()
         _visits[self.name] = self
 
     def __reduce__(self):

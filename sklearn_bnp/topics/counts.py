@@ -101,6 +101,11 @@ class BatchCounts(NamedTuple):
         """One column, with uid ``created``: the sum of the columns ``removed``."""
         return self._replace(columns=_union(self, removed, created))
 
+    @property
+    def needed(self):
+        """An empty list: nothing has to be found."""
+        return []
+
     def at_hand(self, find=None):
         """The counts themselves."""
         return self

@@ -97,7 +97,7 @@ n_jobs : int, default=$default
     the kernels have run on several threads, they run on one thread.
 verbose : int, default=$default
     If 1, print a line per lap on standard error: its number, the number of $components, the ELBO,
-    seconds, and the proposals that were accepted.
+    seconds, and the proposals that were accepted and refused.
 component_ids_ : ndarray of int of shape (`n_components_`,)
     Lasting names of the $components, in the order in which these are published. In a stream, weights and
     positions change, but names stay. One that is split, merged or takes part in a delete gets a new name.

@@ -294,6 +294,7 @@ class Bar:
 @pytest.mark.parametrize("bar", [None, Bar], ids=["text", "tqdm"])
 def test_one_line_a_lap(bar, monkeypatch, capsys):
     monkeypatch.setattr(progress, "tqdm", bar)
+    monkeypatch.setattr(progress, "_is_watched", lambda: True)
     model = DPMixtureVB(verbose=1, random_state=0).fit(X)
     out, err = capsys.readouterr()
     found = [LINE.fullmatch(line).groups() for line in err.splitlines()]
@@ -302,15 +303,28 @@ def test_one_line_a_lap(bar, monkeypatch, capsys):
     assert [int(n) for _, n, *_ in found] == [lap.n_components for lap in model.history_]
     assert [float(bound) for *_, bound, _ in found] == pytest.approx(model.lower_bounds_, rel=1e-6)
     assert any("birth" in moves for *_, moves in found)
-    assert found[-1][-1] == "no moves"
+    refused = [
+        {kind: n - lap.accepted.get(kind, 0) for kind, n in lap.tried.items()}
+        for lap in model.history_
+    ]
+    for (*_, moves), lap in zip(found, refused, strict=True):
+        assert moves.count("refused") == sum(n > 0 for n in lap.values())
+    assert any("refused" in moves for *_, moves in found)
     if bar:
         assert Bar.last.closed
         assert Bar.last.n == model.n_iter_
 
 
+def test_no_bar_in_a_log(capsys):
+    pytest.importorskip("tqdm")
+    DPMixtureVB(verbose=1, random_state=0).fit(X)
+    assert "\r" not in capsys.readouterr().err
+
+
 def test_one_line_a_lap_through_tqdm_itself(monkeypatch, capsys):
     tqdm = pytest.importorskip("tqdm")
     monkeypatch.setattr(progress, "tqdm", tqdm.tqdm)
+    monkeypatch.setattr(progress, "_is_watched", lambda: True)
     model = DPMixtureVB(verbose=1, random_state=0).fit(X)
     assert len(re.findall("DPMixtureVB: lap +", capsys.readouterr().err)) == model.n_iter_
 

@@ -13,9 +13,13 @@ _SEED_ROWS = 10_000
 _SEED_ROWS_A_COMPONENT = 100
 # A row further out, in standard deviations of the data, leaves rounding errors in sums of squares.
 _FARTHEST = 1e7
+# Steps of k-means after k-means++: laps of the fit do the rest.
+LLOYD_STEPS = 3
 
 
-def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spread=True):
+def seeded_statistics(
+    likelihood, source, n_components, rng, *, means=None, spread=True, n_steps=LLOYD_STEPS
+):
     """Statistics (K, P) of a sample of rows, each of which is given to the nearest of K seeds.
 
     There are fewer components where fewer than K rows differ.
@@ -35,6 +39,8 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
     spread : bool
         Whether to choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2), followed by a few steps of
         Bregman k-means (Alg. 2.1). If false, rows are chosen uniformly.
+    n_steps : int
+        The most of these steps. They end when no row changes its seed.
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
@@ -56,7 +62,7 @@ def seeded_statistics(likelihood, source, n_components, rng, *, means=None, spre
         rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
     resp = lloyd(
-        points, seeding, n_components, rng, n_steps=3 if seeds is None else 0, centers=seeds
+        points, seeding, n_components, rng, n_steps=n_steps if seeds is None else 0, centers=seeds
     )
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
@@ -90,7 +96,6 @@ def _nearest(likelihood, z, centers):
     return likelihood.local_step(coef, z, None, None, None, None, n_nonzero=1)
 
 
-_LLOYD_STEPS = 3
 # Rows whose distances from a seed are found at a time.
 _BLOCK_ROWS = 256
 
@@ -121,7 +126,7 @@ def seeding_mass(mass, weight):
     return 0.5 * mass * (1.0 + weight * (mass.sum() / (mass @ weight)))
 
 
-def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
+def lloyd(points, mass, n_seeds, rng, *, n_steps=LLOYD_STEPS, centers=None):
     """One-hot shares (n, J) of points after Lloyd steps from ``centers``, or from k-means++ if None."""
     if centers is None:
         centers = points[kmeans_plusplus(points, mass, n_seeds, rng)]
@@ -135,7 +140,9 @@ def lloyd(points, mass, n_seeds, rng, *, n_steps=_LLOYD_STEPS, centers=None):
             resp, s, None, None, 1, 1,
         )  # fmt: skip
         n = s[:, -1:]
-        centers = np.where(n > 0, s[:, 1:-1] / np.where(n > 0, n, 1.0), centers)
+        before, centers = centers, np.where(n > 0, s[:, 1:-1] / np.where(n > 0, n, 1.0), centers)
+        if np.array_equal(before, centers):  # no row has changed its center
+            break
     return resp
 
 

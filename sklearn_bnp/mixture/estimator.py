@@ -78,9 +78,14 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $tol
     n_init : int, default=1
         Number of fits from different initialisations. The one with the highest ELBO is kept.
-    init_params : {"k-means++", "random"}, callable or ndarray, default="k-means++"
-        Source of the first components: Bregman k-means++ (Alg. 2.2), rows drawn at random, or given
-        responsibilities of shape (n_samples, K). These are an array, or are returned by a callable
+    init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable or ndarray, \
+            default="k-means++"
+        Source of the first components. "k-means++" draws rows of a sample that are far from each other
+        (Bregman k-means++, Alg. 2.2), and makes three steps of k-means from them. "kmeans" makes up to 100
+        steps, until no row changes its component. "random" and "random_from_data" are the same: rows drawn
+        at random, and each row goes to the nearest of them. scikit-learn's mixtures have these names, but
+        their "random" draws responsibilities instead. Otherwise, responsibilities of shape
+        (n_samples, K) are given. They are an array, or are returned by a callable
         ``(X, n_components, random_state)``. Their columns are the components, whatever ``n_components``
         is. With responsibilities and ``max_iter=0``, `fit` makes one global step on them. If the number of
         components is fixed (``proposals=None``, or the stochastic method), components keep the order of
@@ -159,7 +164,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
         "n_nonzero_resp": [COUNT, None],
         "n_init": [COUNT],
-        "init_params": [StrOptions({"k-means++", "random"}), callable, "array-like"],
+        "init_params": [StrOptions(set(setup.SEEDINGS)), callable, "array-like"],
         "means_init": ["array-like", None],
     }
 

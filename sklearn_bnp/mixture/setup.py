@@ -8,7 +8,7 @@ from ..engine.merge import Merge
 from ..estimator import base, publishing
 from ..estimator.observations import are_alike, check_explains_rows
 from ..estimator.validation import check_means, check_reach, check_responsibilities, checked
-from ..likelihood.seeding import seeded_statistics
+from ..likelihood.seeding import LLOYD_STEPS, seeded_statistics
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
@@ -22,6 +22,8 @@ PROPOSALS = {
     "regroup": Regroup,
     "relocate": Relocate,
 }
+# Names of ``init_params``: steps of k-means after k-means++, or None where rows are drawn uniformly.
+SEEDINGS = {"k-means++": LLOYD_STEPS, "kmeans": 100, "random": None, "random_from_data": None}
 MIXTURE = base.ModelKind("mixture", PROPOSALS)
 
 
@@ -62,8 +64,11 @@ def starting_statistics(settings, source, likelihood, rng):
     if means is not None:
         means = check_means(means, n_components, source.n_features)
         check_reach(likelihood, means)
-    spread = settings.starts_by_name and settings.init_params == "k-means++"
-    s = seeded_statistics(likelihood, source, n_components, rng, means=means, spread=spread)
+    n_steps = SEEDINGS[settings.init_params] if settings.starts_by_name else None
+    s = seeded_statistics(
+        likelihood, source, n_components, rng,
+        means=means, spread=n_steps is not None, n_steps=n_steps,
+    )  # fmt: skip
     return base.as_many_as_wanted(s, settings)
 
 

@@ -12,6 +12,7 @@ from sklearn.mixture import GaussianMixture
 
 from sklearn_bnp import BernoulliObservation, DPMixtureVB, GaussianObservation
 from sklearn_bnp.likelihood.bernoulli import BernoulliLikelihood
+from sklearn_bnp.likelihood.seeding import lloyd
 from tests.estimators import CENTERS, SHARES, blobs
 
 X, truth = blobs(300)
@@ -275,3 +276,25 @@ def test_any_attributes_will_do_to_sample():
     assert_array_equal(model.probabilities_, plain.means_)
     for found, expected in zip(model.sample(20), plain.sample(20), strict=True):
         assert_array_equal(found, expected)
+
+
+def test_names_of_initialisations_that_scikit_learn_has():
+    bounds = {
+        name: DPMixtureVB(6, init_params=name, proposals=None, max_iter=0, random_state=0)
+        .fit(X)
+        .lower_bound_
+        for name in ("k-means++", "kmeans", "random", "random_from_data")
+    }
+    assert bounds["random_from_data"] == bounds["random"]
+    assert len(set(bounds.values())) == 3  # kmeans makes more steps than k-means++
+
+
+def test_kmeans_goes_on_until_no_row_changes_its_component():
+    points = np.random.default_rng(0).normal(size=(300, 2))
+    mass = np.ones(300)
+    resp = lloyd(points, mass, 5, np.random.RandomState(0), n_steps=100)
+    centers = resp.T @ points / resp.sum(axis=0)[:, np.newaxis]
+    nearest = ((points[:, np.newaxis] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(resp.argmax(axis=1), nearest)
+    first = lloyd(points, mass, 5, np.random.RandomState(0), n_steps=3)
+    assert not np.array_equal(first, resp)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..inputs.advice import ExplainedParameters
 from .statistics import StatBag
 from .trials import Policy
 
@@ -73,7 +74,7 @@ class Context(NamedTuple):
     idle: bool = False
 
 
-class Proposal(BaseEstimator, ABC):
+class Proposal(ExplainedParameters, BaseEstimator, ABC):
     """A source of trials, with its parameters.
 
     A subclass sets ``kind`` and defines `reset` and `plan`; the other methods have defaults. A fit works on a

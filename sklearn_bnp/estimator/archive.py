@@ -54,12 +54,27 @@ class Archive(NamedTuple):
 
 def write_archive(path, archive):
     """Write an `Archive` in place of the file ``path``, all of it or nothing."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"path={os.fspath(path)!r} lies in a folder that is not there: make it, by "
+            f"os.makedirs({folder!r})."
+        )
+    _refuse_folder(path)
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as whole:
         whole.writestr(_named("header.json"), json.dumps(archive.header))
         whole.writestr(_named("nodes.json"), archive.text)
         for i, array in enumerate(archive.arrays):
             with whole.open(_named(_array_name(i)), "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, np.asarray(array), (1, 0), allow_pickle=False)
+
+
+def _refuse_folder(path):
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            f"path={os.fspath(path)!r} is a folder: give the name of a file, such as "
+            f"{os.path.join(os.fspath(path), 'model.bnp')!r}."
+        )
 
 
 @contextmanager
@@ -115,6 +130,11 @@ def _array_name(i):
 
 def read_archive(path):
     """The `Archive` of a file; ValueError if it is no archive, or damaged."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"path={path!r:.200} must be the name of a file that the method save of an estimator wrote."
+        )
+    _refuse_folder(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         try:

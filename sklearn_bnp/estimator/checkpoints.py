@@ -69,6 +69,11 @@ class Checkpoint:
     def __init__(self, path, every=10.0, *, trusted=()):
         if not isinstance(every, Real) or not 0 <= every < np.inf:
             raise ValueError(f"every={every!r} must be a number of seconds, 0 or more.")
+        if os.path.exists(path) and not os.path.isdir(path):
+            raise NotADirectoryError(
+                f"path={os.fspath(path)!r} is a file: give the name of a folder, in which each fit has a "
+                "file of its own."
+            )
         self.path, self.every, self.trusted = os.fspath(path), every, tuple(trusted)
 
     def __repr__(self):

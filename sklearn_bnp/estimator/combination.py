@@ -63,13 +63,19 @@ def combine(models):
     >>> model.n_components_
     3
     """
+    if not isinstance(models, (list, tuple)) and not hasattr(models, "__next__"):
+        raise TypeError(
+            f"models={models!r:.200} must be a list of fitted models: combine([first, second])."
+        )
     models = list(models)
     if not models:
         raise ValueError("models=[] must hold a fitted model, or several.")
     first = models[0]
     for i, other in enumerate(models):
         _check_kind(first, other, i)
-        check_is_fitted(other)
+        check_is_fitted(
+            other, msg=f"models[{i}] is not fitted: call fit of this %(name)s, or leave it out."
+        )
         _check_goes_with(first, other, i)
     learners = [_at_rest(model) for model in models]
     order = canonical_order([learner.totals for learner in learners])

@@ -8,13 +8,14 @@ from pickle import PicklingError
 import joblib
 from sklearn.base import BaseEstimator, clone
 
+from ..inputs.advice import ExplainedParameters, advice_on_observation
 from ..likelihood import OBSERVATIONS, ObservationModel
 
 # Types whose values are compared as they are.
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
-class ObservationParameters:
+class ObservationParameters(ExplainedParameters):
     """Mixin for estimators with an ``observation`` parameter: `set_params` reaches its nested parameters."""
 
     def set_params(self, **params):
@@ -48,8 +49,9 @@ def resolve_observation(observation, reading=None):
         return observation
     if isinstance(observation, str) and observation in OBSERVATIONS:
         return OBSERVATIONS[observation]()
+    advice = advice_on_observation(observation, OBSERVATIONS, ObservationModel)
     raise ValueError(
-        f"observation={observation!r} is not known; use one of {sorted(OBSERVATIONS)} or an "
+        f"observation={observation!r} is not known.{advice} Use one of {sorted(OBSERVATIONS)} or an "
         "instance of one of the observation models."
     )
 

@@ -16,8 +16,10 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
+from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.rows import canonical, part
+from ..inputs.tables import raise_infinite, require_table
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .observations import allows_missing, resolve_observation, takes_sparse
@@ -77,13 +79,23 @@ def resolve_proposals(proposals, registry, kind):
             out.append(registry[proposal]())
         else:
             raise ValueError(
-                f"proposals holds {proposal!r}, which is not known; use a tuple of names among "
-                f"{sorted(registry)} or of Proposal objects, or None for a fixed truncation."
+                f"proposals holds {proposal!r}, which is not known.{_advice_on_proposal(proposal, registry)} "
+                f"Use a tuple of names among {sorted(registry)} or of Proposal objects, or None for a "
+                "fixed number of components."
             )
     kinds = [proposal.kind for proposal in out]
     if len(set(kinds)) < len(kinds):
         raise ValueError(f"proposals={proposals!r} names a kind twice; give each kind once.")
     return out
+
+
+def _advice_on_proposal(proposal, registry):
+    """What may be meant, with a leading blank: a name, an instance, or names in one string."""
+    if isinstance(proposal, str):
+        parts = tuple(proposal.replace(",", " ").split())
+        if len(parts) > 1 and all(part in registry for part in parts):
+            return f" Did you mean the tuple {parts!r}?"
+    return advice_on(proposal, registry, Proposal)
 
 
 # ---------------------------------------------------------------------- data
@@ -128,14 +140,13 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
     memory); blocks of them are converted when they are used. Sparse rows stay sparse.
     """
+    require_table(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
-    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
-        x = validate_data(
-            estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True,
-            dtype="numeric", order=None, ensure_min_samples=min_rows,
-            ensure_all_finite="allow-nan",
-        )  # fmt: skip
+    x = validate_data(
+        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
+        order=None, ensure_min_samples=min_rows, ensure_all_finite=False,  # `real_numbers` looks
+    )  # fmt: skip
     return real_numbers(x, estimator.observation, check_small=reset), reading
 
 
@@ -178,6 +189,8 @@ def _check_magnitude(x, observation, *, check_small):
         both = np.fmax.reduce(x, axis=0), np.fmin.reduce(x, axis=0)
         magnitude = np.nan_to_num(np.max(np.abs(both), axis=0).astype(np.float64))
     largest = magnitude.max()
+    if largest == np.inf:
+        raise_infinite(x)
     if largest > _LARGEST:
         raise ValueError(
             f"X holds values up to {largest:.3g}; squares of values beyond {_LARGEST:g} overflow. "
@@ -349,9 +362,10 @@ def check_responsibilities(resp, n_rows):
     """Responsibilities (n_rows, K) whose rows sum to one."""
     resp = numbers(resp, "init_params")
     if resp.ndim != 2 or len(resp) != n_rows:
+        remedy = " Of labels 0, 1, ..., give np.eye(labels.max() + 1)[labels]." * (resp.ndim == 1)
         raise ValueError(
             f"init_params holds responsibilities of shape {resp.shape}; it must be ({n_rows}, "
-            "n_components), one row for each of X."
+            f"n_components), one row for each of X.{remedy}"
         )
     if resp.min() < 0:
         raise ValueError(

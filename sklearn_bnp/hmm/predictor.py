@@ -31,7 +31,7 @@ from ..inputs.rows import at_hand, stacked
 from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
-from .sequences import check_sequences, modelled, with_given_rows
+from .sequences import check_sequences, modelled, require_one_sequence, with_given_rows
 from .soundness import SEQUENCES, check_chains
 
 # Size of the arrays (rows times states) that are worked on at a time, if sequences are not longer.
@@ -204,6 +204,7 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
             Message for the next call.
         """
         check_is_fitted(self)
+        require_one_sequence(X)
         X = at_hand(X)
         X, _ = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
         lags, params, fitted = self._observation.lags, self._params, self._suited(X)

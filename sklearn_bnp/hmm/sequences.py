@@ -27,6 +27,7 @@ from ..estimator.validation import (
     weight_of_each,
 )
 from ..inputs.rows import at_hand, stacked
+from ..inputs.tables import n_axes, refuse_infinity, require_table
 from ..likelihood.lags import lagged
 from .batch import SequenceBatch
 
@@ -86,9 +87,11 @@ def check_sequences(
             "lengths and groups are both given; give lengths if the rows of a sequence are next to "
             "each other, otherwise groups."
         )
+    require_table(x)
     if _is_list(x):
         found = _of_list(estimator, x, lengths, groups, reset)
     else:
+        _require_rows(x)
         rows, reading = check_rows(estimator, x, reset=reset)
         if groups is not None:
             found = _of_groups(rows, groups)
@@ -105,6 +108,25 @@ def check_sequences(
         found = _weighted(found, _weight_of_sequences(found, sample_weight, lengths))
         _check_number(found.n_rows, min_rows)
     return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def require_one_sequence(x):
+    """Raise if X is a list of sequences."""
+    if isinstance(x, (list, tuple)) and any(n_dimensions(item) >= 2 for item in x):
+        raise ValueError(
+            f"X is a list of {len(x)} sequences, but holds the next rows of one: give X[i] of each, with the "
+            "message of its own last call."
+        )
+
+
+def _require_rows(x):
+    """Raise if X has a single axis: it may be one sequence of one feature, or one row."""
+    if n_axes(x) == 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: X has {len(x)} numbers. The rows of a sequence have "
+            "the shape (n_timesteps, n_features). Reshape X: X.reshape(-1, 1) is a sequence of a single feature, "
+            "and X.reshape(1, -1) a single row."
+        )
 
 
 def _check_unused(y, found):
@@ -246,11 +268,12 @@ def _check_sequence(estimator, item, i):
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
     require_sparse_family(item, estimator.observation)
-    with np.errstate(over="ignore", invalid="ignore"):  # of the sum that looks for nan and inf
-        return check_array(
-            item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
-            input_name=f"X[{i}]", estimator=estimator, ensure_all_finite="allow-nan",
-        )  # fmt: skip
+    rows = check_array(
+        item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
+        input_name=f"X[{i}]", estimator=estimator, ensure_all_finite=False,
+    )  # fmt: skip
+    refuse_infinity(rows, f"X[{i}]")
+    return rows
 
 
 def _shape(item):

@@ -102,7 +102,8 @@ class StatesDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "transmat_"):
             raise ValueError(
-                f"{type(estimator).__name__} has no states; ComponentsDisplay is for rows."
+                f"{type(estimator).__name__} has no states: give a fitted HDPHMMVB; ComponentsDisplay is "
+                "for rows."
             )
         names = getattr(X[0] if isinstance(X, list) else X, "columns", None)
         if isinstance(X, list):

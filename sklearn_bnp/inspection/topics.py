@@ -160,6 +160,11 @@ class TopicsDisplay:
 
 def topics_of_words(estimator, feature_names):
     """Probabilities of words (K, V), shares of the topics in the corpus (K,), and the words (V,)."""
+    if not hasattr(estimator, "top_words"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no topics: give a fitted HDPTopicVB; "
+            "ComponentsDisplay is for components."
+        )
     estimator.top_words(feature_names, n=1)  # its checks
     if feature_names is None:
         feature_names = estimator.feature_names_in_

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._kernels._responsibilities import n_statistics
+from ..inputs.advice import ExplainedParameters
 from .leaving_out import change_of_evidence, pairs_with_shares
 from .rows import DenseRows
 
@@ -29,7 +30,7 @@ from .rows import DenseRows
 _STEPS_ALONE = 10
 
 
-class ObservationModel(BaseEstimator, ABC):
+class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
     """Parameters of a likelihood and of its prior, as a user sets them.
 
     A subclass stores the arguments of ``__init__`` unchanged, as all scikit-learn estimators do, and

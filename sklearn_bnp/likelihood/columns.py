@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
+from ..inputs.advice import advice_on_observation
 from .base import ObservationModel
 from .column_likelihood import ColumnLikelihood, says_which_block
 from .column_numbers import column_numbers
@@ -186,7 +187,12 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     def _numbers(self, n_features, frame=None):
         """Triples of names, models and numbers of columns (D_b,), for data with ``n_features``."""
-        blocks = [(n, o, column_numbers(c, n_features, frame)) for n, o, c in self._checked()]
+        blocks = []
+        for name, model, columns in self._checked():
+            try:
+                blocks.append((name, model, column_numbers(columns, n_features, frame)))
+            except ValueError as error:
+                raise ValueError(f"Block {name!r}: {error}") from error
         taken = {}
         for (name, _, columns), (_, _, given) in zip(blocks, self.blocks, strict=True):
             if len(columns) == 0:
@@ -229,8 +235,9 @@ def _model(observation, name=""):
         return observation
     if isinstance(observation, str) and observation in OBSERVATIONS:
         return OBSERVATIONS[observation]()
+    advice = advice_on_observation(observation, OBSERVATIONS, ObservationModel)
     raise ValueError(
-        f"Block {name!r} has observation={observation!r}, which is not known; use one of "
+        f"Block {name!r} has observation={observation!r}, which is not known.{advice} Use one of "
         f"{sorted(OBSERVATIONS)} or an instance of one of the observation models."
     )
 

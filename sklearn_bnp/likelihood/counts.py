@@ -99,8 +99,8 @@ def pair_of_priors(pair, n_features):
         a = b = np.array([np.nan])
     if not (are_within(a) and are_within(b)):
         raise ValueError(
-            f"prior={pair!r} must be two numbers (a, b) from {LEAST:g} to {MOST:g}, or two arrays of "
-            f"{n_features} of them."
+            f"prior={pair!r} must be two numbers (a, b) from {LEAST:g} to {MOST:g}, such as (1.0, 1.0), "
+            f"or two arrays of {n_features} of them."
         )
     return a, b
 

@@ -21,6 +21,7 @@ from scipy.special import digamma, gammaln
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..inputs.advice import ExplainedParameters
 from ..likelihood.limits import POSITIVE
 
 # The search for a discount starts here, and ends after a step that is no longer than this: the error
@@ -32,7 +33,7 @@ _MOST_STEPS = 60
 _MARGIN = 1e-9
 
 
-class MixtureAllocation(BaseEstimator, ABC):
+class MixtureAllocation(ExplainedParameters, BaseEstimator, ABC):
     """Base class of the priors of mixture weights.
 
     A prior of one's own derives from it. The three abstract methods are pure functions of the counts

@@ -26,6 +26,7 @@ from ..estimator.validation import (
 from ..inputs.batches import Batch
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
+from ..inputs.tables import require_finite_counts, require_table
 from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
@@ -173,13 +174,16 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"observation={observation!r} takes rows of data as tokens of documents: give groups, "
             "one id per row. Without groups, X holds counts of words, for observation='multinomial'."
         )
+    require_table(x, of_words=True)
     [x], reading = read_frames(estimator, [x], reset=reset)
     x = validate_data(
-        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric"
-    )
+        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
+        ensure_all_finite=False,  # which `require_finite_counts` looks for
+    )  # fmt: skip
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold counts.")
     dtype, x = x.dtype, _canonical(x)
+    require_finite_counts(x)
     least = x.data.min(initial=0.0)
     if least < 0:
         raise ValueError(

@@ -8,15 +8,16 @@ function of the document alone, so that scores depend neither on chance nor on o
 
 from __future__ import annotations
 
+from functools import update_wrapper
 from itertools import pairwise
 from numbers import Integral, Real
+from types import MethodType
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
@@ -24,6 +25,7 @@ from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
 from ..estimator.threads import threads
+from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
@@ -40,11 +42,30 @@ from .soundness import TOPICS, check_topics
 _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
 # Share of a document's word types, or rows, that `score` predicts from the others.
 _HELDOUT = 0.2
+# What `score_completion` may divide: the different words of a document, or all of them.
+_UNITS = ("types", "tokens")
 
 
-def _of_rows(estimator):
-    """Whether the estimator is for rows of data, each of which can be assigned to a topic."""
-    return not takes_words(estimator.observation)
+class _OfRows:
+    """Decorator of methods for rows of data, each of which can be assigned to a topic.
+
+    An estimator for words does not have them. scikit-learn's ``available_if`` would not say what to use.
+    """
+
+    def __init__(self, method):
+        self._method = method
+        update_wrapper(self, method)
+
+    def __get__(self, estimator, owner=None):
+        if estimator is None:
+            return self._method
+        if takes_words(estimator.observation):
+            name, kind = self._method.__name__, type(estimator).__name__
+            raise AttributeError(
+                f"This {kind!r} has no attribute {name!r}: documents of words mix topics, and have no topic "
+                "of their own. Use transform(X), their shares of topics, or transform(X).argmax(axis=1)."
+            )
+        return MethodType(self._method, estimator)
 
 
 class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -142,7 +163,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         return self.fit(X, groups=groups, sample_weight=sample_weight).transform(X, groups=groups)
 
-    @available_if(_of_rows)
+    @_OfRows
     @lazy_on_chunks
     def predict_proba(self, X, *, groups=None):
         """Responsibility of each topic for each row of data; not available for words.
@@ -161,7 +182,7 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """
         return self._each_row(X, groups, lambda resp: resp)
 
-    @available_if(_of_rows)
+    @_OfRows
     @lazy_on_chunks
     def predict(self, X, *, groups=None):
         """The topic with the greatest responsibility for each row of data; not available for words.
@@ -332,8 +353,8 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ----------
         Hughes (2016), (5.59) and Sec. 7.4.1.
         """
-        if by not in ("types", "tokens"):
-            raise ValueError(f"by={by!r} must be 'types' or 'tokens'.")
+        if by not in _UNITS:
+            raise ValueError(f"by={by!r} must be 'types' or 'tokens'.{advice_on(by, _UNITS)}")
         if not (isinstance(heldout, Real) and 0 < heldout < 1):
             raise ValueError(f"heldout={heldout!r} must be a number between 0 and 1.")
         rng = check_random_state(random_state)

@@ -181,7 +181,7 @@ COUNTS = {
     "infinite": (with_value(np.inf), ["X", "infinity"]),
     "overflowing": (np.full((4, V), 1e308), ["X", "inf", "Rescale"]),
     "one axis": (X[0], ["2D array"]),
-    "strings": (np.array([["a", "b"]] * 3), ["numeric"]),
+    "strings": (np.array([["a", "b"]] * 3), ["strings", "CountVectorizer"]),
     "complex": (X * 1j, ["Complex"]),
     "no documents": (X[:0], ["0 sample(s)", "minimum"]),
     "no words": (X[:, :0], ["0 feature(s)", "minimum"]),

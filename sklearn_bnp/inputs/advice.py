@@ -1,0 +1,142 @@
+"""Advice in messages about parameters: "did you mean", a class in place of an instance, names used elsewhere.
+
+Design note. scikit-learn checks most parameters, and says what values they may have and which one it got.
+`ExplainedParameters` adds the remedy where the value shows what was meant. Parameters that we check
+ourselves use `advice_on` and `likely_name` directly.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from difflib import get_close_matches
+from numbers import Integral, Real
+
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
+
+# Frames of these are not the caller's.
+_LIBRARIES = ("sklearn_bnp.", "sklearn.", "functools", "contextlib")
+# What other packages call it: a value that is a name elsewhere, and what it is here.
+_ELSEWHERE = {
+    "batch": "'full'",
+    "dirichlet_distribution": "'dirichlet'",
+    "dirichlet_process": "'dp'",
+    "normal": "'gaussian'",
+    "online": "'stochastic', or 'memoized' with calls of partial_fit",
+    "variational": "'memoized'",
+    "vb": "'memoized'",
+}
+# What scikit-learn's mixtures take for the shape of covariances.
+_COVARIANCES = ("full", "diag", "spherical", "tied")
+# Remedies by the parameter.
+_REMEDIES = {
+    "n_components": "Give a whole number to start from, such as 1: their number is learned; "
+    "max_components limits it.",
+    "random_state": "Give an int, such as random_state=0.",
+}
+
+
+def warn_caller(message):
+    """Warn with a `UserWarning` at the line that calls the package, however many calls are between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def likely_name(value, names):
+    """The one of several names that a misspelt one may stand for, or None."""
+    if not isinstance(value, str):
+        return None
+    plain = {name.lower().replace("_", "-"): name for name in sorted(names)}
+    text = value.lower().replace("_", "-")
+    # part of a name is closer to it than any other name
+    begun = [plain[key] for key in plain if min(len(key), len(text)) > 2 and key.startswith(text)]
+    if text in plain or len(begun) == 1:
+        return plain.get(text, begun[0] if begun else None)
+    found = get_close_matches(text, plain, n=1, cutoff=0.6)
+    return plain[found[0]] if found else None
+
+
+def advice_on(value, names=(), base=object):
+    """A sentence with a leading blank about a value that is not known, or an empty string.
+
+    Parameters
+    ----------
+    value : object
+        The value that the user gave.
+    names : iterable of str
+        Names that are known.
+    base : type
+        Instances of this class would be right.
+    """
+    if isinstance(value, type) and issubclass(value, base):
+        return f" {value.__name__} is a class: give an instance, {value.__name__}()."
+    if not isinstance(value, str):
+        return ""
+    meant = _ELSEWHERE.get(value.lower(), "")
+    if any(f"'{name}'" in meant for name in names):
+        return f" What is called {value!r} elsewhere is {meant}."
+    name = likely_name(value, names)
+    return "" if name is None else f" Did you mean {name!r}?"
+
+
+def advice_on_observation(value, names, base):
+    """`advice_on` a value of ``observation``, which may be the shape of covariances."""
+    if isinstance(value, str) and value in _COVARIANCES:
+        return (
+            f" {value!r} is a shape of covariances: set covariance_type of GaussianObservation, as in "
+            "observation=GaussianObservation(covariance_type='full')."
+        )
+    return advice_on(value, names, base)
+
+
+class ExplainedParameters:
+    """Mixin, left of `BaseEstimator`: what scikit-learn says of a wrong parameter, and the remedy."""
+
+    def _validate_params(self):
+        try:
+            super()._validate_params()
+        except InvalidParameterError as error:
+            remedy = _remedy(self)
+            if not remedy:
+                raise
+            raise InvalidParameterError(f"{error}{remedy}") from None
+
+
+def _remedy(component):
+    """The remedy for the first parameter of a component that is not valid, with a leading blank."""
+    parameters = component.get_params(deep=False)
+    for name, constraints in component._parameter_constraints.items():
+        value = parameters.get(name)
+        try:
+            validate_parameter_constraints({name: constraints}, {name: value}, "")
+        except InvalidParameterError:
+            return _remedy_of(name, value, constraints)
+    return ""
+
+
+def _remedy_of(name, value, constraints):
+    names = {
+        option for each in constraints if isinstance(each, StrOptions) for option in each.options
+    }
+    found = advice_on(value, names, next((c for c in constraints if isinstance(c, type)), object))
+    if found:
+        return found
+    if name == "covariance_type" and value == "tied":
+        return " There are no covariances that all components share; 'full' gives each its own."
+    if name in _REMEDIES:
+        return f" {_REMEDIES[name]}"
+    numbers = [each for each in constraints if isinstance(each, Interval)]
+    if any(each.type is Integral for each in numbers):
+        whole = isinstance(value, Real) and not isinstance(value, Integral)
+        if whole and value == value // 1 and abs(value) < 1e15:
+            return f" Give a whole number: {name}={int(value)}."
+        if isinstance(value, (str, float)):
+            return " Give a whole number."
+    return ""

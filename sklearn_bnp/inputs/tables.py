@@ -1,0 +1,129 @@
+"""Checks that data are a table of numbers: messages that name the row, the column and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.sparse import issparse
+
+from .frames import is_frame
+
+_OF_TEXTS = (
+    "for texts, give counts of words, as from sklearn.feature_extraction.text.CountVectorizer()"
+    ".fit_transform(texts)"
+)
+_OF_CATEGORIES = (
+    "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
+    "numbers for the categories"
+)
+
+
+def require_table(x, name="X", *, of_words=False):
+    """Raise if data are None, a dict, or strings in any form; ``of_words`` if they are to be counts.
+
+    Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
+    """
+    if x is None or isinstance(x, Mapping):
+        what = "None" if x is None else f"a {type(x).__name__}"
+        raise ValueError(
+            f"{name} is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
+            "a pandas or polars DataFrame, whose columns have names."
+        )
+    if isinstance(x, (str, bytes)):
+        raise ValueError(f"{name} is a single string, {x!r:.60}: {_OF_TEXTS}.")
+    text = _first_text(x, of_words)
+    if text is not None:
+        one_axis = n_axes(x) < 2
+        remedy = f"{_OF_TEXTS}" if one_axis or of_words else f"{_OF_CATEGORIES}; {_OF_TEXTS}"
+        raise ValueError(
+            f"{name} holds strings, such as {str(text)!r:.60}, and not numbers: {remedy}."
+        )
+    kind = getattr(getattr(x, "dtype", None), "kind", None)
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {x.dtype}. Give real and imaginary parts as "
+            "columns, np.hstack([X.real, X.imag])."
+        )
+
+
+def n_axes(x):
+    """Number of axes of an array, or of lists in each other."""
+    try:
+        return np.ndim(x) if not hasattr(x, "shape") else len(x.shape)
+    except ValueError:  # lists of unequal lengths
+        return 2 if isinstance(x[0], (list, tuple)) else 1
+
+
+def _first_text(x, of_words):
+    """The first entry of data, or of the columns of a frame of words, if it is a string; None otherwise."""
+    if issparse(x):
+        return None
+    if is_frame(x) and len(x.shape) == 2:
+        if not of_words or 0 in x.shape:
+            return None  # frames may hold categories, and name the column otherwise
+        row = x.iloc[:1].to_numpy(dtype=object)[0] if hasattr(x, "iloc") else x.row(0)
+        return next((v for v in row if isinstance(v, str)), None)
+    dtype = getattr(x, "dtype", None)
+    if dtype is not None and getattr(dtype, "kind", "O") in "fiubc":
+        return None
+    first = x
+    for _ in range(3):  # a sequence of rows of entries
+        if isinstance(first, (str, bytes)):
+            of_objects = getattr(dtype, "kind", None) == "O"  # NumPy makes numbers of their strings
+            return None if of_objects and _is_number(first) else first
+        try:
+            first = next(iter(first))
+        except (TypeError, StopIteration, KeyError):
+            return None
+    return None
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- numbers that are not finite
+
+
+def require_finite_counts(x, name="X"):
+    """Raise if sparse counts are not finite, with the row and the column of the first one."""
+    at = np.flatnonzero(~np.isfinite(x.data)) if x.dtype.kind == "f" else ()
+    if len(at):
+        row, column = np.searchsorted(x.indptr, at[0], side="right") - 1, x.indices[at[0]]
+        what = "NaN" if np.isnan(x.data[at[0]]) else "infinity"
+        raise ValueError(
+            f"Input {name} contains {what} in row {row}, column {column}, but holds counts of words: give 0 "
+            "where a word does not occur, or leave the document out."
+        )
+
+
+def refuse_infinity(x, name="X"):
+    """Raise if rows hold an infinite number, and name the place of the first one."""
+    if issparse(x):
+        values = x.data
+    else:
+        values = np.asarray(x)
+    if values.dtype.kind != "f" or values.size == 0:
+        return
+    largest = max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None))
+    if largest == np.inf:
+        raise_infinite(x, name)
+
+
+def raise_infinite(x, name="X"):
+    """Raise ValueError with the place of the first infinite number, of which there is one."""
+    if issparse(x):
+        at = np.flatnonzero(np.isinf(x.data))[0]
+        row, column = np.searchsorted(x.indptr, at, side="right") - 1, x.indices[at]
+    else:
+        row = next(i for i in range(len(x)) if np.isinf(x[i]).any())
+        column = np.flatnonzero(np.isinf(x[row]))[0]
+    raise ValueError(
+        f"Input {name} contains infinity in row {row}, column {column}. Look for errors, such as a division "
+        "by zero or the logarithm of zero; leave the row out, or put a finite number there."
+    )

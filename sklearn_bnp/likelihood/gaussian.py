@@ -26,6 +26,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..inputs.advice import warn_caller
 from .base import LastPrior, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_missing import incomplete_gaussian
@@ -41,6 +42,25 @@ _SCALE_RANGE = (1e-4, 1e2)
 _MEMORY = 0.45, 0.6
 # Largest step to which a column may have been recorded, as a multiple of its largest value.
 _MOST_STEP = 1e7
+# The warning of too few rows is for so many columns: with fewer, there would be hardly any rows at all.
+_MANY_COLUMNS = 10
+
+
+def _warn_of_few_rows(n_rows, n_features):
+    """Warn if the scatter of all rows, whose rank is n_rows - 1 at most, has no inverse.
+
+    New rows are then far from all components in directions of which the data say nothing. Of 160 rows with
+    500 columns of noise, held-out scores were -1.8e8 for full covariances and -713 for diagonal ones; of 11
+    rows with 10 columns they were -17 and -15.
+    """
+    n_numbers = n_features * (n_features + 1) // 2
+    if n_features >= _MANY_COLUMNS and n_rows <= n_features:
+        warn_caller(
+            f"X has {n_rows} rows and {n_features} columns, which are too few rows for "
+            f"covariance_type='full': each component has {n_numbers} covariances, which only the prior "
+            "tells, and scores of new rows may be very low. Use observation=GaussianObservation('diag'), or "
+            "reduce the columns by sklearn.decomposition.PCA."
+        )
 
 
 class NormalWishartPrior(NamedTuple):
@@ -181,6 +201,8 @@ class GaussianObservation(GaussianParameters):
     def bind(self, moments, *, streaming=False):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
+        if not streaming and self.covariance_type == "full":
+            _warn_of_few_rows(moments.n_rows, len(moments.mean))
         scaling = find_scaling(
             moments,
             step=self._step(moments),

@@ -10,6 +10,7 @@ from sklearn_bnp import (
     Birth,
     Delete,
     DPMixtureVB,
+    GaussianObservation,
     HDPTopicVB,
     Merge,
     StateBirth,
@@ -321,6 +322,7 @@ def test_vectors_of_equal_lengths(method, fitted):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=names("X[0]", "reshape(-1, 1)", "np.stack(X)")):
         getattr(model, method)([pandas.Series(v) for v in vectors])
-    rows = HDPHMMVB(max_iter=0, random_state=0).fit(np.stack(vectors))
+    observation = GaussianObservation("diag")  # four rows are too few for full covariances
+    rows = HDPHMMVB(observation=observation, max_iter=0, random_state=0).fit(np.stack(vectors))
     getattr(rows, method)([v.tolist() for v in vectors])
     assert rows.n_features_in_ == 20

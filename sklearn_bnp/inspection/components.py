@@ -176,7 +176,7 @@ class ComponentsDisplay:
         k = np.arange(len(self.weights))
         self.bars_ = bars.barh(k, self.weights, color=palette)
         bars.set(xlabel="weight", ylabel="component")
-        bars.yaxis.get_major_locator().set_params(integer=True)
+        bars.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         bars.invert_yaxis()
         return self
 

@@ -51,8 +51,8 @@ def several_axes(plt, ax, shape, *, figsize, height_ratios=None, width_ratios=No
     plt : module
         ``matplotlib.pyplot``.
     ax : Axes, array-like of Axes, or None
-        None makes a new figure. Single axes are divided and stay empty themselves. Several are used as
-        they are, and must be as many as are needed.
+        None makes a new figure. Single axes are divided and stay empty themselves, unless one is all that
+        is needed. Several are used as they are, and must be as many as are needed.
     shape : tuple of (int, int)
         Rows and columns of axes.
     figsize : tuple of (float, float)
@@ -69,6 +69,8 @@ def several_axes(plt, ax, shape, *, figsize, height_ratios=None, width_ratios=No
             layout="constrained", height_ratios=height_ratios, width_ratios=width_ratios,
         )  # fmt: skip
         return axes
+    if isinstance(ax, plt.Axes) and rows * columns == 1:
+        return np.array([[ax]], dtype=object)
     if isinstance(ax, plt.Axes):
         grid = ax.get_subplotspec()
         if grid is None:

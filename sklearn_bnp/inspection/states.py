@@ -183,7 +183,7 @@ class StatesDisplay:
         for i, column in enumerate(columns):
             style = {"color": "0.15", "lw": 0.9, "ls": styles[i % len(styles)], **line_kw}
             self.lines_ += panel.plot(rows[:, column], label=self.feature_names[column], **style)
-        panel.set(xlabel="step", title=f"sequence {sequence}, coloured by state")
+        panel.set(xlabel="step", ylabel="value", title=f"sequence {sequence}, coloured by state")
         panel.margins(x=0)
         panel.legend(loc="upper right", fontsize="small")
 

@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pytest
 
-from sklearn_bnp import DPMixtureVB
+from sklearn_bnp import DPMixtureVB, HDPTopicVB
 from sklearn_bnp.distributed.errors import ChunkError, StalledError
-from tests.estimators import assert_same_state, blobs, public_state
+from sklearn_bnp.engine.learner import Learner
+from tests.estimators import assert_same_state, blobs, documents, public_state
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -169,6 +170,28 @@ def test_a_worker_with_chunks_is_killed(expected, before_laps):
         victims = pids(client)[:1]
         before_laps(lambda: kill(victims))
         found = in_time(lambda: model().fit(chunks))
+    assert_same_state(public_state(found), expected)
+
+
+@pytest.mark.parametrize("lap", [3, 7])
+def test_a_worker_with_counts_of_documents_is_killed(monkeypatch, lap):
+    """What documents have left is computed anew, from the beginning or from files."""
+    monkeypatch.setattr("sklearn_bnp.distributed.cluster._LAPS_A_FILE", 4)
+    X, _ = documents(60)
+    chunks = [dask.delayed(np.array, pure=False)(X[i : i + 10]) for i in range(0, 60, 10)]
+    topics = HDPTopicVB(6, random_state=0)
+    expected, run_lap = public_state(topics.fit(chunks)), Learner.run_lap
+    assert topics.n_iter_ > lap
+    with cluster() as client:
+        victims = pids(client)[:1]
+
+        def watched(self, *args, **kwargs):
+            if self.n_laps == lap:
+                kill(victims)
+            return run_lap(self, *args, **kwargs)
+
+        monkeypatch.setattr(Learner, "run_lap", watched)
+        found = in_time(lambda: HDPTopicVB(6, random_state=0).fit(chunks))
     assert_same_state(public_state(found), expected)
 
 

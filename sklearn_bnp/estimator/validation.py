@@ -187,7 +187,8 @@ def _check_magnitude(x, observation, *, check_small):
                 "them out, as 'gaussian', 'bernoulli' and 'poisson' do."
             )
         both = np.fmax.reduce(x, axis=0), np.fmin.reduce(x, axis=0)
-        magnitude = np.nan_to_num(np.max(np.abs(both), axis=0).astype(np.float64))
+        magnitude = np.max(np.abs(both), axis=0).astype(np.float64)
+        magnitude[np.isnan(magnitude)] = 0.0
     largest = magnitude.max()
     if largest == np.inf:
         raise_infinite(x)

@@ -124,7 +124,7 @@ def _require_rows(x):
     if n_axes(x) == 1:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has {len(x)} numbers. The rows of a sequence have "
-            "the shape (n_timesteps, n_features). Reshape X: X.reshape(-1, 1) is a sequence of "
+            "the shape (n_timesteps, n_features). Reshape your data: X.reshape(-1, 1) is a sequence of "
             "a single feature, and X.reshape(1, -1) a single row."
         )
 

@@ -50,6 +50,8 @@ def require_table(x, name="X", *, of_words=False):
 def n_axes(x):
     """Number of axes of an array, or of lists in each other."""
     try:
+        if not hasattr(x, "shape") and hasattr(x, "__array__"):
+            x = np.asarray(x)
         return np.ndim(x) if not hasattr(x, "shape") else len(x.shape)
     except ValueError:  # lists of unequal lengths
         return 2 if isinstance(x[0], (list, tuple)) else 1
@@ -69,6 +71,8 @@ def _first_text(x, of_words):
         return None
     first = x
     for _ in range(3):  # a sequence of rows of entries
+        if is_frame(first):
+            return None
         if isinstance(first, (str, bytes)):
             of_objects = getattr(dtype, "kind", None) == "O"  # NumPy makes numbers of their strings
             return None if of_objects and _is_number(first) else first

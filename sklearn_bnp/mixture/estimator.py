@@ -78,8 +78,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $tol
     n_init : int, default=1
         Number of fits from different initialisations. The one with the highest ELBO is kept.
-    init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable or ndarray, \
-            default="k-means++"
+    init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable, array, default="k-means++"
         Source of the first components. "k-means++" draws rows of a sample that are far from each other
         (Bregman k-means++, Alg. 2.2), and makes three steps of k-means from them. "kmeans" makes up to 100
         steps, until no row changes its component. "random" and "random_from_data" are the same: rows drawn

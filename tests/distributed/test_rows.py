@@ -29,6 +29,8 @@ COLUMNS = ColumnObservation([("level", "gaussian", [0, 1]), ("counts", "poisson"
 EDGES = [0, 90, 220, 221, 400, 520, 700]
 SIZES = tuple(np.diff(EDGES).tolist())
 
+pytestmark = pytest.mark.filterwarnings("ignore:DPMixtureVB did not converge in max_iter=8")
+
 # Name -> (parameters, rows, weights).
 KINDS = {
     "gaussian": ({}, ROWS, None),

@@ -118,7 +118,7 @@ def expected_failures(estimator):
 
 
 # The checks' documents are noise, and one topic is all that there is in them.
-@pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
+@pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic", "ignore:X has .* too few rows")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator_passes(estimator, check):
     try:

@@ -109,6 +109,7 @@ def test_memory(low_memory, kind, dtype, monkeypatch):
     monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(predictor, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(sampling, "_STEPS", 250)
+    monkeypatch.setattr(sampling, "_MOST_STEPS", 250)
     n_rows, n_states, rng = 40_000, 20, np.random.default_rng(0)
     x = 6.0 * rng.normal(size=(n_states, 1))[rng.integers(n_states, size=n_rows // 50)]
     x = (np.repeat(x, 50, axis=0) + rng.normal(size=(n_rows, 1))).astype(dtype)

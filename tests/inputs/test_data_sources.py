@@ -256,6 +256,7 @@ def test_two_distinct_rows():
     assert np.bincount(model.predict(rows)).tolist() == [30, 20]
 
 
+@pytest.mark.filterwarnings("ignore:X has .* too few rows")
 @pytest.mark.parametrize("n_rows", [2, 3, 8])
 def test_fewer_rows_than_columns(observation, n_rows):
     rows = np.random.default_rng(0).normal(size=(n_rows, 20))

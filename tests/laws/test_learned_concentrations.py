@@ -156,6 +156,7 @@ def test_bounds_never_fall_and_steps_are_bounded(make, n_components):
     assert stream.n_components_ == model.n_components_
 
 
+@pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
 def test_births_that_come_to_nothing_leave_no_trace():
     """Of words without topics; components on trial learn, and what they learned goes with them."""
     X = np.random.default_rng(8).poisson(2.0, (60, 20))

@@ -246,6 +246,7 @@ def test_states_that_the_objective_supports_are_found(observation, scale):
     assert found.n_components_ >= known.n_components_
 
 
+@pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
 def test_births_heed_weights():
     """A topic of few documents is worth its parameters if these stand for many, and only then."""
     rare = np.random.default_rng(3).multinomial(3, np.r_[np.zeros(10), 0.5, 0.5], size=2)

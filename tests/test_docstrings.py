@@ -99,7 +99,9 @@ def test_examples_run(name, value):
     assert sum(result.failed for result in results) == 0
 
 
-@pytest.mark.parametrize("page", ["README.rst", "doc/getting_started.rst", "doc/mixtures.rst"])
+@pytest.mark.parametrize(
+    "page", ["README.rst", "doc/getting_started.rst", "doc/mixtures.rst", "doc/migration.rst"]
+)
 def test_examples_of_first_pages_run(page):
     path = str(ROOT / page)
     result = doctest.testfile(path, module_relative=False, optionflags=FLAGS, encoding="utf-8")

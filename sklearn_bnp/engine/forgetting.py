@@ -29,9 +29,7 @@ def forget(learner, names):
     learner.end_trials()
     gone = set(names)
     pool = tuple(batch for batch in learner.stream.pool if batch.batch_id not in gone)
-    learner.stream = learner.stream._replace(
-        pool=pool, n_unlearned=min(learner.stream.n_unlearned, len(pool))
-    )
+    learner.stream = learner.stream.with_pool(pool)
     totals = learner.totals
     for name in names:
         totals = totals.add(learner.memo.get(name, totals.uids), -1.0)
@@ -49,7 +47,7 @@ def decay(learner, factor, n_pooled):
     learner.end_trials()
     stream = learner.stream
     pool = tuple(batch.weighing(factor) for batch in stream.pool[-n_pooled:])
-    learner.stream = stream._replace(pool=pool, n_unlearned=min(stream.n_unlearned, len(pool)))
+    learner.stream = stream.with_pool(pool)
     learner.go_on_from(
         learner.memo.mapped(lambda bag: bag.scaled(factor)), learner.totals.scaled(factor)
     )

@@ -47,9 +47,18 @@ class Layers(MutableMapping):
             self._lower, self._upper = {**self._lower, **self._upper}, {}
 
     def __delitem__(self, key):
-        entries = {**self._lower, **self._upper}
-        del entries[key]
-        self._lower, self._upper, self._n = entries, {}, len(entries)
+        if key not in self:
+            raise KeyError(key)
+        self.drop([key])
+
+    def drop(self, keys):
+        """Delete the entries of some keys, as far as there are any."""
+        there = [key for key in keys if key in self]
+        if there:
+            entries = {**self._lower, **self._upper}
+            for key in there:
+                del entries[key]
+            self._lower, self._upper, self._n = entries, {}, len(entries)
 
     def __iter__(self):
         lower, upper = self._lower, self._upper  # values may be set on the way

@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 
+from .evidence import KnownEvidence
 from .memo import Memo
 from .proposal import Context
 from .scheduler import Scheduler, resolution
@@ -70,6 +71,7 @@ class Learner:
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
         self.stream, self.retried = state.stream, state.retried
+        self._evidence = state.evidence
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -81,13 +83,19 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
-            stream=self.stream, retried=self.retried,
+            stream=self.stream, retried=self.retried, evidence=self._evidence,
         )  # fmt: skip
 
     @property
     def lower_bound(self):
         """The objective as things stand, in nats."""
-        return self.model.elbo(self.totals)
+        return self.model.elbo(self.totals, self.evidence())
+
+    def evidence(self):
+        """Evidence (K,) of each component as things stand, in nats."""
+        if self._evidence is None or not self._evidence.suits(self.model, self.totals):
+            self._evidence = KnownEvidence.of(self.model, self.totals)
+        return self._evidence.values
 
     @property
     def n_laps(self):
@@ -439,8 +447,9 @@ class Learner:
     def forget_batches(self, keep=()):
         """Keep the sum of all batches but those named ``keep``: the others will not be visited again."""
         self._break_off()
+        keep = frozenset(keep)
         if not keep:
-            self.stream = self.stream._replace(pool=())
+            self.stream = self.stream._replace(pool=(), size=None)
         gone = [name for name in self.memo.batch_ids if name not in keep and name != PAST]
         if gone or len(self.memo) == 0:
             past = self.memo.rest(keep, self.totals.uids) if keep else self.totals
@@ -470,7 +479,11 @@ class Learner:
         """Largest components first; empty ones go, unless the number of components is fixed."""
         if self.scheduler.proposals_at_rest and np.any(self.totals.n <= _EMPTY):
             self.totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
+        known = self._evidence
+        if known is not None and not known.suits(self.model, self.totals):
+            known = None
         self.totals, self.model = self.model.in_order(self.totals)
+        self._evidence = None if known is None else known.listed(self.totals)
 
     def _context(self, samples, uniform):
         return Context(

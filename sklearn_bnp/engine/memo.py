@@ -40,12 +40,20 @@ class Memo:
     def without(self, batch_ids):
         """A memo without some of the batches, all edits made."""
         gone = set(batch_ids)
+        if not self._edits:
+            return self._copy_without(gone)
         memo = Memo()
         memo._numbers = Layers({k: n for k, n in self._numbers.items() if k not in gone})
         memo._contents = Layers({k: c for k, c in self._contents.items() if k not in gone})
         for batch_id in self._bags:
             if batch_id not in gone:
                 memo.put(batch_id, self._current(batch_id))
+        return memo
+
+    def _copy_without(self, gone):
+        memo = self.copy()
+        for entries in (memo._bags, memo._versions, memo._numbers, memo._contents):
+            entries.drop(gone)
         return memo
 
     def number(self, batch_id):

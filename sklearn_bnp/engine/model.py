@@ -162,13 +162,15 @@ class Model(Protocol):
 
     # ------------------------------------------------------------------ objective
 
-    def elbo_terms(self, totals):
+    def elbo_terms(self, totals, evidence=None):
         """The objective in nats, as a dict of the terms "data", "entropy" and "allocation".
 
         Parameters
         ----------
         totals : StatBag
             Statistics under any responsibilities.
+        evidence : ndarray, shape (K,), or None
+            Evidence of each component, if it is known.
 
         Returns
         -------
@@ -176,7 +178,7 @@ class Model(Protocol):
             They add up to a lower bound of the log evidence.
         """
 
-    def elbo(self, totals):
+    def elbo(self, totals, evidence=None):
         """The objective in nats, the sum of `elbo_terms`."""
 
     def allocation_term(self, totals):
@@ -330,20 +332,22 @@ class BaseModel:
         """The model with other values of some fields, as of a NamedTuple."""
         return replace(self, **changes)
 
-    def elbo_terms(self, totals):
+    def elbo_terms(self, totals, evidence=None):
         """The objective in three terms, in nats; see `Model.elbo_terms`.
 
         Hughes (2016), (3.18), (5.29), (6.22), at the optimum of all factors but those of the sticks.
         """
+        if evidence is None:
+            evidence = self.likelihood.evidence(self.prior, totals.s)
         return {
-            "data": float(np.sum(self.likelihood.evidence(self.prior, totals.s))),
+            "data": float(np.sum(evidence)),
             "entropy": self._entropy(totals),
             "allocation": self.allocation_term(totals),
         }
 
-    def elbo(self, totals):
+    def elbo(self, totals, evidence=None):
         """The objective in nats, the sum of `elbo_terms`."""
-        return sum(self.elbo_terms(totals).values())
+        return sum(self.elbo_terms(totals, evidence).values())
 
     @property
     def given_allocation(self):

@@ -9,7 +9,7 @@ import numpy as np
 _LEAST_ROWS = 4.0
 
 
-def gains(model, totals, bag, mean_weight=None):
+def gains(model, bag, rest, both, others, mean_weight=None):
     """Gain in evidence (K,), in nats, if what batches gave to each component were a component of its own.
 
     A gain is news: the evidence of both parts charges for the parameters that one of them would have beside
@@ -18,20 +18,18 @@ def gains(model, totals, bag, mean_weight=None):
     Parameters
     ----------
     model : Model
-    totals : StatBag
-        Statistics of the whole data, these batches included.
     bag : StatBag
-        Statistics of the batches, listed as ``totals``.
+        Statistics of the batches.
+    rest : ndarray, shape (K, P)
+        Statistics of all else.
+    both, others : ndarray, shape (K,)
+        Evidence of the components with these batches, and without them.
     mean_weight : float or None
         Mean weight of the batches' rows; None if they have none.
     """
-    rest = totals.s - bag.s
     least = _LEAST_ROWS * min(1.0, mean_weight or 1.0)
     out = np.full(len(bag.n), -np.inf)
     k = np.flatnonzero((bag.n >= least) & (rest[:, -1] >= least))
     if len(k):
-        own, others, both = model.likelihood.evidence(
-            model.prior, np.concatenate([bag.s[k], rest[k], totals.s[k]])
-        ).reshape(3, -1)
-        out[k] = own + others - both
+        out[k] = model.likelihood.evidence(model.prior, bag.s[k]) + (others - both)[k]
     return out

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .evidence import KnownEvidence
 from .memo import Memo
 from .statistics import StatBag
 
@@ -57,6 +58,28 @@ class Snapshot(NamedTuple):
     least: float
 
 
+class PoolSize(NamedTuple):
+    """Rows of a pool, the numbers that these are stored in, and their mass."""
+
+    rows: int = 0
+    values: int = 0
+    mass: float = 0.0
+
+    @classmethod
+    def of(cls, batches, n_features):
+        """The size of batches; a row that is not sparse has ``n_features`` numbers."""
+        out = cls()
+        for batch in batches:
+            out = out.changed(batch, n_features)
+        return out
+
+    def changed(self, batch, n_features, sign=1):
+        """The size with a batch more, or less if ``sign`` is -1."""
+        n = batch.n_entries
+        values, mass = n * (batch.values_per_row or n_features), batch.total_weight
+        return PoolSize(self.rows + sign * n, self.values + sign * values, self.mass + sign * mass)
+
+
 class StreamState(NamedTuple):
     """The part of a stream that is still at hand, and how much of it was learned from; see ``streaming.py``.
 
@@ -72,6 +95,8 @@ class StreamState(NamedTuple):
         The same before the last batch that had news.
     n_unlearned : int
         Number of batches since these laps.
+    size : PoolSize or None
+        Size of the pool; None if it has to be found anew.
     """
 
     pool: tuple = ()
@@ -79,6 +104,11 @@ class StreamState(NamedTuple):
     learned: float = 0.0
     news: float = 0.0
     n_unlearned: int = 0
+    size: PoolSize | None = None
+
+    def with_pool(self, pool, size=None):
+        """The same with another pool, of which there may be fewer batches since the last laps."""
+        return self._replace(pool=pool, size=size, n_unlearned=min(self.n_unlearned, len(pool)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +180,8 @@ class LearnerState:
         The pool of a stream, and when it was last learned from.
     retried : bool
         Whether proposals of a fit have had their last chance since the last change.
+    evidence : KnownEvidence or None
+        Evidence of each component, if it was computed. It is left out of pickles and files.
     """
 
     model: Any
@@ -171,6 +203,10 @@ class LearnerState:
     initial: tuple = ()
     stream: StreamState = field(default_factory=StreamState)
     retried: bool = False
+    evidence: KnownEvidence | None = None
+
+    def __getstate__(self):
+        return {**vars(self), "evidence": None}
 
     @property
     def lower_bound(self):

@@ -29,6 +29,7 @@ import numpy as np
 from . import news
 from .forgetting import decay, forget
 from .learner import PAST
+from .state import PoolSize
 from .statistics import added_up
 
 # Laps that a stream remembers.
@@ -95,7 +96,7 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo:
-        learner.stream = learner.stream._replace(pool=())  # epochs go over all batches
+        learner.stream = learner.stream._replace(pool=(), size=None)  # epochs go over all batches
         _revisit(learner, batch)
     elif hasattr(batch, "as_source"):
         _make_room(learner, settings)
@@ -173,24 +174,27 @@ def _cut_anew(batches, n_rows):
     return [everything.part((*PAST, "pool", i), edges[i], edges[i + 1]) for i in range(n)]
 
 
-def _room(model, batches):
+def _room(model, size):
     """Rows that a pool of such batches may hold."""
-    n_rows = sum(one.n_entries for one in batches)
-    values = sum(
-        one.n_entries * (one.values_per_row or model.likelihood.n_features) for one in batches
-    )
-    return min(model.pool_rows, int(_POOL_VALUES * n_rows / max(values, 1)))
+    return min(model.pool_rows, int(_POOL_VALUES * size.rows / max(size.values, 1)))
 
 
-def _pooled(model, pool, batch):
-    """The pool with a batch more, without its oldest ones where they are too many."""
-    pool = [*pool, batch.kept()]
-    rest = sum(one.n_entries for one in pool) - _room(model, pool)
-    n = max(0, len(pool) - _POOL_BATCHES)
-    while n < len(pool) and (rest > 0 or n < len(pool) - _POOL_BATCHES):
-        rest -= pool[n].n_entries
-        n += 1
-    return tuple(pool[n:])
+def _pooled(model, stream, batch):
+    """The stream with a batch more in its pool, without the oldest ones where they are too many."""
+    pool, n_features = [*stream.pool, batch.kept()], model.likelihood.n_features
+    if stream.size is None:
+        size = PoolSize.of(pool, n_features)
+    else:
+        size = stream.size.changed(batch, n_features)
+    most = _room(model, size)
+    first = max(0, len(pool) - _POOL_BATCHES)
+    for one in pool[:first]:
+        size = size.changed(one, n_features, -1)
+    while first < len(pool) and size.rows > most:
+        size = size.changed(pool[first], n_features, -1)
+        first += 1
+    n = stream.n_unlearned + 1
+    return stream._replace(pool=tuple(pool[first:]), size=size, n_unlearned=n)
 
 
 def _come(learner, batch, forgets):
@@ -207,12 +211,11 @@ def _come(learner, batch, forgets):
         _in_rounds(learner, batch, first)
         learner.scheduler.new_data()  # what failed on these rows may succeed on all
         return
-    pool = _pooled(model, stream.pool, batch)
-    stream = stream._replace(pool=pool, came=came, n_unlearned=stream.n_unlearned + 1)
+    stream = _pooled(model, stream._replace(came=came), batch)
     if not first:
         has_news = _visit(learner, batch)
         if not has_news and stream.n_unlearned & (stream.n_unlearned - 1) == 0:
-            has_news = _compare(learner, pool[-stream.n_unlearned :])
+            has_news = _compare(learner, stream.pool[-stream.n_unlearned :])
         if has_news:
             stream = stream._replace(news=came - batch.total_weight)
     learner.stream = stream
@@ -224,12 +227,11 @@ def _come(learner, batch, forgets):
 
 def _is_due(model, stream, most):
     """Whether there should be laps over the pool; if the stream forgets, it remembers the mass ``most``."""
-    mass = sum(one.total_weight for one in stream.pool)
-    n_rows = sum(one.n_entries for one in stream.pool)
-    known = min(stream.learned - stream.news, most)
-    all_there = known * n_rows <= _room(model, stream.pool) * mass
+    size, known = stream.size, min(stream.learned - stream.news, most)
+    all_there = known * size.rows <= _room(model, size) * size.mass
     growth = _GROWTH if all_there else _LATER
-    return stream.came - stream.learned >= max(_GROWTH * min(mass, stream.learned), growth * known)
+    least = max(_GROWTH * min(size.mass, stream.learned), growth * known)
+    return stream.came - stream.learned >= least
 
 
 def _learn(learner, first=None):
@@ -264,7 +266,9 @@ def _learn_elsewhere(learner, batch):
     else:
         _in_rounds(learner, batch, len(learner.memo) == 0)
         learner.scheduler.new_data()
-    learner.stream = learner.stream._replace(pool=(), came=came, learned=came, n_unlearned=0)
+    learner.stream = learner.stream._replace(
+        pool=(), size=None, came=came, learned=came, n_unlearned=0
+    )
 
 
 def _ready_for(learner, batch):
@@ -292,8 +296,9 @@ def _revisit(learner, batch):
 def _visit(learner, batch):
     """Visit a new batch, and again in several rounds if it has news; whether it has."""
     learner.begin_lap(draw=False)
+    rest, others = learner.totals.s, learner.evidence()
     learner.visit(batch, update=False)
-    news, n_own = _take_along(learner, [batch.batch_id])
+    news, n_own = _take_along(learner, [batch.batch_id], rest, others)
     if news:
         _in_rounds(learner, batch, False, n_own)
     else:
@@ -338,16 +343,21 @@ def _compare(learner, batches):
     return news
 
 
-def _take_along(learner, names):
+def _take_along(learner, names, rest=None, others=None):
     """Whether batches have news, and the number of components of their own that they were given for it.
 
-    They are given to them if the objective rises.
+    They are given to them if the objective rises. The statistics (K, P) of all else, the ``rest``, may be
+    given together with the evidence (K,) of the components without these batches, the ``others``.
     """
     model, totals, scheduler = learner.model, learner.totals, learner.scheduler
     if all(proposal.kind != "birth" for proposal in scheduler.proposals_at_rest):
         return False, 0
     bags = {name: learner.memo.get(name, totals.uids) for name in names}
-    gains = news.gains(model, totals, added_up(bags.values()), scheduler.mean_weight)
+    bag = added_up(bags.values())
+    if rest is None:
+        rest = totals.s - bag.s
+        others = model.likelihood.evidence(model.prior, rest)
+    gains = news.gains(model, bag, rest, learner.evidence(), others, scheduler.mean_weight)
     if not np.any(gains > 0):
         return False, 0
     room = learner.settings.max_components - len(totals.uids)

@@ -26,7 +26,9 @@ _SAMPLE_NUMBERS = 200_000
 
 def even_slices(n_rows, most=BLOCK_ROWS):
     """Slices of nearly equal size, of at most ``most`` rows each."""
-    n_blocks = max(1, -(-n_rows // most))
+    if n_rows <= most:
+        return [slice(0, n_rows)]
+    n_blocks = -(-n_rows // most)
     edges = np.linspace(0, n_rows, n_blocks + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(edges)]
 

@@ -168,7 +168,7 @@ def essence(model):
     if hasattr(model, "_learner_"):
         history = model._learner_.history
         history = tuple(lap._replace(seconds=0, proposal_seconds=0) for lap in history)
-        out.append(vars(replace(model._learner_, history=history, seconds=0.0)))
+        out.append(vars(replace(model._learner_, history=history, seconds=0.0, evidence=None)))
     return contents(out)
 
 

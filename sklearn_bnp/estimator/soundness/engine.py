@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from ...engine.memo import Memo
-from ...engine.state import LearnerState, ScheduleState, StreamState
+from ...engine.state import LearnerState, PoolSize, ScheduleState, StreamState
 from .expectations import (
     expect,
     expect_count,
@@ -87,12 +88,16 @@ def check_model(model, model_type, below, n_columns):
 
 
 def _check_stream(state, n_columns):
+    expect(state.evidence is None, "the evidence of components was kept")
     stream = state.stream
     expect_type("the state of the stream", stream, StreamState)
     expect_type("the pool", stream.pool, tuple)
     for batch in stream.pool:
         check_pooled(batch, state.model.likelihood, n_columns)
         expect(batch.batch_id in state.memo, "a batch of the pool is not in memory")
+    if stream.size is not None:
+        found = PoolSize.of(stream.pool, state.model.likelihood.n_features)
+        expect(np.allclose(stream.size, found), "the size of the pool is wrong")
     for name in ("came", "learned", "news"):
         expect_number(f"the mass that {name}", getattr(stream, name), least=0.0)
     expect_count("batches since the last laps", stream.n_unlearned)

@@ -84,8 +84,8 @@ def _timeless(attributes):
 
 
 def _without_seconds(state):
-    fields = {**vars(state), "seconds": 0.0, "history": [_at_once(lap) for lap in state.history]}
-    return fields
+    known = {"seconds": 0.0, "history": [_at_once(lap) for lap in state.history], "evidence": None}
+    return {**vars(state), **known}
 
 
 def _at_once(lap):

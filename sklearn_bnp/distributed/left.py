@@ -1,4 +1,4 @@
-"""What tasks have left behind on workers, as the driver sees it: futures, or files that all can read."""
+"""The driver's hold on what tasks left on workers: futures of it, or files that all workers can read."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Visited:
 
 
 class Stored(NamedTuple):
-    """What tasks of a visit left behind, in a file.
+    """Names the file that holds what the tasks of a visit left behind.
 
     Attributes
     ----------

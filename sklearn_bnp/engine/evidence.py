@@ -35,7 +35,7 @@ class KnownEvidence(NamedTuple):
         return self.prior is model.prior and self.totals.s is totals.s
 
     def listed(self, totals):
-        """The same after a change of order; None if there are other components."""
+        """List the values in the order of ``totals``; None if these have other components."""
         if len(totals.uids) != len(self.totals.uids):
             return None
         where = self.totals.positions(totals.uids)

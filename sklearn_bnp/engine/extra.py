@@ -37,7 +37,7 @@ class Extra(Protocol):
         """
 
     def seen_of_union(self, removed):
-        """What of a union is not known from its members, found where the rows are; None if nothing."""
+        """Find, from the rows at hand, what a union's members do not tell of it; None if they tell all."""
 
     def left(self, leave):
         """The extra without what stays where the rows are; ``leave(value)`` gives a `Left` in its place."""

@@ -1,4 +1,4 @@
-"""What tasks leave behind where they ran: it stays beside the chunk, and only its next visit needs it.
+"""Names for what tasks leave where they ran, beside the chunk, for its next visit.
 
 Design note
 -----------

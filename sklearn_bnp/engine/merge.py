@@ -90,7 +90,7 @@ class Merge(Proposal):
         self._last_chance = self._last_chance and _is_better_as_one(context.model, totals)
         if self._last_chance:  # whatever failed before did so under another prior
             uids = sorted(totals.uids.tolist())
-            trials = [UnionTrial(self.kind, uids, context.new_uids(1), alone=True)]
+            trials = [UnionTrial(self.kind, uids, context.new_uids(1), leaves_one=True)]
             groups = [members for members in groups if tuple(sorted(members)) != everything]
         for members in dict.fromkeys(tuple(sorted(group)) for group in groups):
             removed = tuple(sorted(totals.uids[list(members)].tolist()))
@@ -154,7 +154,7 @@ class Merge(Proposal):
 
     def judged(self, trial, accepted, mass, gain):
         """Remember failures."""
-        if trial.alone:
+        if trial.leaves_one:
             self._last_chance = False
         self._failures.judged(trial.removed, accepted, mass)
 

@@ -176,8 +176,9 @@ class Scheduler:
 
     def give_up_hopeless(self, model, totals, memo):
         """Give up trials that lose much in the batches they have observed, before they observe the others."""
+        observed = {}  # most trials have observed the same batches
         hopeless = [
-            trial.foretells and self._is_hopeless(trial, found, model, totals, memo)
+            trial.foretells and self._is_hopeless(trial, found, model, totals, memo, observed)
             for trial, found in zip(self.trials, self._findings, strict=True)
         ]
         self._given_up += [t for t, gone in zip(self.trials, hopeless, strict=True) if gone]
@@ -185,12 +186,17 @@ class Scheduler:
         self.trials = [self.trials[i] for i in kept]
         self._findings = [self._findings[i] for i in kept]
 
-    def _is_hopeless(self, trial, found, model, totals, memo):
-        """Whether a trial that has not observed all batches is expected to lose more than its allowance."""
+    def _is_hopeless(self, trial, found, model, totals, memo, observed):
+        """Whether a trial that has not observed all batches is expected to lose more than its allowance.
+
+        ``observed`` is a dict: batch ids -> their statistics, as far as they were added up.
+        """
         if not 0 < len(found) < len(memo) or len(present(trial, totals)) < len(trial.removed):
             return False
-        observed = added_up(memo.get(batch_id, totals.uids) for batch_id in found)
-        expected = trial.expected(totals, observed, found)
+        key = tuple(found)
+        if key not in observed:
+            observed[key] = added_up(memo.get(batch_id, totals.uids) for batch_id in found)
+        expected = trial.expected(totals, observed[key], found)
         if expected is None:
             return False
         known = KnownTrial(

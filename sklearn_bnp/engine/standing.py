@@ -141,7 +141,7 @@ class Standing:
         if not self.has_room_for(trial):
             return False
         totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
-        suits = trial.trial.alone and len(totals.uids) == 1
+        suits = trial.trial.leaves_one and len(totals.uids) == 1
         model = model.alone(totals) if suits else model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
         before = max(here.elbo(self.totals), self.model.elbo(self.totals))

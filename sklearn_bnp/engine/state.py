@@ -107,7 +107,7 @@ class StreamState(NamedTuple):
     size: PoolSize | None = None
 
     def with_pool(self, pool, size=None):
-        """The same with another pool, of which there may be fewer batches since the last laps."""
+        """Replace the pool by another, which may have fewer of the batches since the last laps."""
         return self._replace(pool=pool, size=size, n_unlearned=min(self.n_unlearned, len(pool)))
 
 

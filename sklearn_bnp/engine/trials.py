@@ -104,7 +104,7 @@ class Trial:
         left as it would create. False by default.
     retires : bool
         With ``Policy.WITH_LAP``: whether no row may go to the targets during the lap. False by default.
-    alone : bool
+    leaves_one : bool
         Whether one component is left, which is judged under the prior that suits it alone. False by default.
     foretells : bool
         Whether `expected` says something. False by default.
@@ -128,7 +128,7 @@ class Trial:
     created: tuple
     policy = Policy.AT_ONCE
     probe = None
-    unites = retires = alone = foretells = False
+    unites = retires = leaves_one = foretells = False
 
     @property
     def targets(self):
@@ -178,7 +178,7 @@ class Trial:
         return None
 
     def expected(self, totals, observed, findings):
-        """What becomes of the components if all batches are like those that were observed so far.
+        """Foretell the components that the trial would leave, if all batches are like those observed so far.
 
         A trial that is expected to lose more than its allowance is given up, and observes no further batch.
 
@@ -287,7 +287,7 @@ class UnionTrial(Trial):
         Uids of the components.
     created : tuple of int
         Uid of the union, a tuple of one.
-    alone : bool, default=False
+    leaves_one : bool, default=False
         Whether the union is of all components, and is judged under the prior that suits it alone.
 
     Examples
@@ -300,9 +300,9 @@ class UnionTrial(Trial):
 
     unites = True
 
-    def __init__(self, kind, removed, created, alone=False):
+    def __init__(self, kind, removed, created, leaves_one=False):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
-        self.alone = alone
+        self.leaves_one = leaves_one
         self.probe = UnionProbe(self.removed)
 
     def share(self, model, z):
@@ -336,7 +336,7 @@ class UndoTrial(UnionTrial):
         Uids of the target and of the components on trial.
     created : tuple of int
         Uid of the target, a tuple of one.
-    alone : bool, default=False
+    leaves_one : bool, default=False
         As in `UnionTrial`.
     """
 

@@ -1,4 +1,4 @@
-"""What is observed of unions of components: their entropies, and what a model wants beside them."""
+"""Entropies of unions of components, and what else of a union has to be found from the rows."""
 
 from __future__ import annotations
 

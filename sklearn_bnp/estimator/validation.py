@@ -90,7 +90,7 @@ def resolve_proposals(proposals, registry, kind):
 
 
 def _advice_on_proposal(proposal, registry):
-    """What may be meant, with a leading blank: a name, an instance, or names in one string."""
+    """Say what the user may have meant by an unknown proposal: a sentence, or nothing."""
     if isinstance(proposal, str):
         parts = tuple(proposal.replace(",", " ").split())
         if len(parts) > 1 and all(part in registry for part in parts):

@@ -48,7 +48,7 @@ class Transitions(NamedTuple):
         return Transitions(uids, counts, self.entropy + sign * other.entropy)
 
     def joined(self, other):
-        """Those of these sequences and others."""
+        """Add the counts of other sequences."""
         return self._combined(other, 1.0)
 
     def without(self, other):
@@ -69,7 +69,7 @@ class Transitions(NamedTuple):
         return self.scaled(rate * times).joined(before.scaled(keep))
 
     def only(self, uids):
-        """Those among the states ``uids``."""
+        """Keep the counts among the states ``uids``."""
         uids = tuple(uids)
         return self._replace(uids=uids, counts=self.listed(uids))
 
@@ -83,11 +83,11 @@ class Transitions(NamedTuple):
         return whole.only(uid for uid in whole.uids if uid not in gone).joined(self)
 
     def summed(self):
-        """The same: all of it adds up."""
+        """Return these counts: all of them add up over rows."""
         return self
 
     def as_past(self):
-        """The same: batches have no names here."""
+        """Return these counts: they name no batches."""
         return self
 
     def owned(self, owner):
@@ -95,7 +95,7 @@ class Transitions(NamedTuple):
         return self
 
     def renamed(self, names):
-        """Those of states under other names."""
+        """Name the states otherwise: ``names`` is old uid -> new uid."""
         return self._replace(uids=tuple(names[uid] for uid in self.uids))
 
 

@@ -89,7 +89,7 @@ def _(trial: SplitTrial, findings, lap):
 def _(trial: UnionTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
     expect(trial.probe.removed == trial.removed, "a union observes something else")
-    expect_type("whether a union is judged alone", trial.alone, bool)
+    expect_type("whether a union leaves one component", trial.leaves_one, bool)
     check_unions("entropies of a union", findings)
 
 

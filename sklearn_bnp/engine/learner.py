@@ -29,6 +29,8 @@ _EMPTY = 1e-8
 _MANY = 100_000
 # Nats that are not worth a lap.
 _LEAST_GAIN = 0.05
+# Laps after the last chance of proposals that have to gain, together, what is worth a lap.
+_PATIENCE = 10
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
 
@@ -370,7 +372,7 @@ class Learner:
         """
         n, last = source.total_weight, max(1, max_iter)
         if done == 0:
-            self.converged = self.retried = False
+            self.converged, self.retried = False, 0
         else:
             source = source.without_responsibilities()
         while done < last and not self.converged:
@@ -382,22 +384,36 @@ class Learner:
                 break
 
     def _conclude(self, lap, tol, n, *, first):
-        """After a lap that changed little, let proposals have their last chance, or end the fit."""
+        """After a lap that changed little, let proposals have their last chance, or end the fit.
+
+        Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
+        do not gain as much after it are the last ones, even if more trials are planned.
+        """
+        worth = least_gain(tol, n)
+        idle = self._laps_without(worth)
         if lap.accepted or first:
-            self.retried = False
+            self.retried = self.retried if idle else 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
-        if gain >= tol * n or self.scheduler.has_plans:
+        if gain >= tol * n or (self.scheduler.has_plans and idle < _PATIENCE):
             return
         if self.model.released() is not self.model:
             self.model = self.model.released()
         elif self._suits_one():
-            self.retried = False
+            self.retried = 0
         elif self.scheduler.proposals and not self.retried:
             self.scheduler.last_resort()
-            self.retried = True
+            self.retried = lap.lap
         else:
-            self.converged = gain < least_gain(tol, n)
+            self.converged = gain < worth
+
+    def _laps_without(self, worth):
+        """Laps since the last chance of proposals, if these gained less than ``worth`` together; else 0."""
+        n_laps = self.n_laps - self.retried
+        if not self.retried or n_laps >= len(self.history):
+            return 0
+        gain = self.history[-1].lower_bound - self.history[-1 - n_laps].lower_bound
+        return n_laps if gain < worth else 0
 
     def _suits_one(self):
         """Whether there is one component, whose prior has just been made to suit it."""

@@ -178,8 +178,8 @@ class LearnerState:
         Initial statistics of components on trial, which count rows twice.
     stream : StreamState
         The pool of a stream, and when it was last learned from.
-    retried : bool
-        Whether proposals of a fit have had their last chance since the last change.
+    retried : int
+        The lap after which proposals of a fit have had their last chance; 0 if they still have it.
     evidence : KnownEvidence or None
         Evidence of each component, if it was computed. It is left out of pickles and files.
     """
@@ -202,7 +202,7 @@ class LearnerState:
     before: Snapshot | None = None
     initial: tuple = ()
     stream: StreamState = field(default_factory=StreamState)
-    retried: bool = False
+    retried: int = 0
     evidence: KnownEvidence | None = None
 
     def __getstate__(self):

@@ -61,9 +61,10 @@ def check_learner(state, kind, n_columns):
         expect_count(name, getattr(state, name))
     expect_type("batches seen in this lap", state.seen, frozenset)
     expect_number("seconds", state.seconds)
-    expect_type("whether proposals had their last chance", state.retried, bool)
     expect_type("the laps", state.history, tuple)
     check_history(list(state.history))
+    expect_count("the lap of the proposals' last chance", state.retried)
+    expect(state.retried <= state.n_laps, "the proposals' last chance is yet to come")
     if state.before is not None:
         totals, memo, model, lower_bound = state.before
         check_bag("totals before the lap", totals, names)

@@ -47,6 +47,7 @@ class Merge(Proposal):
 
     kind = "merge"
     suits = ("mixture", "topics")
+    goes_last = True
     _parameter_constraints = {
         "max_members": [Interval(Integral, 2, None, closed="left"), None],
         "pairs_per_component": [Interval(Integral, 1, None, closed="left")],
@@ -88,7 +89,8 @@ class Merge(Proposal):
                 self._barren = totals.sizes
         trials, everything = [], tuple(range(K))
         self._last_chance = self._last_chance and _is_better_as_one(context.model, totals)
-        if self._last_chance:  # whatever failed before did so under another prior
+        if self._last_chance and context.idle and not context.others_pending:
+            # whatever failed before did so under another prior
             uids = sorted(totals.uids.tolist())
             trials = [UnionTrial(self.kind, uids, context.new_uids(1), leaves_one=True)]
             groups = [members for members in groups if tuple(sorted(members)) != everything]
@@ -145,7 +147,7 @@ class Merge(Proposal):
         ]
 
     def last_resort(self):
-        """Nothing is left to try: one component may be better than all of them."""
+        """One component may be better than all, which is tried when no other proposal has anything left."""
         self._last_chance = True
 
     def new_data(self):

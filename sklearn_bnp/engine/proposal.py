@@ -45,7 +45,9 @@ class Context(NamedTuple):
         Whether there are batches in memory that the last lap did not visit.
     idle : bool, default=False
         Whether the lap has accepted nothing, and no proposal before this one has planned anything or is
-        pending.
+        pending, unless it waits for this one.
+    others_pending : bool, default=False
+        Whether a proposal after this one is pending.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Context(NamedTuple):
     n_threads: int = 1
     partial: bool = False
     idle: bool = False
+    others_pending: bool = False
 
 
 class Proposal(ExplainedParameters, BaseEstimator, ABC):
@@ -90,6 +93,8 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         Whether rows have weights, so that the mass of a component is not its number of rows. The fit sets it.
     wants_steps : bool
         Whether ``context.uniform`` holds steps of sequences, from one row to the next. False by default.
+    goes_last : bool
+        Whether what is pending waits until no other proposal is pending. False by default.
 
     Examples
     --------
@@ -119,6 +124,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
     suits = ("mixture", "topics", "hmm")
     weighted = False
     wants_steps = False
+    goes_last = False
 
     @property
     def pending(self):

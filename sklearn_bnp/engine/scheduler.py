@@ -402,12 +402,13 @@ class Scheduler:
         )
         trials, most = [], context.max_components
         for i, proposal in enumerate(self.proposals):
-            before = any(p.pending for p in self.proposals[:i])
+            before = any(p.pending and not p.goes_last for p in self.proposals[:i])
             busy = trials or before or context.settling
             # components on trial are there when the other trials are judged; these share what room is left
             adopted = sum(len(t.created) for t in trials if t.policy is Policy.WITH_LAP)
             context = context._replace(
                 idle=not (busy or accepted),
+                others_pending=any(p.pending for p in self.proposals[i + 1 :]),
                 max_components=max(most - adopted, len(context.totals.uids)),
             )
             trials += planned(proposal, context)

@@ -39,8 +39,8 @@ class TopicBirth(Proposal):
     ----------
     n_seeds : int, default=10
         How many topics a target is first broken into.
-    n_first_seeds : int, default=50
-        The same, when there is one topic in all.
+    n_first_seeds : int, default=150
+        The same, when there is one topic in all. Rows of data start from 50 at the most.
     max_targets : int, default=10
         Targets a lap, the largest first.
     min_tokens : float, default=50
@@ -65,7 +65,7 @@ class TopicBirth(Proposal):
         "min_tokens": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, n_seeds=10, n_first_seeds=50, max_targets=10, min_tokens=50):
+    def __init__(self, n_seeds=10, n_first_seeds=150, max_targets=10, min_tokens=50):
         self.n_seeds = n_seeds
         self.n_first_seeds = n_first_seeds
         self.max_targets = max_targets

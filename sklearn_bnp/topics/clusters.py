@@ -20,8 +20,9 @@ from ..likelihood.seeding import seeding_mass
 
 # Steps at the most. They end earlier when hardly any document moves, as a share of all.
 _STEPS, _AT_REST = 30, 1e-3
-# A document is left out of the clusters in which it has at least this share.
-_LEAST_SHARE = 1e-3
+# A document is left out of the clusters in which it has at least a share between these: if it could, twice as
+# much as of one of many clusters that it cannot tell apart.
+_LEAST_SHARE, _ENOUGH = 0.01, 0.05
 # Documents for each seed, and documents that a cluster must have.
 _DOCUMENTS_A_SEED, _LEAST_DOCUMENTS = 8, 1.0
 
@@ -79,7 +80,7 @@ def _shares(counts, lengths, times, s, shares, prior):
     if shares is not None:
         own = shares * times[:, np.newaxis]
         n = np.maximum(own.sum(axis=0) - own, 0.0)
-        docs, clusters = np.nonzero(shares >= _LEAST_SHARE)
+        docs, clusters = np.nonzero(shares >= np.clip(2.0 / len(s), _LEAST_SHARE, _ENOUGH))
         log_p[docs, clusters] += _without(
             counts[docs], lengths[docs], own[docs, clusters], s, sizes, clusters, prior, total
         )

@@ -26,6 +26,8 @@ _ROUNDS, _ITERATIONS = 12, 15
 _SETTLING_PASSES, _SETTLED = 10, 1e-3
 # Cost of pruning, in passes: the smallest topics are tried until their documents add up to this.
 _PRUNING_PASSES = 1
+# Pairs of which the entropy of the union is computed, for each topic: the best without it.
+_PAIRS_A_TOPIC = 5
 # Most documents in the rounds; the last pass is over all.
 ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's tokens.
@@ -88,6 +90,9 @@ class Nested:
         own = self.evidence(s)
         gain += union_evidence(self.model.likelihood, self.model.prior, s, i, j) - own[i] - own[j]
         open_ = np.flatnonzero(gain > 0)
+        if len(open_) > _PAIRS_A_TOPIC * J:
+            best = np.argsort(-gain[open_], kind="stable")[: _PAIRS_A_TOPIC * J]
+            open_ = np.sort(open_[best])
         if len(open_):
             entropy = entropies_of_unions(
                 step.resp, sample.docs.entry_weight, pairs[open_], self.n_threads

@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPTopicVB, TopicRestart
+from sklearn_bnp import HDPTopicVB, Merge, TopicRestart
+from sklearn_bnp.engine import merge as engine_merge
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.state import ScheduleState
@@ -71,6 +72,25 @@ def test_concentrations_wait_until_topics_have_settled(stuck):
     learner.fit(source, 30, 1e-4)
     assert not learner.model.waits
     assert learner.model.allocation != allocation
+
+
+def test_the_union_of_all_waits_for_the_restart(stuck, monkeypatch):
+    """A restart may lift topics above the one that is better than all of them as they are."""
+    monkeypatch.setattr(engine_merge, "_is_better_as_one", lambda model, totals: True)
+    state, source = stuck
+    merge, restart = Merge(), TopicRestart()
+    for proposal in (merge, restart):
+        proposal.reset()
+        proposal.last_resort()
+    learner = Learner(replace(state, schedule=ScheduleState((merge, restart))))
+    planned = []
+    while merge.pending and len(planned) < 20:
+        learner.run_lap(source)
+        planned.append(["all" if t.leaves_one else t.kind for t in learner.scheduler.trials])
+        merge, _ = learner.scheduler.proposals
+    with_all = [i for i, kinds in enumerate(planned) if "all" in kinds]
+    with_restart = [i for i, kinds in enumerate(planned) if "restart" in kinds]
+    assert min(with_restart) < min(with_all)
 
 
 def test_a_restart_that_is_refused_leaves_no_trace(stuck, monkeypatch):

@@ -9,11 +9,11 @@ Design note
     these is developed on all documents. The nested objective, scaled to the whole sample, decides among
     them. None of this is a verdict: that is made on all data. Where a topic is split beside others,
     fewer starts have to do.
-(c) A first birth tries its starts on as many documents as it can afford. The topics of a few hundred documents
-    fit these well, the more so the more topics there are, but not the others: chosen on 500 papers of 200
-    words each, 40 topics were left with 15 on 1392, where starts from all of them give 70.
-(d) Clusters of documents win on most texts. Single documents as seeds only do where there are too few documents
-    for clusters, or rows instead of words.
+(c) A first birth tries its starts on as many documents as it can afford. The topics of a few hundred
+    documents fit these well, the more so the more topics there are, but not the others: chosen on 500 papers
+    of 200 words each, 40 topics were left with 15 on 1392, where starts from all of them give 70.
+(d) Clusters of documents win on most texts. Single documents as seeds only do where there are too few
+    documents for clusters, or rows instead of words.
 """
 
 from __future__ import annotations

@@ -316,6 +316,15 @@ def test_one_line_a_lap(bar, monkeypatch, capsys):
         assert Bar.last.n == model.n_iter_
 
 
+def test_lines_may_go_elsewhere(monkeypatch, capsys, caplog):
+    """They are records of the package's logger."""
+    monkeypatch.setattr(progress.LOGGER, "handlers", [caplog.handler])
+    model = DPMixtureVB(verbose=1, random_state=0).fit(X)
+    assert capsys.readouterr() == ("", "")
+    assert [record.name for record in caplog.records] == ["sklearn_bnp"] * model.n_iter_
+    assert all(LINE.fullmatch(record.getMessage()) for record in caplog.records)
+
+
 def test_no_bar_in_a_log(capsys):
     pytest.importorskip("tqdm")
     DPMixtureVB(verbose=1, random_state=0).fit(X)

@@ -62,6 +62,25 @@ class Failures:
         """
         return self.count(key, mass) >= self.patience
 
+    def n_left_alone(self, masses):
+        """Count the attempts that are not made again, of those that name components by uid.
+
+        Parameters
+        ----------
+        masses : dict
+            Uid -> present mass of every component.
+
+        Returns
+        -------
+        n_left_alone : int
+            Number of attempts whose components are all there, and that are blocked.
+        """
+        named = ((key, key if isinstance(key, tuple) else (key,)) for key in self._memory)
+        return sum(
+            masses.keys() >= set(uids) and self.blocked(key, sum(masses[uid] for uid in uids))
+            for key, uids in named
+        )
+
     def note(self, key, mass, times=1):
         """Remember a failure.
 
@@ -146,6 +165,21 @@ class Attempts:
         return then is not None and all(
             abs(masses.get(uid, np.inf) - n) <= self.change * n for uid, n in then.items()
         )
+
+    def n_left_alone(self, masses):
+        """Count the attempts that are taken for failures.
+
+        Parameters
+        ----------
+        masses : dict
+            Uid -> present mass of every component.
+
+        Returns
+        -------
+        n_left_alone : int
+            Number of attempts whose components are all there and as large.
+        """
+        return sum(self.failed(key, masses) for key in self._memory)
 
     def clear(self):
         """Forget all attempts."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 
 import numpy as np
 
 from .evidence import KnownEvidence
 from .memo import Memo
 from .proposal import Context
+from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
@@ -249,23 +249,24 @@ class Learner:
         self._carry_out(verdict)
         if verdict.partial:  # batches unseen by a trial know their own bounds, and better ones
             self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
-        on_trial, n_kept, took_back = self._end_trial()
+        records = self._end_trial(verdict)
         judged = time.perf_counter()
         if adapt:
             self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
             self._tidy()
         adapted = time.perf_counter()
+        left_alone = {}
         if propose:
-            self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
+            left_alone = self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
         end = time.perf_counter()
         self.coef = self.model.coefficients(self.totals)
         lap = Lap(
             self.n_laps + 1, len(self.totals.uids), self.lower_bound,
             self._seconds + time.perf_counter() - start, end - adapted + judged - start,
-            dict(verdict.tried + on_trial),
-            {} if took_back else dict(verdict.n_accepted + n_kept - verdict.undone),
+            dict(counted(records)), dict(counted_accepted(records)), tuple(records), left_alone,
         )  # fmt: skip
         self.history.append(lap)
+        drop_old_trials(self.history)
         self._seen, self._n_passes = set(), 0
         return lap
 
@@ -276,12 +277,12 @@ class Learner:
         self.model, self.totals = verdict.model, verdict.totals
 
     def try_at_once(self, trials):
-        """Carry out those of some trials, whose outcome is known, that raise the objective; their number."""
+        """Carry out those of some trials, whose outcome is known, that raise the objective; their records."""
         verdict = self.scheduler.verdict_on(self.model, self.totals, trials)
         if verdict.accepted:
             self._carry_out(verdict)
             self.coef = self.model.coefficients(self.totals)
-        return len(verdict.accepted)
+        return [record for record in verdict.records if record.accepted]
 
     def abandon_lap(self):
         """End a lap that broke off: without trials, and without components on trial."""
@@ -302,26 +303,27 @@ class Learner:
             self.totals = self.totals.less(rows)
         self.initial = []
 
-    def _end_trial(self):
+    def _end_trial(self, verdict):
         """If components were on trial and the objective fell over the lap, take the lap back.
 
         Returns
         -------
-        tried, kept : Counter
-        took_back : bool
+        records : list of TrialRecord
+            Of all trials of the lap, of which ``verdict`` has judged the others.
         """
         before = self._before
         if before is None:
-            return Counter(), Counter(), False
+            return verdict.records
+        gain = self.lower_bound - before.least
         # one component in place of one is the same, even if the model around it has moved
         several = max(len(self.totals.uids), len(before.totals.uids)) > 1
-        rose = several and self.lower_bound > before.least
+        rose = several and gain > 0
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
         self._before = None
-        tried = self.scheduler.judge_lap(rose, before.totals)
-        return tried, tried if rose else Counter(), not rose
+        own = self.scheduler.judge_lap(rose, before.totals, gain, verdict.targets_undone)
+        return (verdict.records if rose else taken_back(verdict.records)) + own
 
     def run_lap(self, source, *, propose=True):
         """One pass over the batches of a source that holds all the data."""

@@ -81,10 +81,10 @@ class Merge(Proposal):
         near = None
         if 4 * self.n_neighbors < K:
             near = nearest(reassignment_loss(context.model, totals), self.n_neighbors)
-        groups = self._pairs(context, near)
+        gains = self._pairs(context, near)
         if K > 2 and (self.max_members is None or self.max_members > 2) and self._has_moved(totals):
             several = self._several(context, near)
-            groups += several
+            gains |= several
             if not several:
                 self._barren = totals.sizes
         trials, everything = [], tuple(range(K))
@@ -93,11 +93,11 @@ class Merge(Proposal):
             # whatever failed before did so under another prior
             uids = sorted(totals.uids.tolist())
             trials = [UnionTrial(self.kind, uids, context.new_uids(1), leaves_one=True)]
-            groups = [members for members in groups if tuple(sorted(members)) != everything]
-        for members in dict.fromkeys(tuple(sorted(group)) for group in groups):
+            gains.pop(everything, None)
+        for members, gain in gains.items():
             removed = tuple(sorted(totals.uids[list(members)].tolist()))
             if not self._failures.blocked(removed, totals.n[list(members)].sum()):
-                trials.append(UnionTrial(self.kind, removed, context.new_uids(1)))
+                trials.append(UnionTrial(self.kind, removed, context.new_uids(1), estimate=gain))
         return trials
 
     def _has_moved(self, totals):
@@ -107,14 +107,17 @@ class Merge(Proposal):
         )
 
     def _pairs(self, context, near):
-        """Pairs with the best upper bounds of the gain (4.10), which leave out the falling entropy."""
+        """Pairs with the best upper bounds of the gain (4.10), which leave out the falling entropy.
+
+        A dict: positions in ascending order -> upper bound in nats.
+        """
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
         pairs = list(zip(i.tolist(), j.tolist(), strict=True))
         gain = self._data_gain(model, totals, i, j) + model.union_gains(totals, pairs)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
-        return [pairs[p] for p in best if gain[p] > 0]
+        return {pairs[p]: float(gain[p]) for p in best if gain[p] > 0}
 
     @staticmethod
     def _data_gain(model, totals, i, j):
@@ -122,11 +125,14 @@ class Merge(Proposal):
         return union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
 
     def _several(self, context, near):
-        """Nodes of more than two members, unless the estimate from the uniform sample is a clear loss."""
+        """Nodes of more than two members, unless the estimate from the uniform sample is a clear loss.
+
+        A dict: positions in ascending order -> estimated gain in nats.
+        """
         model, totals = context.model, context.totals
         _, resp, weight = context.uniform
         if len(resp) == 0:
-            return []
+            return {}
         scale = totals.n.sum() / context.uniform.total
 
         def union_entropy(unions):
@@ -140,11 +146,11 @@ class Merge(Proposal):
         nodes = [node for node in tree.nodes if 2 < len(node.members) <= most]
         groups = [node.members for node in nodes]
         gains = [node.gain for node in nodes] + model.union_gains(totals, groups)
-        return [
-            group
+        return {
+            tuple(sorted(group)): float(gain)
             for group, gain in zip(groups, gains, strict=True)
             if gain > _LEAST_GAIN * totals.n[list(group)].sum()
-        ]
+        }
 
     def last_resort(self):
         """One component may be better than all, which is tried when no other proposal has anything left."""

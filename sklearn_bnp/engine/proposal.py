@@ -10,8 +10,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..inputs.advice import ExplainedParameters
+from .failures import Attempts, Failures
 from .statistics import StatBag
 from .trials import Policy
+
+_MEMORIES = (Failures, Attempts)
 
 
 class Context(NamedTuple):
@@ -231,6 +234,24 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
             Gain in nats, less what may be rounding, if no other trial had been carried out; -inf if it is
             not known.
         """
+
+    def n_left_alone(self, totals):
+        """Count what is not tried again, since it failed before and has not changed; for ``history_``.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        n_left_alone : int
+            Number of components, or groups of them, that private attributes which are `Failures`
+            remember as failed.
+        """
+        masses = totals.sizes
+        memories = (value for value in vars(self).values() if isinstance(value, _MEMORIES))
+        return sum(memory.n_left_alone(masses) for memory in memories)
 
     def last_resort(self):
         """Hear that the fit ends unless something is tried again."""

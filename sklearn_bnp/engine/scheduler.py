@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .proposal import planned
+from .records import Reason, TrialRecord, counted, counted_accepted
 from .standing import Judged, Standing, present
 from .state import ScheduleState
 from .statistics import added_up
@@ -57,8 +58,8 @@ class Verdict(NamedTuple):
     totals : StatBag
     accepted : list of Accepted
         In the order of acceptance.
-    tried, n_accepted : Counter
-        By kind.
+    records : list of TrialRecord
+        Of the trials that count as tried.
     partial : bool
         Whether an accepted trial had not observed every batch.
     undone : Counter
@@ -68,10 +69,25 @@ class Verdict(NamedTuple):
     model: object
     totals: object
     accepted: list
-    tried: Counter
-    n_accepted: Counter
+    records: list
     partial: bool
     undone: Counter
+
+    @property
+    def tried(self):
+        """Number of trials that were judged, by kind, a Counter."""
+        return counted(self.records)
+
+    @property
+    def n_accepted(self):
+        """Number of trials that were accepted, by kind, a Counter."""
+        return counted_accepted(self.records)
+
+    @property
+    def targets_undone(self):
+        """Targets that are back, a set: what was made from them on trial was joined again."""
+        changes = (change.trial for change in self.accepted)
+        return {uid for t in changes if t.policy is Policy.UNDO for uid in t.created}
 
 
 class Scheduler:
@@ -238,7 +254,7 @@ class Scheduler:
         self.trials = [self.trials[i] for i in kept]
         self._findings = [self._findings[i] for i in kept]
 
-    def judge_lap(self, rose, before):
+    def judge_lap(self, rose, before, gain, undone):
         """Verdict on a lap with components on trial, after that on its other trials.
 
         Parameters
@@ -247,17 +263,24 @@ class Scheduler:
             Whether the objective of the whole data is higher than before the lap.
         before : StatBag
             Totals before the lap.
+        gain : float
+            The change of the objective over the lap.
+        undone : set of int
+            Targets that are back although the lap is kept.
 
         Returns
         -------
-        tried : Counter
-            By kind.
+        records : list of TrialRecord
         """
         trials, self.trials, self._findings = self._on_trial, [], []
+        records = []
         for trial in trials:
             mass = before.n[before.positions(trial.targets)].sum()
             self._proposal_of(trial).judged(trial, rose, float(mass), -np.inf)
-        return Counter(trial.kind for trial in trials)
+            kept = Reason.ACCEPTED if undone.isdisjoint(trial.targets) else Reason.UNDONE
+            reason = kept if rose else Reason.REFUSED
+            records.append(TrialRecord.of(trial, reason, gain, trial.created))
+        return records
 
     # ------------------------------------------------------------------ verdicts
 
@@ -275,16 +298,16 @@ class Scheduler:
             if trial.removed:
                 mass = float(totals.n[totals.positions(trial.targets)].sum())
                 self._proposal_of(trial).judged(trial.trial, i in accepted, mass, gains[i])
-        return verdict._replace(tried=verdict.tried + self._refused(totals))
+        return verdict._replace(records=verdict.records + self._refused(totals))
 
     def _refused(self, totals):
-        """Let proposals know of trials that were given up in the lap; their number by kind."""
+        """Let proposals know of trials that were given up in the lap; their records."""
         trials, self._given_up, sizes = self._given_up, [], totals.sizes
         for trial in trials:
             if sizes.keys() >= set(trial.targets):
                 mass = sum(sizes[uid] for uid in trial.targets)
                 self._proposal_of(trial).judged(trial, False, mass, -np.inf)
-        return Counter(trial.kind for trial in trials)
+        return [TrialRecord.of(trial, Reason.GIVEN_UP) for trial in trials]
 
     def verdict_on(self, model, totals, trials):
         """`Verdict` on trials whose outcome is known; no proposal remembers it."""
@@ -299,27 +322,44 @@ class Scheduler:
         for i in renamed:
             standing.accept(trials[i])
         others = [i for i in here if not (trials[i].renames or trials[i].is_vacuous)]
-        accepted = renamed + self._accept_best(standing, trials, others, gains)
+        made = self._accept_best(standing, trials, others, gains)
+        accepted = [*renamed, *made]
         chosen = [trials[i] for i in accepted]
-        tried = (trials[i] for i in here if not (trials[i].undoes or trials[i].is_vacuous))
+        tried = (i for i in here if not (trials[i].undoes or trials[i].is_vacuous))
         verdict = Verdict(
             standing.model, standing.totals, [Accepted(c.trial, c.outcome) for c in chosen],
-            Counter(t.kind for t in tried), Counter(c.kind for c in chosen if not c.undoes),
+            [self._record(standing, trials[i], gains[i], made.get(i)) for i in tried],
             any(c.partial for c in chosen), Counter(c.kind for c in chosen if c.undoes),
         )  # fmt: skip
         return verdict, gains, set(accepted)
 
     @staticmethod
+    def _record(standing, judged, gain, made):
+        """`TrialRecord` of a `Judged` trial, whose ``gain`` was found, and which has ``made`` a change."""
+        if made is not None:
+            created = judged.successors.uids.tolist()
+            return TrialRecord.of(judged.trial, Reason.ACCEPTED, made, created)
+        if judged.successors is None:
+            reason = Reason.UNKNOWN
+        elif not gain > 0:
+            reason = Reason.REFUSED
+        elif standing.has_room_for(judged) or not standing.lists(judged.removed):
+            reason = Reason.SUPERSEDED
+        else:
+            reason = Reason.NO_ROOM
+        return TrialRecord.of(judged.trial, reason, gain)
+
+    @staticmethod
     def _accept_best(standing, trials, indices, gains_of):
-        """Accept those of the trials ``indices`` that pay; their indices, in the order of acceptance.
+        """Accept those of the trials ``indices`` that pay; a dict in the order of acceptance: index -> gain.
 
         Gains beyond rounding, before any was accepted, are written to ``gains_of``.
         """
         if not indices:
-            return []
+            return {}
         least = resolution(standing.model, standing.totals)
         fixed = dict(zip(indices, standing.fixed_gains([trials[i] for i in indices]), strict=True))
-        accepted, used, pending = [], set(), list(indices)
+        accepted, used, pending = {}, set(), list(indices)
         while pending:
             gains = standing.gains([trials[i] for i in pending], [fixed[i] for i in pending])
             if not accepted:
@@ -329,15 +369,15 @@ class Scheduler:
             if not np.max(gains) > least:
                 break
             best = pending.pop(int(np.argmax(gains)))
-            standing.accept(trials[best])
-            accepted.append(best)
+            accepted[best] = standing.accept(trials[best], fixed[best])
             used.update(trials[best].removed)
             pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
         if standing.model.likelihood.adapts_prior:
             for i in pending:
                 free = used.isdisjoint(trials[i].removed) and standing.has_few_with(trials[i])
-                if free and standing.accept_adapted(trials[i], least):
-                    accepted.append(i)
+                gain = standing.accept_adapted(trials[i], least) if free else None
+                if gain is not None:
+                    accepted[i] = gain
                     used.update(trials[i].removed)
         return accepted
 
@@ -382,10 +422,15 @@ class Scheduler:
             Trials carried out at its end.
         first : bool
             The lap was the first one.
+
+        Returns
+        -------
+        left_alone : dict
+            Number of components, or groups of them, that failed before, by kind of proposal.
         """
         sampling, self._sampling = self._sampling, None
         if sampling is None:
-            return
+            return {}
         uids, samples, uniform = uids_before, sampling.samples(), sampling.uniform()
         context = context_of(samples, uniform)
         born = 0
@@ -422,3 +467,5 @@ class Scheduler:
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
         ]
         self._findings = [{} for _ in self.trials]
+        counts = {p.kind: p.n_left_alone(context.totals) for p in self.proposals_at_rest}
+        return {kind: n for kind, n in counts.items() if n}

@@ -99,6 +99,10 @@ class Standing:
         more = len(trial.successors.uids) - len(trial.removed)
         return more <= 0 or len(self.totals.uids) + more <= self._n_most
 
+    def lists(self, uids):
+        """Whether all of these components are there."""
+        return set(self.totals.uids.tolist()).issuperset(uids)
+
     def fixed_gains(self, trials):
         """Changes of the data and entropy terms: no other trial accepted in the lap can alter them."""
         live = [t for t in trials if t.successors is not None]
@@ -127,9 +131,22 @@ class Standing:
             gains[live] = self.model.replacement_gains(self.totals, replacements, gains[live])
         return gains
 
-    def accept(self, trial):
+    def accept(self, trial, fixed=0.0):
+        """Carry the trial out; the change of the objective in nats, of which ``fixed`` is known.
+
+        It may be greater than the gain that was found before: parameters of the model are then at their best.
+        """
+        gone = self.totals.positions(trial.removed)
+        entropy = trial.successors.entropy.sum() - self.totals.entropy[gone].sum()
+        before = self._without_data
         self.totals = self.totals.replaced(trial.removed, trial.successors)
         self.totals, self.model = self.model.in_order(self.totals)
+        return fixed - entropy + self._without_data - before
+
+    @property
+    def _without_data(self):
+        """The objective without the term of the data."""
+        return self.model.elbo(self.totals, np.zeros(len(self.totals.uids)))
 
     def has_few_with(self, trial):
         """Whether there are few components, or would be after the trial: the prior depends on each."""
@@ -137,15 +154,18 @@ class Standing:
         return len(self.totals.uids) + min(0, change) <= _ADAPT_BELOW
 
     def accept_adapted(self, trial, least):
-        """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial."""
+        """Accept if the objective rises by ``least`` when the prior adapts, with and without the trial.
+
+        Returns the change of the objective, or None if the trial is not accepted.
+        """
         if not self.has_room_for(trial):
-            return False
+            return None
         totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
         suits = trial.trial.leaves_one and len(totals.uids) == 1
         model = model.alone(totals) if suits else model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)
-        before = max(here.elbo(self.totals), self.model.elbo(self.totals))
-        if not model.elbo(totals) > before + least:
-            return False
+        now, after = self.model.elbo(self.totals), model.elbo(totals)
+        if not after > max(here.elbo(self.totals), now) + least:
+            return None
         self.model, self.totals = model, totals
-        return True
+        return after - now

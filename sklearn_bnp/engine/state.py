@@ -11,16 +11,37 @@ Design note
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .evidence import KnownEvidence
 from .memo import Memo
+from .records import counted, counted_accepted
 from .statistics import StatBag
 
 
 class Lap(NamedTuple):
-    """A summary of one lap: an entry of ``history_``."""
+    """A summary of one lap: an entry of ``history_``.
+
+    Attributes
+    ----------
+    lap : int
+        Its number, from 1.
+    n_components : int
+        Number of components at its end.
+    lower_bound : float
+        The objective at its end, in nats.
+    seconds, proposal_seconds : float
+        Wall time of the lap, and the part of it in which trials were judged and planned.
+    tried, accepted : dict of str to int
+        Trials that were judged, and those that were made, by kind.
+    trials : tuple of TrialRecord
+        Each of these trials. A history has those of its last laps, 2000 trials at the most.
+    left_alone : dict of str to int
+        Components, or groups of them, for which nothing was planned at the end of the lap since an attempt
+        had failed and they have not changed, by kind of proposal.
+    """
 
     lap: int
     n_components: int
@@ -29,6 +50,16 @@ class Lap(NamedTuple):
     proposal_seconds: float
     tried: dict
     accepted: dict
+    trials: tuple = ()
+    left_alone: dict = {}
+
+    def with_trials(self, records):
+        """The record of the lap with records of more trials, which count."""
+        return self._replace(
+            tried=dict(Counter(self.tried) + counted(records)),
+            accepted=dict(Counter(self.accepted) + counted_accepted(records)),
+            trials=(*self.trials, *records),
+        )
 
 
 class LearnerSettings(NamedTuple):

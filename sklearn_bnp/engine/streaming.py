@@ -298,34 +298,34 @@ def _visit(learner, batch):
     learner.begin_lap(draw=False)
     rest, others = learner.totals.s, learner.evidence()
     learner.visit(batch, update=False)
-    news, n_own = _take_along(learner, [batch.batch_id], rest, others)
+    news, own = _take_along(learner, [batch.batch_id], rest, others)
     if news:
-        _in_rounds(learner, batch, False, n_own)
+        _in_rounds(learner, batch, False, own)
     else:
         learner.end_lap(propose=False, adapt=False)
     return news
 
 
-def _in_rounds(learner, batch, first, n_own=None):
+def _in_rounds(learner, batch, first, own=None):
     """Visit a new batch in several rounds, each with trials that are planned on it and judged on it.
 
-    ``n_own`` components were made of its own rows, in a visit before these; None if there was no such visit.
+    ``own`` are the records of births from its own rows in a visit before these; None if there was none.
     """
     scheduler, n_rounds = learner.scheduler, learner.model.stream_rounds
     for i in range(n_rounds):
         learner.begin_lap(batch.total_weight if first and i == 0 else None)
         learner.visit(batch)
         batch = batch._replace(resp=None)
-        if n_own is None and not first:
-            _, n_own = _take_along(learner, [batch.batch_id])
-            if n_own:  # probes know the components from before
+        if own is None and not first:
+            _, own = _take_along(learner, [batch.batch_id])
+            if own:  # probes know the components from before
                 learner.begin_lap()
                 learner.visit(batch)
         last = i + 1 == n_rounds
         lap = learner.end_lap(propose=not last, first=first and i == 0)
-        if n_own:
-            learner.history[-1] = _with_births(lap, n_own)
-        n_own = 0
+        if own:
+            learner.history[-1] = lap.with_trials(own)
+        own = []
         if last or (i > 0 and not lap.accepted and not scheduler.trials):
             break
     learner.model = learner.model.released()
@@ -334,24 +334,24 @@ def _in_rounds(learner, batch, first, n_own=None):
 
 def _compare(learner, batches):
     """Compare the latest batches, together, with all others; whether they have news."""
-    news, n_own = _take_along(learner, [batch.batch_id for batch in batches])
-    if n_own:
+    news, own = _take_along(learner, [batch.batch_id for batch in batches])
+    if own:
         lap = learner.history[-1]._replace(
             n_components=len(learner.totals.uids), lower_bound=learner.lower_bound
         )
-        learner.history[-1] = _with_births(lap, n_own)
+        learner.history[-1] = lap.with_trials(own)
     return news
 
 
 def _take_along(learner, names, rest=None, others=None):
-    """Whether batches have news, and the number of components of their own that they were given for it.
+    """Whether batches have news, and records of the births of components of their own for it, a list.
 
     They are given to them if the objective rises. The statistics (K, P) of all else, the ``rest``, may be
     given together with the evidence (K,) of the components without these batches, the ``others``.
     """
     model, totals, scheduler = learner.model, learner.totals, learner.scheduler
     if all(proposal.kind != "birth" for proposal in scheduler.proposals_at_rest):
-        return False, 0
+        return False, []
     bags = {name: learner.memo.get(name, totals.uids) for name in names}
     bag = added_up(bags.values())
     if rest is None:
@@ -359,15 +359,7 @@ def _take_along(learner, names, rest=None, others=None):
         others = model.likelihood.evidence(model.prior, rest)
     gains = news.gains(model, bag, rest, learner.evidence(), others, scheduler.mean_weight)
     if not np.any(gains > 0):
-        return False, 0
+        return False, []
     room = learner.settings.max_components - len(totals.uids)
     trials = model.own_components(totals, bags, gains, learner.new_uids, room)
     return True, learner.try_at_once(trials)
-
-
-def _with_births(lap, n):
-    """The record of a lap with ``n`` births more."""
-    tried, accepted = (
-        {**counts, "birth": counts.get("birth", 0) + n} for counts in (lap.tried, lap.accepted)
-    )
-    return lap._replace(tried=tried, accepted=accepted)

@@ -108,6 +108,9 @@ class Trial:
         Whether one component is left, which is judged under the prior that suits it alone. False by default.
     foretells : bool
         Whether `expected` says something. False by default.
+    estimate : float or None
+        Gain in nats that the proposal expects, for the record in ``history_``. None, the default, if it does
+        not say.
 
     See Also
     --------
@@ -129,6 +132,7 @@ class Trial:
     policy = Policy.AT_ONCE
     probe = None
     unites = retires = leaves_one = foretells = False
+    estimate = None
 
     @property
     def targets(self):
@@ -233,6 +237,8 @@ class SplitTrial(Trial):
     coef : ndarray, shape (J, P)
         Coefficients of the created components: their log weights in a row, up to a constant, are
         ``coef @ s(x)``.
+    estimate : float, default=None
+        Gain in nats that the proposal expects.
 
     Examples
     --------
@@ -243,9 +249,9 @@ class SplitTrial(Trial):
     (3,)
     """
 
-    def __init__(self, kind, removed, created, coef):
+    def __init__(self, kind, removed, created, coef, estimate=None):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
-        self.target, self.coef = self.removed[0], coef
+        self.target, self.coef, self.estimate = self.removed[0], coef, estimate
         self.probe = SplitProbe(self.removed, self.created, coef)
 
     def share(self, model, z):
@@ -289,6 +295,8 @@ class UnionTrial(Trial):
         Uid of the union, a tuple of one.
     leaves_one : bool, default=False
         Whether the union is of all components, and is judged under the prior that suits it alone.
+    estimate : float, default=None
+        Gain in nats that the proposal expects.
 
     Examples
     --------
@@ -300,9 +308,9 @@ class UnionTrial(Trial):
 
     unites = True
 
-    def __init__(self, kind, removed, created, leaves_one=False):
+    def __init__(self, kind, removed, created, leaves_one=False, estimate=None):
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
-        self.leaves_one = leaves_one
+        self.leaves_one, self.estimate = leaves_one, estimate
         self.probe = UnionProbe(self.removed)
 
     def share(self, model, z):
@@ -338,6 +346,8 @@ class UndoTrial(UnionTrial):
         Uid of the target, a tuple of one.
     leaves_one : bool, default=False
         As in `UnionTrial`.
+    estimate : float, default=None
+        As in `UnionTrial`.
     """
 
     policy = Policy.UNDO
@@ -366,6 +376,8 @@ class AdoptTrial(Trial):
         The model's own part of the initial statistics, such as transitions. None if there is none.
     others : tuple of int, default=()
         Further targets.
+    estimate : float, default=None
+        Gain in nats that the proposal expects.
 
     Examples
     --------
@@ -378,7 +390,10 @@ class AdoptTrial(Trial):
 
     policy = Policy.WITH_LAP
 
-    def __init__(self, kind, target, created, s, *, retires=False, extra=None, others=()):
+    def __init__(
+        self, kind, target, created, s, *, retires=False, extra=None, others=(), estimate=None
+    ):
+        self.estimate = estimate
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
         self.removed, self.created = (), tuple(created)

@@ -175,6 +175,7 @@ class StateBirth(Proposal):
         return AdoptTrial(
             self.kind, uids[0], created, scale * creation.s, retires=True,
             extra=_transitions(creation, created).scaled(scale), others=uids[1:],
+            estimate=creation.gain,
         )  # fmt: skip
 
     def _choose_pairs(self, context):

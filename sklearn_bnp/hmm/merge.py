@@ -106,8 +106,8 @@ class CoarseningTrial(Trial):
     policy = Policy.ALONE
     unites = foretells = True
 
-    def __init__(self, groups):
-        self.groups = tuple(groups)
+    def __init__(self, groups, estimate=None):
+        self.groups, self.estimate = tuple(groups), estimate
         self.removed = tuple(uid for members, _ in self.groups for uid in members)
         self.created = tuple(created for _, created in self.groups)
         self.probe = CoarseningProbe(self.groups)
@@ -186,9 +186,9 @@ class StateMerge(SecondTries):
         if len(totals.uids) < 2:
             return []
         trials = []
-        for pair in self._pairs(context):
+        for pair, gain in self._pairs(context):
             members = _members(totals, pair)
-            trials.append(CoarseningTrial([(members, context.new_uids(1)[0])]))
+            trials.append(CoarseningTrial([(members, context.new_uids(1)[0])], gain))
         several = self._disjoint(set(totals.uids.tolist()))
         if len(several) > 1:
             trials.append(CoarseningTrial([(g, context.new_uids(1)[0]) for g in several]))
@@ -226,7 +226,10 @@ class StateMerge(SecondTries):
         return pairs, gain[screened] + model.union_gains(totals, pairs)
 
     def _pairs(self, context):
-        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail."""
+        """The best pairs (i, j) by estimates of the gain, of those that may have one and did not fail.
+
+        A list of pairs and their estimates, in nats.
+        """
         totals = context.totals
         pairs, gain = self._screened(context)
         failed = [self._failures.blocked(_members(totals, p), totals.n[p].sum()) for p in pairs]
@@ -241,7 +244,7 @@ class StateMerge(SecondTries):
         gain = gain[open_] + change
         slack = _NATS + _SHARE * np.abs(change) + steps.error(change)
         best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * len(totals.uids)]
-        return [pairs[p] for p in best if gain[p] + slack[p] > 0]
+        return [(pairs[p], float(gain[p])) for p in best if gain[p] + slack[p] > 0]
 
     def _disjoint(self, present):
         """Groups that would have raised the objective, the best first, each state in one at most."""

@@ -90,7 +90,7 @@ class SecondTries(Proposal):
         return [
             AdoptTrial(
                 self.kind, best[0], created, s, retires=True, extra=Transitions(created, own),
-                others=best[1:],
+                others=best[1:], estimate=-losses[best],
             )
         ]  # fmt: skip
 

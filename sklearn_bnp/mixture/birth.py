@@ -121,7 +121,7 @@ class Birth(Proposal):
                 continue
             room -= len(creation.coef) - 1
             created = context.new_uids(len(creation.coef))
-            trials.append(SplitTrial(self.kind, [uid], created, creation.coef))
+            trials.append(SplitTrial(self.kind, [uid], created, creation.coef, creation.gain))
         return trials
 
     def _adoption(self, context):
@@ -139,7 +139,7 @@ class Birth(Proposal):
         if creation is None:
             return []
         created = context.new_uids(len(creation.s))
-        return [AdoptTrial(self.kind, uid, created, creation.s)]
+        return [AdoptTrial(self.kind, uid, created, creation.s, estimate=creation.gain)]
 
     def _create(self, context, uid, room):
         """`Creation` for a target, or None after noting a failure; ``room`` components may be added."""

@@ -91,7 +91,8 @@ class Delete(Proposal):
                 other = everyone.adapt(self.n_steps)
                 coef, gain = other if other[1] > gain else (coef, gain)
             removed = [uid, *totals.uids[absorbers].tolist()]
-            trials.append(SplitTrial(self.kind, removed, context.new_uids(len(absorbers)), coef))
+            created = context.new_uids(len(absorbers))
+            trials.append(SplitTrial(self.kind, removed, created, coef, gain))
         return trials
 
     def last_resort(self):

@@ -113,7 +113,7 @@ class Regroup(LastResort):
             self._begin(totals, pool)
             removed = totals.uids if together else totals.uids[pool]
             created = context.new_uids(len(new.coef))
-            trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef))
+            trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef, new.gain))
         return trials
 
     def _begin(self, totals, pool):

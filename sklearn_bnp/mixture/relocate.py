@@ -65,17 +65,19 @@ class Relocate(LastResort):
             return []
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
-        coef = relocated(model, totals, context.uniform, self.n_steps)
+        coef, gain = relocated(model, totals, context.uniform, self.n_steps)
         if coef is None:
             return []
         # as long as none is lost, components keep their names, and proposals what they know of them
         kept = len(coef) == len(totals.uids)
         created = totals.uids.tolist() if kept else context.new_uids(len(coef))
-        return [SplitTrial(self.kind, totals.uids.tolist(), created, coef)]
+        return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
 
 
 def relocated(model, totals, uniform, n_steps):
-    """Coefficients (J, P) of all components after collapsed steps; None if the sample promises no gain.
+    """Coefficients (J, P) of all components after collapsed steps, and the gain that the sample promises.
+
+    There are none, but None, if it promises no gain.
 
     Parameters
     ----------
@@ -87,10 +89,10 @@ def relocated(model, totals, uniform, n_steps):
         Collapsed steps, at the most.
     """
     if not shows_everything(uniform, totals):
-        return None
+        return None, None
     if len(totals.s) > most_collapsed(model.likelihood, uniform.z):
-        return None
+        return None, None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
     coef, gain = everything.settled(s) if len(s) > 1 else (None, -np.inf)
-    return coef if gain > WORTH_A_TRIAL else None
+    return (coef, gain) if gain > WORTH_A_TRIAL else (None, None)

@@ -276,7 +276,7 @@ def test_verdicts_under_an_adapted_prior(gain, before):
             gain, state.model, state.totals, removed, created, value_under_adapted_priors
         )
         outcome = trial.outcome(state.totals, {0: None})
-        return state.accept_adapted(Judged(trial, removed, outcome, False), 0.0)
+        return state.accept_adapted(Judged(trial, removed, outcome, False), 0.0) is not None
 
     if before:
         assert accepts(300.0, removed[0], 9)
@@ -290,11 +290,11 @@ def test_laps_with_adoptions_are_judged_by_what_they_end_with(kind):
     learner, values = follow.learner, []
     end = learner._end_trial
 
-    def end_trial():
+    def end_trial(verdict):
         if learner._before is not None:
             totals = learner.totals.take(np.flatnonzero(learner.totals.n > 1e-8))
             values.append((learner.lower_bound, TopicShadow.settled(learner.model, totals)))
-        return end()
+        return end(verdict)
 
     learner._end_trial = end_trial
     for _ in range(4):

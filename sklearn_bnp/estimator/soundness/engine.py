@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ...engine.memo import Memo
+from ...engine.records import TrialRecord
 from ...engine.state import LearnerState, PoolSize, ScheduleState, StreamState
 from .expectations import (
     expect,
@@ -120,8 +121,25 @@ def check_history(history):
     expect_type("the history", history, list)
     for lap in history:
         for name, value in lap._asdict().items():
-            if not isinstance(value, dict):
+            if not isinstance(value, (dict, tuple)):
                 expect_number(f"{name} of a lap", value)
+        for record in getattr(lap, "trials", ()):
+            _check_record(record)
+
+
+def _check_record(record):
+    """Raise unless this is the record of a trial, with numbers that are finite or None."""
+    expect_type("the record of a trial", record, TrialRecord)
+    expect_type("the kind of a trial", record.kind, str)
+    expect_type("the verdict on a trial", record.verdict, str)
+    for name in ("gain", "estimate"):
+        value = getattr(record, name)
+        if value is not None:
+            expect_number(f"the {name} of a trial", value)
+    for names in (record.components, record.created):
+        expect_type("the components of a trial", names, tuple)
+        for uid in names:
+            expect_count("a component of a trial", uid)
 
 
 def _check_schedule(schedule, lap, uids):
@@ -134,6 +152,8 @@ def _check_schedule(schedule, lap, uids):
     for trial, findings in zip(schedule.trials, schedule.findings, strict=True):
         expect_type("what a trial has found", findings, dict)
         check_trial(trial, findings, lap)
+        if trial.estimate is not None:
+            expect_number("the gain that is expected of a trial", trial.estimate)
     expect_count("numbers of samples", schedule.sample_values)
     expect_count("numbers of a row", schedule.values_per_row, least=1)
     if schedule.mean_weight is not None:

@@ -237,6 +237,22 @@ class Model(Protocol):
             0 where one of the two has no rows: the union is then the other one under another name.
         """
 
+    def union_slack(self, bag, i, j):
+        """Nats by which the objective may be too low after unions of pairs in rows that are gone.
+
+        Parameters
+        ----------
+        bag : StatBag
+        i, j : ndarray of intp, shape (M,)
+            Rows of ``bag``.
+
+        Returns
+        -------
+        slack : ndarray, shape (M,)
+            How far the objective may exceed the one with the bounds of `blind_union`; infinite where nothing
+            is known.
+        """
+
     def blind_union(self, groups):
         """An edit that joins groups of components in the statistics of rows that are gone.
 
@@ -371,6 +387,10 @@ class BaseModel:
         n, entropy = np.maximum(bag.n, 0.0), bag.entropy
         loss = np.maximum(entr(n[i]) + entr(n[j]) - entr(n[i] + n[j]), 0.0)
         return -np.minimum(loss, entropy[i] + entropy[j])
+
+    def union_slack(self, bag, i, j):
+        """Nats (M,) up to the entropy of both components, which that of the union does not exceed."""
+        return -self.least_union_entropies(bag, i, j)
 
     def blind_union(self, groups):
         """One union after the other, each with a bound of its entropy."""

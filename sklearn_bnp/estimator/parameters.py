@@ -96,8 +96,9 @@ n_jobs : int, default=$default
     Number of threads for the kernels. Results do not depend on it. In a process that was forked after
     the kernels have run on several threads, they run on one thread.
 verbose : int, default=$default
-    If 1, print a line per lap on standard error: its number, the number of $components, the ELBO,
-    seconds, and the proposals that were accepted and refused.
+    If 1, show a line per lap on standard error: its number, the number of $components, the ELBO,
+    seconds, and the proposals that were accepted and refused. Lines go through the logger ``sklearn_bnp``,
+    whose handlers may write them elsewhere (:doc:`/summaries`).
 component_ids_ : ndarray of int of shape (`n_components_`,)
     Lasting names of the $components, in the order in which these are published. In a stream, weights and
     positions change, but names stay. One that is split, merged or takes part in a delete gets a new name.
@@ -107,7 +108,8 @@ elbo_terms_ : dict
     Terms of the ELBO: data, entropy, allocation.
 history_ : list of Lap
     A record of each lap, or of the last 1000 in a stream: lap, n_components, lower_bound, seconds,
-    proposal_seconds, tried, accepted.
+    proposal_seconds, tried, accepted, trials, left_alone. ``trials`` are records of the last 2000
+    trials: kind, components, gain, and the reason if it was not made; see :doc:`/summaries`.
 n_iter_ : int
     Number of laps made.
 converged_ : bool

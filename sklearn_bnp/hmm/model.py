@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from ..engine.model import BaseModel
 from ..hdp.model import HierarchicalModel
@@ -88,6 +89,16 @@ class SequenceModel(HierarchicalModel, BaseModel):
         both = (bag.n[i] > 0) & (bag.n[j] > 0)
         least = -np.log(2.0) * (bag.n[i] + bag.n[j])
         return np.where(both, np.maximum(least, -max(0.0, bag.extra.entropy)), 0.0)
+
+    def union_slack(self, bag, i, j):
+        """Nats (M,) up to the entropy of saying which of both states it was, in rows of either.
+
+        The chain of renamed states is Markov with the same marginals of pairs of rows. It exceeds the entropy
+        of the chain before by no more than what the earlier row's name leaves open of its state.
+        """
+        both = np.maximum(bag.n[i], 0.0), np.maximum(bag.n[j], 0.0)
+        most = entr(both[0]) + entr(both[1]) - entr(both[0] + both[1])
+        return np.maximum(most, 0.0) - self.least_union_entropies(bag, i, j)
 
     def blind_union(self, groups):
         """All unions at once, with a bound of the change of the entropy."""

@@ -23,6 +23,7 @@ from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
+from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
@@ -53,7 +54,7 @@ class Message(NamedTuple):
     rows: np.ndarray
 
 
-class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
+class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
     """Inference for sequences under fitted states. `HDPHMMVB` derives from it and adds `fit`."""
 
     _check_state = check_chains
@@ -85,6 +86,18 @@ class SequencePredictor(SavedState, DensityMixin, BaseEstimator):
 
     def _block_rows(self):
         return max(1, _BLOCK_NUMBERS // self.n_components_)
+
+    def _own_columns(self):
+        """How long visits of each state are, and where they end."""
+        stays, K = np.diagonal(self.transmat_), self.n_components_
+        leaves = self.transmat_ - np.diag(stays)
+        out = leaves.sum(axis=1)
+        ends = np.flatnonzero(out > 0)
+        mean_visit, probability = np.full(K, np.inf), np.zeros(K)
+        mean_visit[ends] = 1.0 / out[ends]
+        probability[ends] = leaves[ends].max(axis=1) / out[ends]
+        to = np.where(out > 0, leaves.argmax(axis=1), -1)
+        return {"mean_visit": mean_visit, "next": to, "next_probability": probability}
 
     # ------------------------------------------------------------------ states
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from copy import copy
@@ -14,6 +13,7 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
+from ..engine.progress import LOGGER
 from ..estimator.callbacks import CallbackSupport, FitCall, FitTask
 from ..estimator.observations import (
     ObservationParameters,
@@ -31,6 +31,7 @@ from ..likelihood.limits import MOST, POSITIVE
 from ..topics.corpus import bind_likelihood, with_weights_of_rows
 from .epochs import NO_LIMIT, BoundTooSmall, Limits, run_epoch
 from .items import NewDocuments, nothing
+from .merge import merge_losses
 from .model import EpochSettings
 from .predictor import BoundedPredictor, corpus_of_whole_rows
 
@@ -125,7 +126,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         rows, if that is greater). A split or merge is accepted only if it gains more than that.
     $n_jobs
     verbose : int, default=0
-        If 1, print one line per epoch on standard error.
+        If 1, show a line per epoch on standard error. It goes through the logger ``sklearn_bnp``.
 
     Attributes
     ----------
@@ -333,16 +334,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def _epoch(self, documents):
         """Learn from an epoch and record it; returns the `Epoch`."""
-        start = time.perf_counter()
-        settings = EpochSettings(
-            self._likelihood,
-            shape=self.doc_topic_prior_shape,
-            rate=self.doc_topic_prior_rate,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_topics=NO_LIMIT if self.max_components is None else self.max_components,
-            n_threads=threads(self.n_jobs),
-        )
+        start, settings = time.perf_counter(), self._epoch_settings()
         limits = Limits(
             self.memory_bound, self.target_points, self.target_documents, self.max_document_groups
         )
@@ -372,13 +364,30 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         )
         self.history_ = [*self.history_, record]
         if self.verbose:
-            print(
+            LOGGER.info(
                 f"MemoryBoundedTopicVB: epoch {record.epoch} K={record.n_components} bound "
                 f"{record.lower_bound:.1f} clumps {record.n_clumps} memory {record.memory} "
-                f"{record.seconds:.1f} s",
-                file=sys.stderr,
+                f"{record.seconds:.1f} s"
             )
         return epoch
+
+    def _epoch_settings(self):
+        """`EpochSettings` of the parameters as they are set now."""
+        return EpochSettings(
+            self._likelihood,
+            shape=self.doc_topic_prior_shape,
+            rate=self.doc_topic_prior_rate,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_topics=NO_LIMIT if self.max_components is None else self.max_components,
+            n_threads=threads(self.n_jobs),
+        )
+
+    def _sizes_and_losses(self):
+        """Rows of each topic, and the losses of merges in the clumps and rows that are kept."""
+        with blas_on_one_thread():
+            losses = merge_losses(self._epoch_settings(), self._topics, self._kept)
+        return self._topics.s[:, -1], losses
 
     def _least_bound(self, error):
         """Message of a bound that is too small."""

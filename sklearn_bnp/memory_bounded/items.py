@@ -100,6 +100,13 @@ class NewDocuments(NamedTuple):
         return NewDocuments(self.z[:0], np.zeros(1, dtype=int), np.empty(0))
 
 
+def kept_items(likelihood, kept):
+    """`Items` of the kept data alone."""
+    return with_epoch(
+        kept, likelihood, NewDocuments(kept.z[:0], np.zeros(1, dtype=int), np.empty(0))
+    )
+
+
 class Items(NamedTuple):
     """All items of an epoch; see the module's note.
 

@@ -11,7 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from ..engine.affinity import union_evidence
+from ..engine.affinity import reassignment_loss, union_evidence
+from ..engine.merge_losses import MergeLosses
+from ..engine.model import BaseModel
+from ..engine.statistics import StatBag
+from .items import kept_items
 from .local import update
 from .model import log_prior, log_rising_factorials
 
@@ -135,3 +139,30 @@ def unions(settings, before, topics, items, pairs):
     update(settings, before, items, observer)
     gains = _gains(settings, topics, items.sizes, pairs, observer.entropy)
     return [Union(int(k), int(l), float(g)) for (k, l), g in zip(pairs, gains, strict=True)]
+
+
+def merge_losses(settings, topics, kept):
+    """`MergeLosses` of topics in the data that are kept, where the entropies of unions are known.
+
+    They are changes of the bound after compression, when all items have their responsibilities under
+    ``topics``.
+    """
+    K = len(topics.s)
+    if K < 2:
+        return MergeLosses.nothing(K)
+    items = kept_items(settings.likelihood, kept)
+    after = update(settings, topics, items)
+    loss = reassignment_loss(
+        BaseModel(settings.likelihood, None, after.prior),
+        StatBag(np.arange(K), after.s, after.entropy),
+    )
+    np.fill_diagonal(loss, np.inf)
+    pairs = likely_pairs(settings, after, items.sizes)
+    best = np.unique([np.flatnonzero((pairs == k).any(axis=1))[0] for k in range(K)])
+    lost = {
+        union.members: -union.gain for union in unions(settings, topics, after, items, pairs[best])
+    }
+    order = -np.arange(len(pairs), dtype=float)
+    return MergeLosses.of_pairs(
+        np.argmin(loss, axis=1), pairs, order, lambda pair: (lost[pair], lost[pair])
+    )

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator.prediction import in_range
 from ..estimator.saved_state import SavedState
+from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
@@ -56,7 +57,7 @@ def corpus_of_whole_rows(estimator, x, groups, *, reset):
 
 
 class BoundedPredictor(
-    SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Summarised, SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Base class of the estimator: prediction with fitted topics."""
 

@@ -19,6 +19,7 @@ from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
+from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
@@ -30,7 +31,12 @@ _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
 
 
 class MixturePredictor(
-    SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator
+    Summarised,
+    SavedState,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    DensityMixin,
+    BaseEstimator,
 ):
     """Prediction with a fitted mixture. `DPMixtureVB` derives from it and adds `fit`."""
 

@@ -175,6 +175,11 @@ class TopicModel(HierarchicalModel, BaseModel):
         share = weights[gone].sum() / max(new.n.sum(), 1e-290)
         return np.concatenate([weights[~gone], share * new.n])
 
+    def union_slack(self, bag, i, j):
+        """Nats (M,); infinite if documents are gone, of which some may use both topics."""
+        gone = bag.extra is NO_EXTRA or bag.extra.unseen(bag.uids.tolist())
+        return np.full(len(i), np.inf) if gone else super().union_slack(bag, i, j)
+
     def union_gains(self, totals, groups):
         """Estimated change of the allocation term by each union of two topics (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)

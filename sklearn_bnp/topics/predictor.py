@@ -24,6 +24,7 @@ from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
+from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
@@ -68,7 +69,9 @@ class _OfRows:
         return MethodType(self._method, estimator)
 
 
-class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicPredictor(
+    Summarised, SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Inference for documents under fitted topics. `HDPTopicVB` derives from it and adds `fit`."""
 
     _check_state = check_topics
@@ -398,6 +401,29 @@ class TopicPredictor(SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         return names[order].tolist()
+
+    def summary(self, feature_names=None):
+        """Table of the topics: how large they are, their words, and how much the best merge would lose.
+
+        It is found from the statistics that are kept after a fit, without a look at documents.
+
+        Parameters
+        ----------
+        feature_names : array-like of shape (n_features,), default=None
+            Words, as from the ``get_feature_names_out`` of a vectorizer. They are the names of the features
+            seen during fit if None; if there are none, no words are shown.
+
+        Returns
+        -------
+        summary : Summary
+            A dict of columns, which prints as a table, as from `DPMixtureVB.summary`. ``size`` counts tokens.
+            ``top_words`` are the five most probable words of each topic.
+        """
+        check_is_fitted(self)
+        named = self._model.likelihood.words and hasattr(self, "feature_names_in_")
+        if feature_names is None and not named:
+            return self._summary({})
+        return self._summary({"top_words": self.top_words(feature_names, 5)})
 
     def sample(self, n_samples=1, n_tokens=None, random_state=None):
         """Draw documents from the fitted model.

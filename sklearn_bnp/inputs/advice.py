@@ -19,6 +19,8 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from .doc_links import DocumentationLinks
+
 # Frames of these are not the caller's.
 _LIBRARIES = ("sklearn_bnp.", "sklearn.", "functools", "contextlib")
 # What other packages call it: a value that is a name elsewhere, and what it is here.
@@ -96,8 +98,11 @@ def advice_on_observation(value, names, base):
     return advice_on(value, names, base)
 
 
-class ExplainedParameters:
-    """Mixin, left of `BaseEstimator`: what scikit-learn says of a wrong parameter, and the remedy."""
+class ExplainedParameters(DocumentationLinks):
+    """Mixin, left of `BaseEstimator`: what scikit-learn says of a wrong parameter, and the remedy.
+
+    It is a base of all our classes with parameters, and so they have links to their pages, too.
+    """
 
     def _validate_params(self):
         try:

@@ -24,6 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _metadata_requests as requests
 
+from ..inputs.batches import Batch
+from ..inputs.frames import Reading
 from .object_graph import Graph
 
 # Folders whose classes are values, or hold them. Classes in others open files or run fits.
@@ -33,8 +35,10 @@ _MADE = (
     slice, complex, decimal.Decimal,
     datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
 )  # fmt: skip
-# Samples of sparse rows, and which metadata a user's pipeline hands on.
+# The latest batches of a stream, how a frame is read, samples of sparse rows, and which metadata a user's
+# pipeline hands on.
 _OTHERS = (
+    Batch, Reading,
     *{type(make((1, 1))) for make in (sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array)},
     requests.MetadataRequest, requests.MethodMetadataRequest,
 )  # fmt: skip

@@ -14,7 +14,7 @@ from sklearn import config_context
 from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import HDPHMMVB, ColumnObservation, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.estimator.archive import read_archive, write_archive
 from sklearn_bnp.estimator.saved_state import FORMAT
 from tests import stored_files
@@ -62,6 +62,22 @@ def test_goes_on_as_if_it_had_never_been_saved(name, path, monkeypatch):
 def test_models_that_were_not_fitted(estimator, path):
     model = estimator(observation="poisson")
     assert content(through_file(model, path)) == content(model)
+
+
+def test_a_stream_whose_latest_batches_are_kept(path):
+    model = DPMixtureVB(random_state=0).partial_fit(X[:45], batch_id=0)
+    loaded = through_file(model, path)
+    one, other = (each.partial_fit(X[45:], batch_id=1) for each in (model, loaded))
+    assert one.lower_bound_ == other.lower_bound_
+
+
+def test_a_model_of_a_frame(path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"size": X[:, 0], "kind": np.where(X[:, 1] > 0, "b", "a")})
+    blocks = [("size", "gaussian", ["size"]), ("kind", "categorical", ["kind"])]
+    model = DPMixtureVB(observation=ColumnObservation(blocks), random_state=0).fit(frame)
+    loaded = through_file(model, path)
+    assert_same_array(loaded.predict_proba(frame), model.predict_proba(frame))
 
 
 def test_the_same_model_gives_the_same_bytes(path):

@@ -28,11 +28,17 @@ from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import group_cuts
-from ..inputs.rows import at_hand, stacked
+from ..inputs.rows import stacked
 from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
-from .sequences import check_sequences, modelled, require_one_sequence, with_given_rows
+from .sequences import (
+    as_table,
+    check_sequences,
+    modelled,
+    require_one_sequence,
+    with_given_rows,
+)
 from .soundness import SEQUENCES, check_chains
 
 # Size of the arrays (rows times states) that are worked on at a time, if sequences are not longer.
@@ -204,7 +210,7 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features) or (n_features,)
-            The next rows, or the next row.
+            The next rows, or the next row. A row of a frame is a Series.
         message : Message, default=None
             The message that the last call returned; None at the beginning of a sequence.
 
@@ -218,8 +224,7 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         require_one_sequence(X)
-        X = at_hand(X)
-        X, _ = check_rows(self, X[np.newaxis] if X.ndim == 1 else X, reset=False)
+        X, _ = check_rows(self, as_table(X), reset=False)
         lags, params, fitted = self._observation.lags, self._params, self._suited(X)
         message = Message(None, X[:0]) if message is None else self._checked(message)
         rows = stacked([message.rows, X])

@@ -119,6 +119,15 @@ def require_one_sequence(x):
         )
 
 
+def as_table(x):
+    """The next rows of a sequence; a single row becomes a table, and that of a frame keeps its names."""
+    if n_axes(x) != 1:
+        return x
+    if hasattr(x, "to_frame") and hasattr(x, "index"):  # a pandas Series
+        return x.to_frame().T
+    return np.asarray(x)[np.newaxis]
+
+
 def _require_rows(x):
     """Raise if X has a single axis: it may be one sequence of one feature, or one row."""
     if n_axes(x) == 1:

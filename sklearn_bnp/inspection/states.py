@@ -113,7 +113,9 @@ class StatesDisplay:
             sequences = np.split(rows, np.cumsum([len(rows)] if lengths is None else lengths)[:-1])
         if names is None:
             names = [f"feature {i}" for i in range(sequences[0].shape[1])]
-        paths = estimator.predict(sequences)
+        paths = estimator.predict(X, lengths=lengths)
+        if not isinstance(X, list):
+            paths = np.split(paths, np.cumsum([len(each) for each in sequences])[:-1])
         display = cls(sequences, paths, estimator.transmat_, [str(name) for name in names])
         return display.plot(ax=ax, kind=kind, **plot_kwargs)
 

@@ -286,6 +286,17 @@ def test_messages_carry_the_sequence(fitted, step, request):
     assert_allclose(model.predict_next(x[1:], message)[0], model.predict_proba(x)[-1], atol=1e-9)
 
 
+def test_the_next_rows_may_be_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X[0], columns=[f"column {d}" for d in range(X[0].shape[1])])
+    model = HDPHMMVB(proposals=None).fit(frame)
+    expected = model.predict_proba(frame)[-1]
+    assert_allclose(model.predict_next(frame)[0], expected, atol=1e-9)
+    for _, row in frame.iterrows():  # a row keeps the names of its columns
+        proba, message = model.predict_next(row)
+    assert proba.shape == expected.shape and message.rows.shape == (0, X[0].shape[1])
+
+
 def test_before_a_regression_begins_there_is_the_start(regression):
     proba, message = regression.predict_next(X[0][0])
     assert_array_equal(proba, regression.startprob_)

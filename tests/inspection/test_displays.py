@@ -133,6 +133,15 @@ def test_frames_and_missing_values():
     assert np.isfinite(ComponentsDisplay.from_estimator(model, frame).points).all()
 
 
+def test_states_of_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["length", "width", "height"])
+    model = HDPHMMVB(proposals=None).fit(frame)
+    display = StatesDisplay.from_estimator(model, frame, lengths=[150, 90], kind="sequence")
+    assert display.feature_names == list(frame.columns)
+    assert [len(path) for path in display.paths] == [150, 90]
+
+
 def test_likelihoods_without_covariances_have_no_ellipses():
     model = DPMixtureVB(observation="poisson", random_state=0).fit(WORDS)
     display = ComponentsDisplay.from_estimator(model, WORDS)

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sklearn_bnp.__name__
 MODULES = [sklearn_bnp, sklearn_bnp.engine, sklearn_bnp.inspection, sklearn_bnp.mixture]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+SLOW_PAGES = {"combining", "distributed", "hmm", "recipes_results", "topics"}
 
 
 def checks():
@@ -99,14 +100,31 @@ def test_examples_run(name, value):
     assert sum(result.failed for result in results) == 0
 
 
-@pytest.mark.parametrize(
-    "page", ["README.rst", "doc/getting_started.rst", "doc/mixtures.rst", "doc/migration.rst"]
-)
-def test_examples_of_first_pages_run(page):
-    path = str(ROOT / page)
-    result = doctest.testfile(path, module_relative=False, optionflags=FLAGS, encoding="utf-8")
+def pages_with_examples():
+    """README and the pages with examples; those that take seconds are marked as slow."""
+    for path in [ROOT / "README.rst", *sorted((ROOT / "doc").glob("*.rst"))]:
+        if ">>> " in path.read_text(encoding="utf-8"):
+            marks = [pytest.mark.slow] if path.stem in SLOW_PAGES else []
+            yield pytest.param(path, id=path.stem, marks=marks)
+
+
+@pytest.mark.parametrize("path", list(pages_with_examples()))
+def test_examples_of_pages_run(path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    for package in ("dask", "matplotlib", "pandas"):
+        if re.search(rf"(?m)^ *>>> .*\b{package}\b", path.read_text(encoding="utf-8")):
+            pytest.importorskip(package)
+    result = doctest.testfile(str(path), module_relative=False, optionflags=FLAGS, encoding="utf-8")
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_code_of_pages_fits_the_screen():
+    """Longer lines are cut off where pages are 1300 pixels wide."""
+    for path in (ROOT / "doc").glob("*.rst"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        code = [line.strip() for line in lines if re.match(r" *(>>>|\.\.\.) ", line)]
+        assert [line for line in code if len(line) > 78] == [], path.name
 
 
 @pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))

@@ -11,9 +11,11 @@ FILE = re.compile(rf"``((?:{'|'.join(sorted(FOLDERS))})/\w+\.\w+)``")
 
 
 def picture():
-    """Folders in the literal block of the section "The house", from the top down."""
+    """Folders in the literal block of the section "Where the code is", from the top down."""
     page = (ROOT / "doc" / "memoized.rst").read_text(encoding="utf-8")
-    section = page.split("The house\n---------\n")[1].split(".. code-block:: text\n")[1]
+    section = page.split("Where the code is\n-----------------\n")[1].split(
+        ".. code-block:: text\n"
+    )[1]
     block = re.match(r"(?:\n|    .*\n)+", section)[0]
     return re.findall(r"^    (\w+)/ ", block, flags=re.MULTILINE)
 

@@ -220,7 +220,9 @@ class Scheduler:
         )
         trials = [Judged.known(known, totals)]
         standing = Standing(model, totals, self.settings.max_components)
-        gain = standing.gains(trials, standing.fixed_gains(trials))[0]
+        # what is expected of few rows need be no statistics of any rows: then the gain is nan, and says nothing
+        with np.errstate(invalid="ignore"):
+            gain = standing.gains(trials, standing.fixed_gains(trials))[0]
         return bool(gain < -expected.allowance)
 
     @property

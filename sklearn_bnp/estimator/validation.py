@@ -140,6 +140,8 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     Numbers of any type stay as they are (a memory map of bytes must not become one of doubles in
     memory); blocks of them are converted when they are used. Sparse rows stay sparse.
     """
+    if not reset and _is_as_before(estimator, x, min_rows):
+        return real_numbers(x, estimator.observation, check_small=False), None
     require_table(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
@@ -148,6 +150,22 @@ def check_rows(estimator, x, *, reset, min_rows=1):
         order=None, ensure_min_samples=min_rows, ensure_all_finite=False,  # `real_numbers` looks
     )  # fmt: skip
     return real_numbers(x, estimator.observation, check_small=reset), reading
+
+
+def _is_as_before(estimator, x, min_rows):
+    """Whether rows are a plain array of as many columns as before, all without names.
+
+    Neither frames nor scikit-learn's checks have anything to say about it then. These take longer than
+    to learn from a small batch of a stream.
+    """
+    return (
+        type(x) is np.ndarray
+        and x.ndim == 2
+        and x.dtype.kind in "fiub"
+        and x.shape[0] >= min_rows
+        and x.shape[1] == vars(estimator).get("n_features_in_")
+        and not any(name in vars(estimator) for name in ("feature_names_in_", "_reading"))
+    )
 
 
 def real_numbers(x, observation, *, check_small):
@@ -167,6 +185,8 @@ def real_numbers(x, observation, *, check_small):
 
 
 def _check_magnitude(x, observation, *, check_small):
+    if not check_small and not issparse(x) and x.min() >= -_LARGEST and x.max() <= _LARGEST:
+        return  # of a whole array this is sooner known than column by column
     if issparse(x):
         magnitude = np.zeros(x.shape[1])
         with np.errstate(invalid="ignore"):  # of nan

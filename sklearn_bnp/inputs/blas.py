@@ -10,22 +10,24 @@ from threading import Lock, get_ident
 from threadpoolctl import ThreadpoolController
 
 # The limit is the whole process's: of calls that overlap, the first sets it and the last lifts it.
-# `_callers` holds the thread of each.
-_lock, _callers, _limits = Lock(), {}, []
+# `_callers` holds the thread of each, `_before` the libraries and how many threads they had.
+_lock, _callers, _before = Lock(), {}, []
 
 
 @cache
-def _controller():
-    return ThreadpoolController()
+def _libraries():
+    """The BLAS libraries of the process. To find them takes longer than to learn from a small batch."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @contextmanager
 def blas_on_one_thread():
     """Hold BLAS at one thread: the kernels thread over rows, and nested threads only fight."""
-    controller, call = _controller(), object()
+    call = object()
     with _lock:
         if not _callers:
-            _limits.append(controller.limit(limits=1, user_api="blas"))
+            _before.extend((library, library.get_num_threads()) for library in _libraries())
+            _set_threads((library, 1) for library, _ in _before)
         _callers[call] = get_ident()
     try:
         yield
@@ -37,8 +39,14 @@ def _end(calls):
     with _lock:
         for call in calls:
             _callers.pop(call, None)
-        if _limits and not _callers:
-            _limits.pop().restore_original_limits()
+        if _before and not _callers:
+            _set_threads(_before)
+            _before.clear()
+
+
+def _set_threads(numbers):
+    for library, n_threads in numbers:
+        library.set_num_threads(n_threads)
 
 
 def _after_fork_in_child():

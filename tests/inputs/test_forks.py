@@ -135,16 +135,11 @@ def child():
         assert set(blas_threads().values()) <= {1}
 
 
-class Slow:
-    '''A controller whose limit takes long to set.'''
-
-    def __init__(self, controller):
-        self.controller = controller
-
-    def limit(self, **limits):
-        begun.set()
-        time.sleep(0.3)
-        return self.controller.limit(**limits)
+def slow():
+    '''The libraries, which take long to find.'''
+    begun.set()
+    time.sleep(0.3)
+    return libraries
 
 
 def hold():
@@ -155,8 +150,7 @@ def hold():
 
 before = blas_threads()
 begun, holding, end = threading.Event(), threading.Event(), threading.Event()
-controller, own = blas._controller(), False
-blas._controller = lambda: Slow(controller)
+libraries, own, blas._libraries = blas._libraries(), False, slow
 other = threading.Thread(target=hold)
 other.start()
 begun.wait()

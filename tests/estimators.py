@@ -8,6 +8,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from sklearn_bnp.estimator.publishing import complete
+
 CENTERS = 6.0 * np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.3], [0.0, 1.5, -0.3]])
 SHARES = (0.5, 0.3, 0.2)
 
@@ -27,8 +29,10 @@ def one_hot(labels):
 
 def public_state(model):
     """Fitted attributes, without seconds, which are never the same twice."""
+    complete(model)
     state = {name: value for name, value in vars(model).items() if name.endswith("_")}
     del state["_learner_"]
+    state.pop("labels_", None)  # of the last batch alone, where all else is of the whole data
     state["history_"] = [
         lap._replace(seconds=0.0, proposal_seconds=0.0) for lap in state["history_"]
     ]

@@ -46,7 +46,17 @@ from .observations import (
     check_same_observation,
     resolve_observation,
 )
-from .publishing import fitted_attributes, set_published, warn_if_not_converged
+from .publishing import (
+    drop_labels,
+    fitted_attributes,
+    kept_observation,
+    label_later,
+    publish_labels,
+    publish_later,
+    require_finite,
+    set_published,
+    warn_if_not_converged,
+)
 from .settings import settings_of
 from .soundness.engine import check_learner
 from .transactions import leaves_model_on_error
@@ -106,16 +116,21 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         parameters that may change between calls, its prior of weights by `go_on_under`.
     ``_population(batch)``
         Total weight of the population of ``total_samples`` units.
-    ``_to_publish(learner)``
-        The slice's own attributes, as `Published`.
+    ``_to_publish(state, observation)``
+        The slice's own attributes, as `Published`: a function of the learner's state, of the
+        `ObservationModel` of the fit, and of ``_keeps_order``.
 
     ``_start_in_chunks(data, rng, settings, streaming)``
         The same for `ChunkedData`.
     ``_chunk_reader``
         The `ChunkReader` of its data.
 
-    Checked data have an attribute ``batch``.
+    Checked data have an attribute ``batch``. A slice whose rows have labels defines ``_labels(rows)``, and
+    ``_rows_to_label(data)``, which is None where rows are not in memory.
     """
+
+    def _rows_to_label(self, data):
+        return None
 
     @property
     def _is_begun(self):
@@ -147,6 +162,9 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
     def _fit(self, X, data, call):
         """Learn from all the data of a `FitCall`, and publish the best of ``n_init`` fits."""
+        drop_labels(
+            self
+        )  # callbacks see the estimator as it would be without those of the last fit
         settings, rng = settings_of(self), check_random_state(self.random_state)
         n_tasks = settings.n_init if settings.n_init > 1 else settings.max_iter + 1
         with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
@@ -157,6 +175,9 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             best, self._keeps_order = fitting.best(start)
             best.mass_seen = start.source.total_weight
             self._publish(best, fitting.paused)
+            rows = self._rows_to_label(data)
+            if rows is not None:
+                publish_labels(self, self._labels(rows))
         warn_if_not_converged(self)
         return self
 
@@ -190,7 +211,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             content = data.batch.content_hash() if settings.memoize else None
             batch_id = content if batch_id is None else batch_id
             if self._is_begun:
-                n_laps, learner = self.n_iter_, Learner(self._learner_, learner_settings(settings))
+                learner = Learner(self._learner_, learner_settings(settings))
+                n_laps = learner.n_laps
                 go_on_with_proposals(learner, proposals_of(settings, self._kind))
                 self._keeps_order = self._keeps_order and not learner.scheduler.proposals_at_rest
                 batch = self._present_batch(learner, data.batch)
@@ -206,7 +228,10 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 stochastic_step(
                     learner, batch, total, settings.learning_decay, settings.learning_offset
                 )
-        self._publish(learner)
+            self._publish_batch(learner)
+            rows = self._rows_to_label(data)
+            if rows is not None:
+                label_later(self, rows.copy())
         show_laps(learner, n_laps, settings.verbose, name)
         return self
 
@@ -252,18 +277,38 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
     def _publish(self, learner, paused=None):
         """Set all fitted attributes; ``paused`` is where `fit` may go on, or None."""
-        attributes = self._fitted_attributes(learner)
+        attributes = self._checked_attributes(learner.state)
         set_published(self, attributes if paused is None else {**attributes, "_paused": paused})
 
-    def _fitted_attributes(self, learner):
-        observation = resolve_observation(self.observation)
-        return fitted_attributes(self, learner, observation, self._to_publish(learner))
+    def _publish_batch(self, learner):
+        """Set the fitted attributes after a batch: at once if their names may be new, or else when read."""
+        before = vars(self).get("_learner_")
+        if before is None or not _have_same_attributes(before.model, learner.model):
+            self._publish(learner)
+            return
+        numbers = {"lower_bound_": learner.lower_bound}
+        require_finite(self, numbers, {"statistics": learner.totals.s})
+        publish_later(self, learner.state)
+
+    def _checked_attributes(self, state):
+        """All fitted attributes by name, once they are found to be finite."""
+        before = vars(self).get("_observation")
+        observation = kept_observation(resolve_observation(self.observation), before)
+        published = self._to_publish(state, observation)
+        attributes = fitted_attributes(state, observation, published)
+        may_be_nan = state.model.likelihood.may_be_nan
+        require_finite(self, attributes["elbo_terms_"], published.own, but=may_be_nan)
+        return attributes
+
+    def _fitted_attributes(self, state, observation):
+        """All fitted attributes by name."""
+        return fitted_attributes(state, observation, self._to_publish(state, observation))
 
     def _as_if_ended(self, learner):
         """Attributes by name of this estimator as if its fit had stopped here, in the middle of laps."""
         learner = Learner(learner.state, learner.settings)
         learner.forget_batches()
-        attributes = self._fitted_attributes(learner)
+        attributes = self._checked_attributes(learner.state)
         return {**attributes, "_published": tuple(attributes)}
 
     def _shared_by_parts(self):
@@ -274,6 +319,12 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
     def _check_learner(self, state):
         """Raise unless a `LearnerState` is sound and suits the data of this estimator."""
         check_learner(state, self._learner_kind, self.n_features_in_)
+
+
+def _have_same_attributes(one, other):
+    """Whether the attributes that follow from two models have the same names."""
+    same_weights = type(one.allocation) is type(other.allocation)
+    return same_weights and one.likelihood is other.likelihood
 
 
 # ---------------------------------------------------------------------- units of the data
@@ -405,6 +456,8 @@ def go_on_with_proposals(learner, proposals):
 
 def show_laps(learner, n_before, verbose, name):
     """Print a line for each lap after the first ``n_before``, if the estimator is verbose."""
+    if not verbose:
+        return
     with Progress(verbose, name, live=False) as progress:
         for lap in learner.history:
             if lap.lap > n_before:

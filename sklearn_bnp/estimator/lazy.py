@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..distributed.chunks import chunks_of
 from ..distributed.places import place_of
 from ..distributed.recognition import are_chunks
+from .publishing import complete
 
 # What predictions do without: the learner, and the mark of a state that is checked when it is loaded.
-_OF_LEARNING = ("_learner_", "_published", "history_")
+_OF_LEARNING = ("_learner_", "_published", "history_", "labels_", "_unlabelled")
 
 
 def lazy_on_chunks(method):
@@ -53,6 +54,7 @@ def summed_over_chunks(method):
 
 def for_predictions(estimator):
     """A copy of a fitted estimator that can predict and no more: it is small."""
+    complete(estimator)
     copy = type(estimator).__new__(type(estimator))
     vars(copy).update({k: v for k, v in vars(estimator).items() if k not in _OF_LEARNING})
     return copy

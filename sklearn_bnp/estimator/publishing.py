@@ -1,8 +1,19 @@
 """From a learner that has come to an end of its work to the fitted attributes of an estimator.
 
-Components are published by decreasing weight; or in the order in which the user gave them, if their number
-is fixed. In the second case their uids are 0, 1, ... from the start of the fit, and so tell the order. The
-learner keeps an order of its own, since observers of a lap under way know components by their column.
+Design note
+-----------
+(a) Components are published by decreasing weight; or in the order in which the user gave them, if their
+    number is fixed. In the second case their uids are 0, 1, ... from the start of the fit, and so tell the
+    order. The learner keeps an order of its own, since observers of a lap under way know components by their
+    column.
+(b) Attributes are functions of the learner's state. `fit` computes all of them. To learn from a small batch
+    of a stream takes less time than its attributes do, and often nobody looks at them between two batches.
+    `partial_fit` therefore sets the state alone, and the first attribute that is read computes them all
+    (`FittedAttributes`). Code that copies ``vars`` of an estimator calls `complete` before.
+(c) ``_published`` lists the names of all attributes. Those that are not there are still to be computed.
+(d) ``labels_`` are a function of rows, too. After `fit` they are there. After `partial_fit` they wait by
+    themselves, since they take a pass over the batch. A copy of its rows is kept until they are read, because
+    the user's array may change.
 """
 
 from __future__ import annotations
@@ -15,7 +26,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.statistics import StatBag
+from ..inputs.blas import blas_on_one_thread
 from .observations import are_alike
+
+# The attribute that is computed from rows, and the rows while it waits.
+_LABELS, _UNLABELLED = "labels_", "_unlabelled"
 
 
 class Published(NamedTuple):
@@ -41,30 +56,67 @@ def published_order(totals, by_weight, keeps_order):
     return np.argsort(totals.uids) if keeps_order else by_weight
 
 
-def fitted_attributes(estimator, learner, observation, published):
-    """All fitted attributes, a dict by name; ``published`` is a `Published`.
+class FittedAttributes:
+    """Mixin of all estimators for the attributes that a fit publishes.
 
-    Raises FloatingPointError if a term of the objective or an attribute is not finite.
+    An estimator whose attributes may wait has ``_learner_``, a `LearnerState`, and a method
+    ``_fitted_attributes(state, observation)``.
     """
-    terms = learner.model.elbo_terms(published.totals)
-    require_finite(estimator, terms, published.own, but=learner.model.likelihood.may_be_nan)
+
+    def __getattr__(self, name):
+        if name in vars(self).get("_published", ()):
+            if name == _LABELS:
+                _label_rows(self)
+            else:
+                complete(self)
+        return super().__getattribute__(name)  # it is there now, or Python raises its own error
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *vars(self).get("_published", ())})
+
+    def __sklearn_is_fitted__(self):
+        return "_published" in vars(self)
+
+
+def complete(estimator, *, labels=False):
+    """Compute the fitted attributes that are still to be computed, with ``labels_`` if these are wanted."""
+    if labels:
+        _label_rows(estimator)
+    missing = set(vars(estimator).get("_published", ())).difference(vars(estimator), (_LABELS,))
+    if missing:
+        with blas_on_one_thread():
+            found = estimator._fitted_attributes(estimator._learner_, estimator._observation)
+        vars(estimator).update({name: found[name] for name in missing})
+
+
+def fitted_attributes(state, observation, published):
+    """All fitted attributes, a dict by name.
+
+    Parameters
+    ----------
+    state : LearnerState
+    observation : ObservationModel
+        That of the fit.
+    published : Published
+    """
+    terms = state.model.elbo_terms(published.totals)
     return {
-        "_learner_": learner.state,
-        "_model": learner.model,
-        "_observation": _kept(observation, getattr(estimator, "_observation", None)),
+        "_learner_": state,
+        "_model": state.model,
+        "_observation": observation,
         "n_components_": len(published.totals.uids),
         "lower_bound_": sum(terms.values()),
         "elbo_terms_": terms,
-        "lower_bounds_": [lap.lower_bound for lap in learner.history],
-        "history_": list(learner.history),
-        "n_iter_": learner.history[-1].lap if learner.history else 0,
-        "converged_": learner.converged,
+        "lower_bounds_": [lap.lower_bound for lap in state.history],
+        "history_": list(state.history),
+        "n_iter_": state.n_laps,
+        "converged_": state.converged,
         **published.own,
         **(published.derived or {}),
     }
 
 
-def _kept(observation, before):
+def kept_observation(observation, before):
     """A copy of an observation model; that of the last call if this is like it."""
     return before if are_alike(observation, before) else clone(observation)
 
@@ -74,9 +126,52 @@ def set_published(estimator, attributes):
 
     Another likelihood has other attributes.
     """
-    for name in set(getattr(estimator, "_published", ())).difference(attributes):
-        delattr(estimator, name)
+    drop_labels(estimator)
+    _delete(estimator, set(vars(estimator).get("_published", ())).difference(attributes))
     vars(estimator).update(attributes, _published=tuple(attributes))
+
+
+def publish_later(estimator, state):
+    """Set the state of a learner that has gone on; all attributes that follow from it are computed when read.
+
+    The likelihood and the kind of the weights' prior have to be those of before, with the same attributes.
+    """
+    drop_labels(estimator)
+    names = [name for name in estimator._published if name != "_paused"]
+    _delete(estimator, set(estimator._published).difference(("_learner_", "_observation")))
+    vars(estimator).update(_learner_=state, _published=tuple(names))
+
+
+def publish_labels(estimator, labels):
+    """Set ``labels_`` of an estimator whose other attributes are published."""
+    vars(estimator).update({_LABELS: labels, "_published": (*estimator._published, _LABELS)})
+
+
+def label_later(estimator, rows):
+    """Let ``labels_`` be computed when they are read; the ``rows`` must not change until then."""
+    names = (*estimator._published, _LABELS)
+    vars(estimator).update({_UNLABELLED: rows, "_published": names})
+
+
+def _label_rows(estimator):
+    """Compute ``labels_`` if they wait."""
+    if _UNLABELLED in vars(estimator):
+        labels = estimator._labels(vars(estimator)[_UNLABELLED])
+        vars(estimator)[_LABELS] = labels
+        _delete(estimator, [_UNLABELLED])
+
+
+def drop_labels(estimator):
+    """Delete the labels of the last fit, or of the last batch, whether they wait or not."""
+    _delete(estimator, (_LABELS, _UNLABELLED))
+    if _LABELS in vars(estimator).get("_published", ()):
+        names = tuple(name for name in estimator._published if name != _LABELS)
+        vars(estimator)["_published"] = names
+
+
+def _delete(estimator, names):
+    for name in names:
+        vars(estimator).pop(name, None)
 
 
 def require_finite(estimator, bounds, parameters, *, but=()):

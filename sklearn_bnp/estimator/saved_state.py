@@ -21,6 +21,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from .._version import __version__
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
+from .publishing import FittedAttributes, complete
 from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
@@ -48,7 +49,7 @@ class OtherVersionWarning(InconsistentVersionWarning):
         )
 
 
-class SavedState:
+class SavedState(FittedAttributes):
     """Mixin of the estimators for saving, loading and copying."""
 
     def save(self, path):
@@ -72,6 +73,7 @@ class SavedState:
         write_archive(path, _archive_of(self))
 
     def __getstate__(self):
+        complete(self, labels=True)
         return _state(self, self._saved_attributes())
 
     def __setstate__(self, state):
@@ -189,6 +191,7 @@ def _archive_of(estimator):
             f"{cls.__name__} defines __getstate__, and may save what a file of text and arrays cannot hold. "
             "Save it by joblib or pickle, or override _saved_attributes in place of __getstate__."
         )
+    complete(estimator, labels=True)
     attributes = {k: v for k, v in estimator._saved_attributes().items() if k != CALLBACKS}
     state = _state(estimator, attributes)
     archive = Archive(

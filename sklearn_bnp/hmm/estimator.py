@@ -369,5 +369,5 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_sequences
 
-    def _to_publish(self, learner):
-        return setup.published(learner, self._keeps_order)
+    def _to_publish(self, state, observation):
+        return setup.published(state, self._keeps_order)

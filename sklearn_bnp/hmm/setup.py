@@ -203,14 +203,14 @@ def _check_number(n_components, data):
 # ---------------------------------------------------------------------- where fits end
 
 
-def published(learner, keeps_order):
+def published(state, keeps_order):
     """`Published` attributes of a model of sequences.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    totals = learner.state.counted
+    totals = state.counted
     # a state that gives way to others for a lap still has the rows of batches not yet visited
-    model = learner.model._replace(retired=None)
+    model = state.model._replace(retired=None)
     by_size = np.argsort(-totals.n, kind="stable")
     order = publishing.published_order(totals, by_size, keeps_order)
     cells = np.ix_(np.append(0, order + 1), order)

@@ -123,7 +123,7 @@ class Batch(NamedTuple):
         return values_per_row(self.x)
 
 
-def _is_mapped(x):
+def is_mapped(x):
     """Whether an array is a memory map, or a part of one."""
     while x is not None:
         if isinstance(x, (np.memmap, mmap)):
@@ -181,7 +181,7 @@ class ArraySource:
     @property
     def rows_in_memory(self):
         """Number of rows in memory at a time: all, or a batch of a memory map, but no more than a block."""
-        if not _is_mapped(self.x):
+        if not is_mapped(self.x):
             return self.n_rows
         return min(int(np.diff(self.edges).max()), BLOCK_ROWS)
 

@@ -15,7 +15,7 @@ from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
-from ..inputs.batches import ArraySource, Batch
+from ..inputs.batches import ArraySource, Batch, is_mapped
 from . import setup
 from .chunks import RowReader
 from .predictor import MixturePredictor
@@ -108,6 +108,10 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     n_components_ : int
         Number of components found. They are sorted by decreasing weight; but if their number is fixed,
         they keep the order of ``means_init`` or of given responsibilities.
+    labels_ : ndarray of shape (n_samples,)
+        The component of each row of the last call of `fit` or `partial_fit`, as `predict` returns it. After
+        `partial_fit` it is found when it is first read; until then the model holds a copy of the batch.
+        Memory maps and data in chunks leave none: call `predict`, which reads such data in parts.
     weights_ : ndarray of shape (`n_components_`,)
         Expected weights.
     means_ : ndarray of shape (`n_components_`, n_features)
@@ -350,5 +354,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     def _population(self, batch):
         return self.total_samples
 
-    def _to_publish(self, learner):
-        return setup.published(learner, self._keeps_order)
+    def _rows_to_label(self, data):
+        in_memory = isinstance(data, _Rows) and not is_mapped(data.batch.x)
+        return data.batch.x if in_memory else None
+
+    def _to_publish(self, state, observation):
+        return setup.published(state, self._keeps_order)

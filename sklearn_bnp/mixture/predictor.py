@@ -50,19 +50,22 @@ class MixturePredictor(
         tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
-    def _blocks(self, X, n_rows):
-        """Blocks of rows as they came, the prepared blocks, and the `Fitted` model for all rows."""
+    def _rows(self, X):
+        """Checked rows."""
         check_is_fitted(self)
-        X, _ = check_rows(self, X, reset=False)
-        fitted = suited(self._model, self._statistics, self._coef, X)
+        return check_rows(self, X, reset=False)[0]
+
+    def _blocks(self, rows, n_rows):
+        """Blocks of rows as they came, the prepared blocks, and the `Fitted` model for all rows."""
+        fitted = suited(self._model, self._statistics, self._coef, rows)
         prepare = fitted.likelihood.prepare
-        n, n_rows = X.shape[0], block_rows(X, n_rows)
-        blocks = (part(X, slice(start, start + n_rows)) for start in range(0, n, n_rows))
+        n, n_rows = rows.shape[0], block_rows(rows, n_rows)
+        blocks = (part(rows, slice(start, start + n_rows)) for start in range(0, n, n_rows))
         return ((x, in_range(prepare, x), fitted) for x in blocks)
 
-    def _responsibilities(self, X):
+    def _responsibilities(self, rows):
         """Responsibilities (n, K) of one block of rows after the other."""
-        blocks = self._blocks(X, _PREDICT_ROWS)
+        blocks = self._blocks(rows, _PREDICT_ROWS)
         n_threads = threads(self.n_jobs)
         for _, z, fitted in blocks:
             with blas_on_one_thread():
@@ -85,7 +88,7 @@ class MixturePredictor(
         resp : ndarray of shape (n_samples, n_components)
             Rows sum to 1.
         """
-        return np.concatenate(list(self._responsibilities(X)))
+        return np.concatenate(list(self._responsibilities(self._rows(X))))
 
     @lazy_on_chunks
     def predict(self, X):
@@ -101,7 +104,11 @@ class MixturePredictor(
         labels : ndarray of shape (n_samples,)
             Positions of components, from 0 to ``n_components_ - 1``.
         """
-        return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(X)])
+        return self._labels(self._rows(X))
+
+    def _labels(self, rows):
+        """The component of each of some checked rows."""
+        return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(rows)])
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit to X and return the component of each row.
@@ -120,7 +127,8 @@ class MixturePredictor(
         labels : ndarray of shape (n_samples,)
             Component labels.
         """
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        fitted = self.fit(X, sample_weight=sample_weight)
+        return fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(X)
 
     def transform(self, X):
         """Responsibilities as features, the same as from `predict_proba`.
@@ -154,7 +162,7 @@ class MixturePredictor(
         log_prob : ndarray of shape (n_samples,)
             Log densities, in the units of the data.
         """
-        blocks = self._blocks(X, _SCORE_ROWS)
+        blocks = self._blocks(self._rows(X), _SCORE_ROWS)
         log_weights, parts = np.log(self.weights_), []
         for x, z, fitted in blocks:
             each = fitted.likelihood.log_predictive(self._model.prior, fitted.s, z) + log_weights

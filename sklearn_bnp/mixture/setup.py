@@ -72,10 +72,10 @@ def starting_statistics(settings, source, likelihood, rng):
     return base.as_many_as_wanted(s, settings)
 
 
-def published(learner, keeps_order):
+def published(state, keeps_order):
     """`Published` attributes of a mixture."""
-    totals, coef, model = learner.state.counted, learner.coef, learner.model
-    if totals is not learner.totals:
+    totals, coef, model = state.counted, state.coef, state.model
+    if totals is not state.totals:
         coef = model.coefficients(totals)
     by_weight = np.argsort(-totals.n, kind="stable")
     order = publishing.published_order(totals, by_weight, keeps_order)

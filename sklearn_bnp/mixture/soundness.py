@@ -36,6 +36,8 @@ def check_mixture(estimator):
     """Raise unless a fitted `DPMixtureVB` is sound."""
     check_fitted(estimator, MIXTURE)
     laps.check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
+    if "labels_" in estimator._published:
+        expect_positions("labels_", estimator.labels_, (None,), estimator.n_components_)
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
 
 

@@ -440,5 +440,5 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_documents
 
-    def _to_publish(self, learner):
-        return setup.published(learner, self.observation, self._keeps_order)
+    def _to_publish(self, state, observation):
+        return setup.published(state, observation, self._keeps_order)

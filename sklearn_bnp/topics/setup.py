@@ -276,12 +276,12 @@ def _given_responsibilities(resp, likelihood, corpus):
 # ---------------------------------------------------------------------- where fits end
 
 
-def published(learner, observation, keeps_order):
+def published(state, observation, keeps_order):
     """`Published` attributes of a topic model.
 
     The learner's own order stays as it is: its sticks are in that order.
     """
-    model, totals = learner.model, learner.state.counted
+    model, totals = state.model, state.counted
     likelihood = model.likelihood
     doc_prior, weights = model.doc_prior(totals), model.allocation.weights(model.sticks)
     by_weight = np.lexsort((-totals.n, -weights))

@@ -27,6 +27,7 @@ from sklearn_bnp import (
     Proposal,
     UnionTrial,
 )
+from sklearn_bnp.estimator.publishing import complete
 from sklearn_bnp.likelihood.base import Likelihood
 from tests.contents import contents
 
@@ -161,6 +162,7 @@ STREAMS = [
 
 def essence(model):
     """All that the future depends on: what an estimator holds but for clock times."""
+    complete(model)
     state = vars(model).copy()
     for name in ("history_", "_learner_"):
         state.pop(name, None)

@@ -1,0 +1,185 @@
+"""Fitted attributes after `partial_fit`, which are computed when they are read, and ``labels_``."""
+
+import io
+import pickle
+from copy import copy, deepcopy
+from functools import cache
+
+import joblib
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+import sklearn_bnp
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from sklearn_bnp.engine import streaming
+from sklearn_bnp.estimator.publishing import complete
+from tests.estimators import assert_same_state, blobs, documents, public_state
+
+X, _ = blobs(300)
+COUNTS, _ = documents(60)
+STREAMS = {
+    "mixture": (DPMixtureVB(random_state=0), np.array_split(X, 3)),
+    "endless mixture": (DPMixtureVB(memoize=False, random_state=0), np.array_split(X, 3)),
+    "topics": (HDPTopicVB(3, proposals=None, random_state=0), np.array_split(COUNTS, 3)),
+    "sequences": (HDPHMMVB(3, proposals=None, random_state=0), np.array_split(X, 3)),
+}
+
+
+@cache
+def streamed(name, n_batches):
+    """A model after some batches."""
+    model, batches = STREAMS[name]
+    model = clone(model)
+    for batch in batches[:n_batches]:
+        model.partial_fit(batch)
+    return model
+
+
+def unread(name, n_batches=2):
+    """A model after some batches, of which no attribute was read."""
+    model = copy(streamed(name, n_batches))
+    assert not {"means_", "n_components_", "lower_bound_"} & vars(model).keys()
+    return model
+
+
+@pytest.fixture(params=STREAMS)
+def name(request):
+    return request.param
+
+
+def test_attributes_do_not_depend_on_when_they_are_read(name):
+    read, batches = clone(STREAMS[name][0]), STREAMS[name][1]
+    for batch in batches:
+        complete(read.partial_fit(batch), labels=True)
+    assert_same_state(public_state(unread(name, 3)), public_state(read))
+
+
+def saved(model):
+    model.save(path := "model.bnp")
+    return sklearn_bnp.load(path)
+
+
+def by_joblib(model):
+    joblib.dump(model, file := io.BytesIO())
+    file.seek(0)
+    return joblib.load(file)
+
+
+WAYS = [copy, deepcopy, lambda model: pickle.loads(pickle.dumps(model)), by_joblib, saved]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["copy", "deepcopy", "pickle", "joblib", "save"])
+def test_copies_have_all_attributes(name, way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    other = way(unread(name))
+    assert_same_state(public_state(other), public_state(unread(name)))
+    batch = STREAMS[name][1][2]
+    assert_same_state(public_state(other.partial_fit(batch)), public_state(unread(name, 3)))
+
+
+def test_a_call_that_fails_leaves_attributes_of_before(name, monkeypatch):
+    model = unread(name)
+
+    def fail(*args):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(streaming, "_come", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        model.partial_fit(STREAMS[name][1][2])
+    monkeypatch.undo()
+    assert_same_state(public_state(model), public_state(unread(name)))
+
+
+def test_parameters_set_later_do_not_change_them(name):
+    model = unread(name).set_params(observation="poisson", proposals=None)
+    assert_same_state(public_state(model), public_state(unread(name)))
+
+
+def test_an_attribute_that_is_set_stays(name):
+    model = unread(name)
+    model.weights_ = "mine"
+    assert model.n_components_ > 0
+    assert model.weights_ == "mine"
+
+
+def test_names_are_known_before_they_are_read(name):
+    model = unread(name)
+    check_is_fitted(model)
+    names = {each for each in dir(model) if each.endswith("_")}
+    assert names >= public_state(model).keys()
+    for other in ("covariance_", "feature_names_in_", "_means"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{other}'"):
+            getattr(model, other)
+
+
+def test_a_stream_computes_none_that_nobody_reads(monkeypatch):
+    model = unread("mixture")
+    likelihood, calls = type(model._learner_.model.likelihood), []
+    attributes = likelihood.attributes
+    monkeypatch.setattr(
+        likelihood, "attributes", lambda *args: calls.append(1) or attributes(*args)
+    )
+    for batch in STREAMS["mixture"][1]:
+        model.partial_fit(batch)
+    assert not calls
+    assert len(model.means_) == len(model.covariances_) == model.n_components_
+    assert len(calls) == 1
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def test_labels_of_a_fit():
+    for rows, observation in [(X, "gaussian"), (csr_array(COUNTS), "multinomial")]:
+        model = DPMixtureVB(observation=observation, random_state=0).fit(rows)
+        labels = model.predict(rows)
+        np.testing.assert_array_equal(model.labels_, labels)
+        assert model.labels_.dtype == labels.dtype
+        np.testing.assert_array_equal(clone(model).fit_predict(rows), labels)
+
+
+@pytest.mark.parametrize("params", [{}, {"memoize": False}, {"max_batches": 2}])
+def test_labels_of_the_last_batch(params):
+    """New batches and old ones, whose rows the caller overwrites before labels are read."""
+    model = DPMixtureVB(random_state=0, **params)
+    for batch in STREAMS["mixture"][1] * 2:
+        given = batch.copy()
+        model.partial_fit(given)
+        given[:] = 0.0
+        expected = copy(model).predict(batch)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).labels_, expected)
+        np.testing.assert_array_equal(model.labels_, expected)
+
+
+def test_labels_take_no_pass_unless_they_are_read(monkeypatch):
+    model, passes = clone(STREAMS["mixture"][0]), []
+    labels = DPMixtureVB._labels
+    monkeypatch.setattr(DPMixtureVB, "_labels", lambda *a: passes.append(1) or labels(*a))
+    for batch in STREAMS["mixture"][1]:
+        assert model.partial_fit(batch).n_components_ > 0
+    assert not passes
+    assert len(model.labels_) == len(model.labels_) == 100
+    assert len(passes) == 1
+
+
+def test_labels_are_gone_when_they_are_those_of_nothing():
+    model = DPMixtureVB(random_state=0)
+    for i, batch in enumerate(STREAMS["mixture"][1]):
+        model.partial_fit(batch, batch_id=i)
+    combined = sklearn_bnp.combine([deepcopy(model), deepcopy(model)])
+    for other in (combined, model.forget(1)):
+        assert not hasattr(other, "labels_")
+        assert "labels_" not in dir(other)
+    assert len(model.partial_fit(X[:50]).labels_) == 50
+
+
+def test_memory_maps_leave_no_labels(tmp_path):
+    X.tofile(tmp_path / "x")
+    rows = np.memmap(tmp_path / "x", mode="r").view(X.dtype).reshape(X.shape)
+    model = DPMixtureVB(random_state=0).fit(rows)
+    assert not hasattr(model, "labels_")
+    np.testing.assert_array_equal(clone(model).fit_predict(rows), model.predict(rows))
+    assert not hasattr(model.partial_fit(rows), "labels_")

@@ -34,6 +34,7 @@ from ..engine.progress import Progress
 from ..engine.state import LearnerState, ScheduleState
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
+from ..inputs.batches import is_mapped
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
@@ -125,12 +126,18 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
     ``_chunk_reader``
         The `ChunkReader` of its data.
 
-    Checked data have an attribute ``batch``. A slice whose rows have labels defines ``_labels(rows)``, and
-    ``_rows_to_label(data)``, which is None where rows are not in memory.
+    Checked data have an attribute ``batch``. A slice whose rows have labels defines
+    ``_labels(data)`` and ``_may_label(data)``, which is asked for data in memory.
     """
 
-    def _rows_to_label(self, data):
-        return None
+    def _may_label(self, data):
+        """Whether the model gives labels to the rows of checked data, and to all of them."""
+        return False
+
+    def _has_labels(self, data):
+        """Whether there are to be ``labels_``."""
+        in_memory = not isinstance(data, ChunkedData) and not is_mapped(data.batch.x)
+        return in_memory and self._may_label(data)
 
     @property
     def _is_begun(self):
@@ -175,9 +182,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             best, self._keeps_order = fitting.best(start)
             best.mass_seen = start.source.total_weight
             self._publish(best, fitting.paused)
-            rows = self._rows_to_label(data)
-            if rows is not None:
-                publish_labels(self, self._labels(rows))
+            if self._has_labels(data):
+                publish_labels(self, self._labels(data))
         warn_if_not_converged(self)
         return self
 
@@ -229,9 +235,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                     learner, batch, total, settings.learning_decay, settings.learning_offset
                 )
             self._publish_batch(learner)
-            rows = self._rows_to_label(data)
-            if rows is not None:
-                label_later(self, rows.copy())
+            if self._has_labels(data):
+                label_later(self, data._replace(batch=data.batch.kept()))
         show_laps(learner, n_laps, settings.verbose, name)
         return self
 

@@ -29,7 +29,7 @@ from ..engine.statistics import StatBag
 from ..inputs.blas import blas_on_one_thread
 from .observations import are_alike
 
-# The attribute that is computed from rows, and the rows while it waits.
+# The attribute that is computed from rows, and the data while it waits.
 _LABELS, _UNLABELLED = "labels_", "_unlabelled"
 
 
@@ -147,10 +147,10 @@ def publish_labels(estimator, labels):
     vars(estimator).update({_LABELS: labels, "_published": (*estimator._published, _LABELS)})
 
 
-def label_later(estimator, rows):
-    """Let ``labels_`` be computed when they are read; the ``rows`` must not change until then."""
+def label_later(estimator, data):
+    """Let ``labels_`` of checked data be computed when they are read; the data must not change until then."""
     names = (*estimator._published, _LABELS)
-    vars(estimator).update({_UNLABELLED: rows, "_published": names})
+    vars(estimator).update({_UNLABELLED: data, "_published": names})
 
 
 def _label_rows(estimator):

@@ -99,6 +99,11 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     n_components_ : int
         Number of states found. They are sorted by decreasing number of rows; but if their number is fixed,
         they keep the order of given responsibilities.
+    labels_ : ndarray of shape (n_rows,), or list of them
+        The state of each row of the last call of `fit` or `partial_fit`, as `predict` returns it. After
+        `partial_fit` it is found when it is first read; until then the model holds a copy of the batch.
+        Memory maps, data in chunks, and data in which some sequence has weight 0, leave none: call
+        `predict`.
     startprob_ : ndarray of shape (`n_components_`,)
         Expected probabilities of the first state, among the states that were found.
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
@@ -368,6 +373,12 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def _population(self, batch):
         return batch.total_weight * self.total_samples / batch.n_sequences
+
+    def _may_label(self, sequences):
+        return sequences.n_given is None
+
+    def _labels(self, sequences):
+        return self._states_of(sequences)
 
     def _to_publish(self, state, observation):
         return setup.published(state, self._keeps_order)

@@ -169,7 +169,10 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         states : ndarray of shape (n_rows,), or list of them
             Positions of states, from 0 to ``n_components_ - 1``, in the form of `predict_proba`.
         """
-        sequences = self._sequences(X, lengths, groups)
+        return self._states_of(self._sequences(X, lengths, groups))
+
+    def _states_of(self, sequences):
+        """The state of each row of checked sequences, in the form of `predict`."""
         batch = sequences.batch
         out = np.empty(batch.n_entries, dtype=np.intp)
         states = self._fill(out, batch, lambda resp: resp.argmax(axis=1))
@@ -199,6 +202,8 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
             As from `predict`.
         """
         fitted = self.fit(X, y, lengths=lengths, groups=groups, sample_weight=sample_weight)
+        if hasattr(fitted, "labels_"):
+            return fitted.labels_
         return fitted.predict(X, lengths=lengths, groups=groups)
 
     def predict_next(self, X, message=None):

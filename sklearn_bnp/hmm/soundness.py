@@ -61,6 +61,10 @@ def check_chains(estimator):
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)
     for name in ("transition_concentration_", "start_concentration_", "stickiness_"):
         expect_number(name, getattr(estimator, name), least=0.0)
+    if "labels_" in estimator._published:
+        labels = estimator.labels_
+        for states in labels if isinstance(labels, list) else [labels]:
+            expect_positions("labels_", states, (None,), K)
 
 
 @check_pooled.register

@@ -15,7 +15,7 @@ from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
-from ..inputs.batches import ArraySource, Batch, is_mapped
+from ..inputs.batches import ArraySource, Batch
 from . import setup
 from .chunks import RowReader
 from .predictor import MixturePredictor
@@ -354,9 +354,11 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     def _population(self, batch):
         return self.total_samples
 
-    def _rows_to_label(self, data):
-        in_memory = isinstance(data, _Rows) and not is_mapped(data.batch.x)
-        return data.batch.x if in_memory else None
+    def _may_label(self, data):
+        return True
+
+    def _labels(self, data):
+        return self._components_of(data.batch.x)
 
     def _to_publish(self, state, observation):
         return setup.published(state, self._keeps_order)

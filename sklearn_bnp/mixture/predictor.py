@@ -104,9 +104,9 @@ class MixturePredictor(
         labels : ndarray of shape (n_samples,)
             Positions of components, from 0 to ``n_components_ - 1``.
         """
-        return self._labels(self._rows(X))
+        return self._components_of(self._rows(X))
 
-    def _labels(self, rows):
+    def _components_of(self, rows):
         """The component of each of some checked rows."""
         return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(rows)])
 

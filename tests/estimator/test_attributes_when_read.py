@@ -154,6 +154,21 @@ def test_labels_of_the_last_batch(params):
         np.testing.assert_array_equal(model.labels_, expected)
 
 
+@pytest.mark.parametrize("form", ["rows", "list", "groups"])
+def test_labels_of_sequences(form):
+    given = {
+        "rows": {"X": X},
+        "list": {"X": np.array_split(X, 3)},
+        "groups": {"X": X, "groups": np.arange(300) % 3},
+    }[form]
+    model = HDPHMMVB(3, proposals=None, max_iter=3, tol=1e9, random_state=0).fit(**given)
+    np.testing.assert_equal(model.labels_, model.predict(**given))
+    model = pickle.loads(pickle.dumps(clone(model).partial_fit(**given)))
+    np.testing.assert_equal(model.labels_, model.predict(**given))
+    if form == "list":
+        assert not hasattr(model.fit(given["X"], sample_weight=[1.0, 0.0, 1.0]), "labels_")
+
+
 def test_labels_take_no_pass_unless_they_are_read(monkeypatch):
     model, passes = clone(STREAMS["mixture"][0]), []
     labels = DPMixtureVB._labels

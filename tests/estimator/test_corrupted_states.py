@@ -24,7 +24,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 SHOWN = (
     "means_", "covariances_", "precisions_", "precisions_cholesky_", "probabilities_", "blocks_",
     "coef_", "intercept_", "autocorrelation_", "restart_probability_", "components_",
-    "exp_dirichlet_component_",
+    "exp_dirichlet_component_", "labels_",
 )  # fmt: skip
 # Those whose rows may have missing values: samples of them may hold NaN.
 INCOMPLETE = ("merges under way", "rows with missing values")
@@ -54,8 +54,8 @@ def shown(model, state):
     found = set()
 
     def walk(value):
-        if isinstance(value, dict):
-            for part in value.values():
+        if isinstance(value, (dict, list)):
+            for part in value.values() if isinstance(value, dict) else value:
                 walk(part)
         else:
             found.update(i for i, array in enumerate(state["arrays"]) if array is value)

@@ -185,8 +185,10 @@ def real_numbers(x, observation, *, check_small):
 
 
 def _check_magnitude(x, observation, *, check_small):
-    if not check_small and not issparse(x) and x.min() >= -_LARGEST and x.max() <= _LARGEST:
-        return  # of a whole array this is sooner known than column by column
+    if not check_small and not issparse(x):
+        low, high = float(x.min()), float(x.max())  # sooner found than those of each column
+        if low >= -_LARGEST and high <= _LARGEST:
+            return
     if issparse(x):
         magnitude = np.zeros(x.shape[1])
         with np.errstate(invalid="ignore"):  # of nan

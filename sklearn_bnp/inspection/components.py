@@ -6,15 +6,19 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .drawing import colours, pyplot, several_axes
+from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 
 class ComponentsDisplay:
     """Show rows in a plane, coloured by component, with an ellipse for each component.
 
     The plane is that of two features, or of the first two principal components of the standardised rows. An
-    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. Beside it, bars show
-    the weights. Likelihoods without covariances have no ellipses.
+    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. It is dashed if none
+    of the rows that are drawn is the component's. Beside it, bars show the weights. Likelihoods without
+    covariances have no ellipses.
+
+    A component's colour follows from its name alone, which is its position or, with ``lasting_names``, its
+    entry in ``component_ids_``. Thirty names have colours of their own, then colours come again.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -32,6 +36,8 @@ class ComponentsDisplay:
         Covariances in the plane.
     axis_names : tuple of (str, str), default=("", "")
         Names of the two directions.
+    names : array-like of int of shape (n_components,), default=None
+        Names of the components, which are shown and say their colours. They are the positions if None.
 
     Attributes
     ----------
@@ -42,7 +48,7 @@ class ComponentsDisplay:
     scatter_ : matplotlib PathCollection
         The rows.
     ellipses_ : list of matplotlib Ellipse
-        One for each component that has rows or enough weight; empty without covariances.
+        One for each component of enough weight; empty without covariances.
     bars_ : matplotlib BarContainer
         The weights.
 
@@ -64,7 +70,15 @@ class ComponentsDisplay:
     """
 
     def __init__(
-        self, points, labels, weights, *, means=None, covariances=None, axis_names=("", "")
+        self,
+        points,
+        labels,
+        weights,
+        *,
+        means=None,
+        covariances=None,
+        axis_names=("", ""),
+        names=None,
     ):
         self.points = points
         self.labels = labels
@@ -72,6 +86,7 @@ class ComponentsDisplay:
         self.means = means
         self.covariances = covariances
         self.axis_names = axis_names
+        self.names = np.arange(len(weights)) if names is None else np.asarray(names)
 
     @classmethod
     def from_estimator(
@@ -82,6 +97,7 @@ class ComponentsDisplay:
         features="pca",
         max_points=5000,
         random_state=0,
+        lasting_names=False,
         ax=None,
         **plot_kwargs,
     ):
@@ -101,6 +117,9 @@ class ComponentsDisplay:
             Rows to draw at the most. More are drawn from at random.
         random_state : int, RandomState instance or None, default=0
             Seed for the choice of rows.
+        lasting_names : bool, default=False
+            Whether to name components by ``component_ids_``. In a stream, positions and weights change, and
+            these names stay: a component keeps its name and its colour in the pictures of later batches.
         ax : matplotlib Axes, array-like of Axes, or None, default=None
             Where to draw; see `plot`.
         **plot_kwargs : dict
@@ -132,7 +151,7 @@ class ComponentsDisplay:
             points, labels = points[chosen], labels[chosen]
         display = cls(
             points, labels, estimator.weights_, means=means, covariances=covariances,
-            axis_names=axis_names,
+            axis_names=axis_names, names=component_names(estimator, lasting_names),
         )  # fmt: skip
         return display.plot(ax=ax, **plot_kwargs)
 
@@ -163,22 +182,30 @@ class ComponentsDisplay:
         self.axes_ = axes.ravel()
         plane, bars = self.axes_
         self.figure_ = plane.figure
-        palette = colours(len(self.weights))
+        palette = colours(self.names)
         scatter_kw = {"s": 9, "alpha": 0.7, "linewidths": 0, **(scatter_kw or {})}
         self.scatter_ = plane.scatter(*self.points.T, c=palette[self.labels], **scatter_kw)
-        self.ellipses_ = []
-        for k in np.flatnonzero(self.weights >= min_weight) if self.covariances is not None else []:
-            style = {"edgecolor": palette[k], "facecolor": "none", "lw": 1.5, **(ellipse_kw or {})}
-            self.ellipses_.append(
-                plane.add_patch(_ellipse(self.means[k], self.covariances[k], n_std, style))
-            )
+        self._plot_ellipses(plane, palette, n_std, min_weight, ellipse_kw or {})
         plane.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        k = np.arange(len(self.weights))
-        self.bars_ = bars.barh(k, self.weights, color=palette)
-        bars.set(xlabel="weight", ylabel="component")
-        bars.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        self.bars_ = bars.barh(range(len(self.weights)), self.weights, color=palette)
+        bars.set(xlabel="weight", ylabel=f"component{repeated(self.names)}")
+        name_ticks(bars.yaxis, self.names)
         bars.invert_yaxis()
         return self
+
+    def _plot_ellipses(self, plane, palette, n_std, min_weight, ellipse_kw):
+        """Ellipses, and a legend that says what they are."""
+        self.ellipses_ = []
+        drawn = {}
+        for k in np.flatnonzero(self.weights >= min_weight) if self.covariances is not None else []:
+            has_rows = np.any(self.labels == k)
+            style = {"edgecolor": palette[k], "facecolor": "none", "lw": 1.5}
+            style |= {"ls": "-" if has_rows else "--", **ellipse_kw}
+            patch = _ellipse(self.means[k], self.covariances[k], n_std, style)
+            self.ellipses_.append(plane.add_patch(patch))
+            drawn.setdefault("no row drawn" if not has_rows else f"{n_std:g} std", patch)
+        if drawn:
+            plane.legend(drawn.values(), drawn, fontsize="small")
 
 
 def _table(X):

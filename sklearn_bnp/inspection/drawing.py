@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-# From one hue to the next: parts of the circle that never come near each other again.
-_GOLDEN = 0.61803398875
+# The ten colours of matplotlib's lines, and twenty more. Each of these is, of all colours that are neither
+# pale nor dark nor glaring, the one farthest in OKLab from white, black, gray and the colours before it.
+# No two of the thirty are nearer to each other than the two nearest ones of the first ten.
+_COLOURS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22",
+    "#17becf", "#5a0096", "#005a00", "#d2c3ff", "#78003c", "#87f0c3", "#004b78", "#ffc396", "#5a96ff",
+    "#a51e87", "#b4a5a5", "#00d278", "#a58700", "#5a3c0f", "#5a4bd2", "#1e785a", "#694b87", "#c36978",
+    "#ffd200", "#b487ff", "#a50000",
+)  # fmt: skip
 
 
 def pyplot(caller):
@@ -19,28 +26,34 @@ def pyplot(caller):
     return plt
 
 
-def colours(n_components):
-    """Colours (n_components, 4): component k has the same one in every picture with as many components.
+def colours(names):
+    """Colours (n, 4) of components with these names, which are integers: their positions, or lasting names.
 
-    Up to ten are those that matplotlib uses for lines, up to twenty those of its palette "tab20". More
-    go round the circle of hues, in three strengths.
+    A name has the same colour in every picture. After thirty names the colours come again; see `repeated`.
     """
-    from matplotlib import colormaps
-    from matplotlib.colors import hsv_to_rgb
+    from matplotlib.colors import to_rgba_array
 
-    if n_components <= 20:
-        name = "tab10" if n_components <= 10 else "tab20"
-        return colormaps[name](np.arange(n_components))
-    k = np.arange(n_components)
-    hsv = np.column_stack([(0.6 + k * _GOLDEN) % 1.0, 0.45 + 0.25 * (k % 3), 0.95 - 0.2 * (k % 2)])
-    return np.column_stack([hsv_to_rgb(hsv), np.ones(n_components)])
+    return to_rgba_array(_COLOURS)[np.asarray(names, dtype=int) % len(_COLOURS)]
 
 
-def one_axes(plt, ax):
-    """The given axes, or new ones of a new figure."""
-    if ax is None:
-        _, ax = plt.subplots()
-    return ax
+def repeated(names):
+    """A remark for a label: " (some share a colour)" if two of the names do, otherwise nothing."""
+    n_different = len(np.unique(np.asarray(names, dtype=int) % len(_COLOURS)))
+    return " (some share a colour)" if n_different < len(names) else ""
+
+
+def component_names(estimator, lasting):
+    """Names of the components (K,): positions 0 to K - 1, or lasting ones if these are asked for."""
+    if lasting:
+        return np.asarray(estimator.component_ids_)
+    return np.arange(estimator.n_components_)
+
+
+def name_ticks(axis, names):
+    """Ticks with names at 0 to K - 1 of an axis: all of up to thirty, of more every second, and so on."""
+    step = 1 + (len(names) - 1) // 30
+    size = "medium" if len(names) <= 12 else "x-small"
+    axis.set_ticks(range(0, len(names), step), [str(n) for n in names[::step]], fontsize=size)
 
 
 def several_axes(plt, ax, shape, *, figsize, height_ratios=None, width_ratios=None, share_x=False):

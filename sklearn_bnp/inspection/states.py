@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .drawing import colours, pyplot, several_axes
+from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 # States up to which transition probabilities are written into the matrix.
 _WRITTEN = 8
@@ -17,10 +17,13 @@ class StatesDisplay:
 
     Four panels, or some of them:
 
-    - *sequence*: the columns of one sequence as lines, over a background in the colour of the state;
+    - *sequence*: the columns of one sequence as lines, over a background in the pale colour of the state;
     - *rugs*: all sequences, each a strip in the colours of its states;
     - *transitions*: the matrix of transition probabilities;
     - *durations*: how long visits to each state last, as boxes from the first to the third quartile.
+
+    A state's colour follows from its name alone, which is its position or, with ``lasting_names``, its entry
+    in ``component_ids_``. Thirty names have colours of their own, then colours come again.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -34,6 +37,8 @@ class StatesDisplay:
         Transition probabilities, from the state of the row to that of the column.
     feature_names : list of str
         Names of the columns.
+    names : array-like of int of shape (n_states,), default=None
+        Names of the states, which are shown and say their colours. They are the positions if None.
 
     Attributes
     ----------
@@ -69,14 +74,17 @@ class StatesDisplay:
     array([50, 50])
     """
 
-    def __init__(self, sequences, paths, transmat, feature_names):
+    def __init__(self, sequences, paths, transmat, feature_names, names=None):
         self.sequences = sequences
         self.paths = paths
         self.transmat = transmat
         self.feature_names = feature_names
+        self.names = np.arange(len(transmat)) if names is None else np.asarray(names)
 
     @classmethod
-    def from_estimator(cls, estimator, X, *, lengths=None, kind=None, ax=None, **plot_kwargs):
+    def from_estimator(
+        cls, estimator, X, *, lengths=None, kind=None, lasting_names=False, ax=None, **plot_kwargs
+    ):
         """Draw the states of a fitted estimator.
 
         Parameters
@@ -89,6 +97,9 @@ class StatesDisplay:
             Lengths of the sequences, if ``X`` has them one after the other.
         kind : str or list of str, default=None
             Panels to draw. All are drawn if None, but "rugs" for a single sequence.
+        lasting_names : bool, default=False
+            Whether to name states by ``component_ids_``. In a stream, positions and weights change, and these
+            names stay: a state keeps its name and its colour in the pictures of later batches.
         ax : matplotlib Axes, array-like of Axes, or None, default=None
             Where to draw; see `plot`.
         **plot_kwargs : dict
@@ -116,7 +127,10 @@ class StatesDisplay:
         paths = estimator.predict(X, lengths=lengths)
         if not isinstance(X, list):
             paths = np.split(paths, np.cumsum([len(each) for each in sequences])[:-1])
-        display = cls(sequences, paths, estimator.transmat_, [str(name) for name in names])
+        display = cls(
+            sequences, paths, estimator.transmat_, [str(name) for name in names],
+            component_names(estimator, lasting_names),
+        )  # fmt: skip
         return display.plot(ax=ax, kind=kind, **plot_kwargs)
 
     def durations(self):
@@ -165,7 +179,7 @@ class StatesDisplay:
         axes = several_axes(plt, ax, (len(kinds), 1), figsize=(8, 2.8 * len(kinds))).ravel()
         self.axes_ = dict(zip(kinds, axes, strict=True))
         self.figure_ = axes[0].figure
-        palette = colours(len(self.transmat))
+        palette = colours(self.names)
         for k, panel in self.axes_.items():
             if k == "sequence":
                 self._plot_sequence(panel, palette, sequence, columns, line_kw or {})
@@ -176,8 +190,9 @@ class StatesDisplay:
     def _plot_sequence(self, panel, palette, sequence, columns, line_kw):
         rows, path = self.sequences[sequence], self.paths[sequence]
         columns = range(min(4, rows.shape[1])) if columns is None else columns
+        pale = 0.4 * palette + 0.6
         self.spans_ = [
-            panel.axvspan(start - 0.5, stop - 0.5, color=palette[state], alpha=0.35, lw=0)
+            panel.axvspan(start - 0.5, stop - 0.5, color=pale[state], lw=0)
             for state, start, stop in _visits(path)
         ]
         styles = "-", "--", ":", "-."
@@ -188,6 +203,7 @@ class StatesDisplay:
         panel.set(xlabel="step", ylabel="value", title=f"sequence {sequence}, coloured by state")
         panel.margins(x=0)
         panel.legend(loc="upper right", fontsize="small")
+        self._plot_key(panel, pale)
 
     def _plot_rugs(self, panel, palette):
         strips = np.ones((len(self.paths), max(map(len, self.paths)), 4))
@@ -195,6 +211,20 @@ class StatesDisplay:
             strips[i, : len(path)] = palette[path]
         self.image_ = panel.imshow(strips, aspect="auto", interpolation="nearest")
         panel.set(xlabel="step", ylabel="sequence", title="states of all sequences")
+        panel.yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        self._plot_key(panel, palette)
+
+    def _plot_key(self, panel, palette):
+        """A strip beside the panel that says which colour is which state."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm, ListedColormap
+
+        edges = np.arange(len(palette) + 1) - 0.5
+        scale = ScalarMappable(BoundaryNorm(edges, len(palette)), ListedColormap(palette))
+        key = panel.figure.colorbar(scale, ax=panel, label=f"state{repeated(self.names)}", pad=0.02)
+        name_ticks(key.ax.yaxis, self.names)
+        key.ax.yaxis.minorticks_off()
+        key.ax.invert_yaxis()
 
     def _plot_transitions(self, panel, palette):
         self.matrix_ = panel.imshow(self.transmat, vmin=0.0, vmax=1.0, cmap="Greys", aspect="equal")
@@ -203,7 +233,7 @@ class StatesDisplay:
         for (i, j), p in np.ndenumerate(self.transmat) if len(self.transmat) <= _WRITTEN else ():
             panel.text(j, i, f"{p:.2g}", ha="center", va="center", color=f"{p > 0.5:d}", fontsize=7)
         for axis in (panel.xaxis, panel.yaxis):
-            axis.get_major_locator().set_params(integer=True)
+            name_ticks(axis, self.names)
 
     def _plot_durations(self, panel, palette):
         durations = self.durations()
@@ -218,6 +248,7 @@ class StatesDisplay:
         for patch, colour in zip(self.boxes_["boxes"], palette, strict=True):
             patch.set_facecolor(colour)
         panel.set(xlabel="state", ylabel="steps", yscale="log", title="lengths of visits")
+        name_ticks(panel.xaxis, self.names)
         panel.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
         panel.yaxis.set_major_formatter("{x:g}")
         panel.yaxis.set_minor_formatter("")

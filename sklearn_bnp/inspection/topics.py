@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .drawing import pyplot, several_axes
+from .drawing import component_names, pyplot, several_axes
 
 # Small panels side by side.
 _COLUMNS = 4
@@ -17,8 +17,9 @@ class TopicsDisplay:
     """Show the words of topics as bars, a panel for each topic.
 
     Words are ordered by relevance: their probability in the topic, and how much more probable they are there
-    than in the whole corpus. The title of a panel has the topic's number and its share of the
-    corpus.
+    than in the whole corpus. The title of a panel has the topic's share of the corpus, and its position in
+    the estimator: in ``components_`` and in the columns of ``transform``. The panel of the largest share comes
+    first. Positions follow ``topic_probs_``, and may be in another order.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -29,9 +30,11 @@ class TopicsDisplay:
     probabilities : ndarray of shape (n_topics, n_words)
         Their probabilities in the topic.
     topics : ndarray of shape (n_topics,)
-        Numbers of the topics, as in the estimator.
+        Positions of the topics in the estimator.
     weights : ndarray of shape (n_topics,)
         Shares of the topics in the corpus.
+    names : array-like of int of shape (n_topics,), default=None
+        Names of the topics in the titles. They are the positions if None.
 
     Attributes
     ----------
@@ -65,16 +68,17 @@ class TopicsDisplay:
     3
     """
 
-    def __init__(self, words, probabilities, topics, weights):
+    def __init__(self, words, probabilities, topics, weights, names=None):
         self.words = words
         self.probabilities = probabilities
         self.topics = topics
         self.weights = weights
+        self.names = topics if names is None else np.asarray(names)
 
     @classmethod
     def from_estimator(
-        cls, estimator, feature_names=None, *, n_words=8, n_topics=12, relevance=0.6, ax=None,
-        **plot_kwargs,
+        cls, estimator, feature_names=None, *, n_words=8, n_topics=12, relevance=0.6,
+        lasting_names=False, ax=None, **plot_kwargs,
     ):  # fmt: skip
         """Draw the largest topics of a fitted estimator.
 
@@ -92,6 +96,8 @@ class TopicsDisplay:
         relevance : float, default=0.6
             1 orders words by their probability in the topic, 0 by how much more probable they are there
             than in the whole corpus. Between the two, logarithms are averaged.
+        lasting_names : bool, default=False
+            Whether to name topics by ``component_ids_``, which stay in a stream, and not by their positions.
         ax : matplotlib Axes, array-like of Axes, or None, default=None
             Where to draw; see `plot`.
         **plot_kwargs : dict
@@ -115,6 +121,7 @@ class TopicsDisplay:
             np.take_along_axis(probability[topics], order, axis=1),
             topics,
             shares[topics],
+            component_names(estimator, lasting_names)[topics],
         )
         return display.plot(ax=ax, **plot_kwargs)
 
@@ -150,7 +157,7 @@ class TopicsDisplay:
             self.bars_.append(panel.barh(y, self.probabilities[i], **bar_kw))
             panel.set_yticks(y, self.words[i])
             panel.invert_yaxis()
-            panel.set_title(f"topic {self.topics[i]}: {self.weights[i]:.1%}", fontsize="medium")
+            panel.set_title(f"topic {self.names[i]}: {self.weights[i]:.1%}", fontsize="medium")
             panel.tick_params(labelsize="small")
             panel.xaxis.get_major_locator().set_params(nbins=3)
         for panel in self.axes_[-columns:]:
@@ -189,7 +196,8 @@ def pyldavis_data(estimator, X, feature_names=None):
     -------
     data : dict
         Arguments by name: ``pyLDAvis.prepare(**data)``. Documents and words that never occur are left out,
-        as pyLDAvis asks for.
+        as pyLDAvis asks for. Topics stay in the estimator's order. pyLDAvis counts from 1: its topic 1 is
+        topic 0 of the estimator.
 
     See Also
     --------
@@ -218,4 +226,5 @@ def pyldavis_data(estimator, X, feature_names=None):
         "doc_lengths": lengths[documents],
         "vocab": names[words],
         "term_frequency": frequency[words],
+        "sort_topics": False,
     }

@@ -1,5 +1,6 @@
 """Displays draw what the estimators say: data, colours and axes."""
 
+import copy
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from sklearn_bnp.inspection import (
     TopicsDisplay,
     pyldavis_data,
 )
+from sklearn_bnp.inspection.drawing import colours, repeated
 from tests.estimators import blobs
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -170,6 +172,11 @@ def test_topics_are_bars(topics):
         np.sort(phi, axis=1)[display.topics, :-4:-1],
     )
     assert (np.diff(display.weights) <= 0).all()
+    titles = [panel.get_title() for panel in display.axes_]
+    for title, words, share in zip(titles, display.words, display.weights, strict=True):
+        k = int(title.removeprefix("topic ").partition(":")[0])
+        assert words == topics.top_words(NAMES, n=3)[k]
+        assert title.endswith(f": {share:.1%}")
     assert [tick.get_text() for tick in display.axes_[0].get_yticklabels()] == display.words[0]
     few = TopicsDisplay.from_estimator(topics, NAMES, n_topics=1)
     assert len(few.axes_) == 1
@@ -177,6 +184,16 @@ def test_topics_are_bars(topics):
         TopicsDisplay.from_estimator(topics, NAMES, relevance=2)
     with pytest.raises(ValueError, match="one name"):
         TopicsDisplay.from_estimator(topics, NAMES[:-1])
+
+
+def test_the_largest_topic_comes_first_under_its_own_number(topics):
+    """Also where the estimator's order is another one."""
+    other = copy.copy(topics)
+    other.components_ = topics.components_ * (1.0 + np.arange(topics.n_components_))[:, np.newaxis]
+    display = TopicsDisplay.from_estimator(other, NAMES)
+    last = topics.n_components_ - 1
+    assert last > 0 and display.topics[0] == last
+    assert display.axes_[0].get_title().startswith(f"topic {last}:")
 
 
 def test_relevant_words_tell_topics_apart():
@@ -198,6 +215,7 @@ def test_data_for_pyldavis(topics):
     np.testing.assert_allclose(data["doc_topic_dists"].sum(axis=1), 1.0)
     assert len(data["doc_lengths"]) == len(data["doc_topic_dists"]) == (WORDS.sum(axis=1) > 0).sum()
     np.testing.assert_array_equal(data["term_frequency"], WORDS.sum(axis=0))
+    assert data["sort_topics"] is False  # pyLDAvis would give them other numbers
 
 
 def test_states_over_time(states):
@@ -232,12 +250,80 @@ def test_axes_of_ones_own(mixture, topics):
     assert TopicsDisplay.from_estimator(topics, NAMES, ax=axes[1, 1]).figure_ is figure
 
 
-@pytest.mark.parametrize("n", [3, 15, 64])
-def test_colours_differ(n):
-    from sklearn_bnp.inspection.drawing import colours
+def test_a_name_has_one_colour():
+    """Thirty names are told apart as well as the first ten are, whatever others there are."""
+    palette = colours(range(30))
+    lab = _oklab(palette[:, :3])
+    distances = np.linalg.norm(lab[:, np.newaxis] - lab, axis=2) + np.eye(30)
+    assert distances.min() == distances[:10, :10].min() > 0.11
+    for names in (range(3), [7, 3, 29], [12]):
+        np.testing.assert_array_equal(colours(names), palette[list(names)])
+    np.testing.assert_array_equal(colours([31, 60]), palette[[1, 0]])
+    assert repeated(range(30)) == "" != repeated(range(31))
+    assert repeated([4, 34]) == " (some share a colour)" and repeated([100, 104]) == ""
 
-    palette = colours(n)
-    assert palette.shape == (n, 4) and len(np.unique(palette.round(3), axis=0)) == n
+
+def _oklab(rgb):
+    """Colours in OKLab (B. Ottosson, 2020), where distances are those that one sees."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    cones = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    opponents = [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+    return np.cbrt(linear @ np.transpose(cones)) @ np.transpose(opponents)
+
+
+def test_names_that_last():
+    """Positions follow the weights, which change in a stream; lasting names keep rows and colours."""
+    model = DPMixtureVB(random_state=0)
+    shades, rng = [], np.random.default_rng(0)
+    for share in (0.8, 0.2):
+        right = rng.random(200) < share
+        X = np.where(right[:, np.newaxis], 9.0, -9.0) + rng.normal(size=(200, 2))
+        model.partial_fit(X, batch_id="the only one")
+        display = ComponentsDisplay.from_estimator(model, X, lasting_names=True)
+        ticks = [int(tick.get_text()) for tick in display.axes_[1].get_yticklabels()]
+        assert ticks == model.component_ids_.tolist() == list(display.names)
+        point = tuple(display.scatter_.get_facecolors()[np.argmax(right), :3])
+        shades.append(
+            (point, {n: b.get_facecolor() for n, b in zip(ticks, display.bars_, strict=True)})
+        )
+    assert model.n_components_ == 2 and shades[0] == shades[1]
+    assert list(shades[0][1]) != list(shades[1][1]), "positions have changed"
+
+
+def test_names_of_states_and_topics(states, topics):
+    display = StatesDisplay.from_estimator(states, ROWS, lasting_names=True)
+    names = [str(name) for name in states.component_ids_]
+    for panel in ("transitions", "durations"):
+        ticks = display.axes_[panel].get_xticklabels()
+        assert [tick.get_text() for tick in ticks] == names
+    titles = TopicsDisplay.from_estimator(topics, NAMES, lasting_names=True).axes_
+    shown = [panel.get_title().partition(":")[0] for panel in titles]
+    assert shown == [f"topic {topics.component_ids_[k]}" for k in range(topics.n_components_)]
+
+
+def test_ellipses_say_what_they_are(mixture):
+    labels = mixture.predict(ROWS)
+    display = ComponentsDisplay.from_estimator(mixture, ROWS[labels > 0])
+    assert [ellipse.get_linestyle() for ellipse in display.ellipses_][:2] == ["--", "-"]
+    legend = display.axes_[0].get_legend().get_texts()
+    assert [text.get_text() for text in legend] == ["no row drawn", "2 std"]
+
+
+def test_a_key_says_which_colour_is_which_state(states):
+    display = StatesDisplay.from_estimator(states, [ROWS[:150], ROWS[150:]], kind="rugs")
+    key = display.image_.axes.figure.axes[-1]
+    assert key.get_ylabel() == "state"
+    assert [tick.get_text() for tick in key.get_yticklabels()] == [
+        str(k) for k in range(states.n_components_)
+    ]
 
 
 def test_without_matplotlib():

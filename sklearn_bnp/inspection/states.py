@@ -227,11 +227,11 @@ class StatesDisplay:
         key.ax.invert_yaxis()
 
     def _plot_transitions(self, panel, palette):
-        self.matrix_ = panel.imshow(self.transmat, vmin=0.0, vmax=1.0, cmap="Greys", aspect="equal")
+        self.matrix_ = panel.imshow(self.transmat, vmin=0.0, vmax=1.0, cmap="Greys", aspect="auto")
         panel.figure.colorbar(self.matrix_, ax=panel, label="probability")
         panel.set(xlabel="to state", ylabel="from state", title="transitions")
         for (i, j), p in np.ndenumerate(self.transmat) if len(self.transmat) <= _WRITTEN else ():
-            panel.text(j, i, f"{p:.2g}", ha="center", va="center", color=f"{p > 0.5:d}", fontsize=7)
+            panel.text(j, i, f"{p:.2f}", ha="center", va="center", color=f"{p > 0.5:d}", fontsize=7)
         for axis in (panel.xaxis, panel.yaxis):
             name_ticks(axis, self.names)
 

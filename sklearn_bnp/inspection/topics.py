@@ -18,8 +18,8 @@ class TopicsDisplay:
 
     Words are ordered by relevance: their probability in the topic, and how much more probable they are there
     than in the whole corpus. The title of a panel has the topic's share of the corpus, and its position in
-    the estimator: in ``components_`` and in the columns of ``transform``. The panel of the largest share comes
-    first. Positions follow ``topic_probs_``, and may be in another order.
+    the estimator: in ``components_`` and in the columns of ``transform``. The largest share comes first.
+    Positions follow ``topic_probs_``, and may be in another order.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 

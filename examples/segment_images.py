@@ -70,6 +70,8 @@ def draw(images, model):
         axes[row + 1, column].imshow(segments[i], interpolation="nearest")
     for axis in axes.ravel():
         axis.set(xticks=[], yticks=[])
+    for row, label in enumerate(("photographs", "segments") * 2):
+        axes[row, 0].set_ylabel(label)
     figure.suptitle(f"{model.n_components_} topics, learned from {model.n_clumps_} clumps")
     figure.savefig("segment_images.png", dpi=110)
     print("picture: segment_images.png")

@@ -67,12 +67,19 @@ def print_states(X, states):
         )
 
 
+def colour(state):
+    """Twenty colours; the second ten are pale."""
+    return plt.get_cmap("tab20")((2 * state + state // 10) % 20)
+
+
 def draw(axis, X, states, rows, title):
-    """The voltage of some rows, each in the colour of its state."""
+    """The voltage of some rows, each in the colour of its state. Each model has states of its own."""
     seconds = MILLISECONDS / 1000.0 * np.arange(rows.start, rows.stop)
     axis.plot(seconds, X[rows, 0], color="0.8", linewidth=0.8, zorder=1)
-    colors = plt.get_cmap("tab10")(states[rows] % 10)
-    axis.scatter(seconds, X[rows, 0], c=colors, s=7, zorder=2)
+    for state in np.unique(states[rows]):
+        here = states[rows] == state
+        axis.plot(seconds[here], X[rows, 0][here], ".", color=colour(state), ms=5, label=state)
+    axis.legend(title="state", loc="center left", bbox_to_anchor=(1.0, 0.5), ncols=2, fontsize=8)
     axis.set_title(title, fontsize=10, loc="left")
     axis.set_ylabel("mV")
     axis.margins(x=0.01)

@@ -63,4 +63,4 @@ def test_examples_import_public_names_only():
 
 def test_the_gallery_has_a_heading():
     lines = (FOLDER / "README.rst").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["Examples", "========"] and len(FILES) >= 12
+    assert lines[:2] == ["Examples", "========"] and len(FILES) >= 20

@@ -15,7 +15,8 @@ Known figures, in dB: 28.54 is the paper's for 30 images of BSDS at noise of 25,
 images of BSD68 (Zhang et al., IEEE TIP 2017). Set12 has other images: these figures only stand beside.
 
 --single also denoises with one Gaussian for all patches, which a mixture has to beat. --model keeps the
-mixture in a file, and takes it from there if it exists.
+mixture in a file, and takes it from there if it exists. --least-weight 1e-3 leaves out components of a few
+patches, of which many are for plain areas: the time is that of the others.
 
     python -m tests.benchmarks.denoising --single --model patches.npz
 """
@@ -131,6 +132,10 @@ def learned(args):
         weights, covariances = model.weights_, model.covariances_
         if path is not None:
             np.savez(path, weights=weights, covariances=covariances)
+    kept = weights >= args.least_weight
+    if not kept.all():
+        print(f"{kept.sum()} of them have a weight of {args.least_weight:g} or more, and are used")
+        weights, covariances = weights[kept], covariances[kept]
     single = prior_of(np.ones(1), (Z.T @ Z / len(Z))[np.newaxis], basis)
     return prior_of(weights, covariances, basis), single
 
@@ -145,6 +150,7 @@ def main() -> None:
     parser.add_argument(
         "--single", action="store_true", help="one Gaussian for all patches as well"
     )
+    parser.add_argument("--least-weight", type=float, default=0.0, help="of components to use")
     parser.add_argument("--model", help="file of the mixture: read if it exists, otherwise written")
     parser.add_argument("--plot", help="file of a picture of the first image")
     args = parser.parse_args()

@@ -7,6 +7,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from .drawing import pyplot, several_axes
 
+# Kinds of change: each has the same marker and colour in every picture. Others share the last ones.
+_MARKS = {
+    "birth": ("^", "C0"),
+    "merge": ("v", "C1"),
+    "delete": ("s", "C3"),
+    "split": ("D", "C0"),
+    "regroup": ("P", "C2"),
+    "relocate": ("X", "C4"),
+    "restart": ("*", "C5"),
+}
+_OTHER = ("o", "C6")
+
 
 class ConvergenceDisplay:
     """Show how the bound and the number of components went over the laps of a fit.
@@ -136,11 +148,11 @@ class ConvergenceDisplay:
         line_kw = {"color": "0.35", **(line_kw or {})}
         (self.bound_line_,) = above.plot(self.laps, self.lower_bound, **line_kw)
         self.marks_ = {}
-        markers = "^vsDPX*o"
-        for i, (kind, counts) in enumerate(self.accepted.items()):
+        for kind, counts in self.accepted.items():
             here = counts > 0
             if here.any():
-                style = {"marker": markers[i % len(markers)], "ls": "", "ms": 6, "label": kind}
+                marker, colour = _MARKS.get(kind, _OTHER)
+                style = {"marker": marker, "color": colour, "ls": "", "ms": 6, "label": kind}
                 (self.marks_[kind],) = above.plot(
                     self.laps[here], self.lower_bound[here], **{**style, **(mark_kw or {})}
                 )

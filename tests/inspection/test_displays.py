@@ -66,6 +66,18 @@ def test_history_is_drawn(mixture):
         ConvergenceDisplay.from_estimator(mixture, first_lap=999)
 
 
+def test_a_kind_of_change_has_one_mark():
+    """Whatever other kinds there are in the picture."""
+    bound, one = [-3.0, -2.0, -1.0], [0, 1, 0]
+    alone = ConvergenceDisplay([1, 2, 3], bound, [1, 2, 2], {"merge": one}).plot()
+    other = {"birth": [1, 0, 0], "merge": one, "own": [0, 0, 1]}
+    among = ConvergenceDisplay([1, 2, 3], bound, [1, 2, 2], other).plot()
+    looks = [(m.get_marker(), m.get_color()) for m in among.marks_.values()]
+    assert len(set(looks)) == 3
+    merge = alone.marks_["merge"]
+    assert (merge.get_marker(), merge.get_color()) == looks[1]
+
+
 def test_epochs_are_drawn():
     model = MemoryBoundedTopicVB()
     groups = np.repeat(np.arange(12), 20)

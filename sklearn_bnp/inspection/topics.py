@@ -18,8 +18,8 @@ class TopicsDisplay:
 
     Words are ordered by relevance: their probability in the topic, and how much more probable they are there
     than in the whole corpus. The title of a panel has the topic's share of the corpus, and its position in
-    the estimator: in ``components_`` and in the columns of ``transform``. The largest share comes first.
-    Positions follow ``topic_probs_``, and may be in another order.
+    the estimator: in ``components_`` and in the columns of ``transform``. Panels are in that order, which is
+    the one of the weights ``topic_probs_``. Shares of the corpus may be in another one.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -114,7 +114,7 @@ class TopicsDisplay:
         probability, shares, names = topics_of_words(estimator, feature_names)
         in_corpus = shares @ probability
         score = np.log(probability) - (1.0 - relevance) * np.log(in_corpus)
-        topics = np.argsort(-shares, kind="stable")[:n_topics]
+        topics = np.sort(np.argsort(-shares, kind="stable")[:n_topics])
         order = np.argsort(-score[topics], axis=1, kind="stable")[:, :n_words]
         display = cls(
             names[order].tolist(),

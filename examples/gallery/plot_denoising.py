@@ -118,5 +118,10 @@ for panel, (name, picture) in zip(axes.flat, pictures.items(), strict=True):
 # The patches need 12 components. Those of plain areas smooth the noise away, and the others keep edges: the
 # mixture is one dB better than one Gaussian, which leaves noise everywhere. Faint texture is lost: the
 # mixture takes it for noise on a plain area.
+#
+# From more photographs the model learns more. With all 100,000 patches of 8 x 8 of 200 photographs
+# (BSDS500) it found 129 components from one, 38 of them with a weight above 0.001. The seven 256 x 256
+# images of Set12 are 20.18 dB on average with this noise; these 38 components take them to 29.22 dB, one
+# Gaussian to 26.06 dB (``tests/benchmarks/denoising.py``).
 
 plt.show()

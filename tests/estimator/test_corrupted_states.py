@@ -1,11 +1,7 @@
 """Saved states that were spoiled are refused: by their checksum, and by what must hold among their parts."""
 
-import json
-import subprocess
-import sys
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +10,13 @@ from sklearn.base import clone
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.failures import Attempts, Failures
 from sklearn_bnp.estimator.object_graph import Graph, value_of
-from tests.corruptions import signed, with_spoiled_arrays, with_spoiled_nodes, with_swapped_arrays
+from tests.corruptions import (
+    outcomes,
+    signed,
+    with_spoiled_arrays,
+    with_spoiled_nodes,
+    with_swapped_arrays,
+)
 from tests.estimators import names
 from tests.saved_models import MODELS, X, saved_model
 
@@ -181,18 +183,9 @@ def test_random_generators_are_looked_at():
 # ---------------------------------------------------------------------- bytes
 
 
-def outcomes(name, n, seed=0):
-    """What came of spoiled pickles in a process of its own, which must come to its end."""
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "tests.corruptions", name, str(n), str(seed)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_spoiled_bytes():
-    found = outcomes("deletes under way", 150)
-    assert found.get("silent", 0) == 0, found
+    found = outcomes("deletes under way", 150, seed=0)
+    assert found["silent"] == 0, found
     assert found["refused"] > 120, found
 
 
@@ -200,8 +193,9 @@ def test_spoiled_bytes():
 @every_model
 def test_many_spoiled_bytes(name):
     found = outcomes(name, 3000, seed=1)
-    print(name, found)
-    assert found.get("silent", 0) == 0, found
+    print(name, dict(found))
+    assert found["silent"] == 0, found
+    assert found["died in the unpickler"] <= 5, found
 
 
 @pytest.mark.slow

@@ -44,7 +44,10 @@ class Graph(NamedTuple):
     others: list
 
     def checksum(self, heading=""):
-        """Hash of a heading and the content; of ``others``, only names and states of generators count."""
+        """Hash of a heading and the content; of ``others``, only names and states of generators count.
+
+        A class that was defined inside a function may lose where: ``cloudpickle`` makes it anew by its name.
+        """
         out = blake2b(f"{heading} {self.text}".encode(), digest_size=16)
         for array in self.arrays:
             out.update(f"{array.dtype.str} {array.shape}".encode())
@@ -52,7 +55,7 @@ class Graph(NamedTuple):
                 out.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         for other in self.others:
             named = other if hasattr(other, "__qualname__") else type(other)
-            out.update(named.__qualname__.encode())
+            out.update(named.__name__.encode())
             if type(other) is np.random.RandomState:
                 out.update(graph_of(other.get_state(legacy=False)).checksum().encode())
         return out.hexdigest()

@@ -267,7 +267,7 @@ def _check_format(name, state):
 
 
 def _checksum(estimator, version, graph):
-    return graph.checksum(f"{type(estimator).__qualname__} {version}")
+    return graph.checksum(f"{type(estimator).__name__} {version}")
 
 
 def _attributes(estimator, state):

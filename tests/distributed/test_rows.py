@@ -186,6 +186,24 @@ def test_predictions_are_lazy(clusters):
     assert model.predict_proba(single).compute().shape == (700, 3)
 
 
+def test_predictions_by_classes_that_workers_cannot_import(clusters):
+    """They are sent by value, and a class of a function does not say there where it is from."""
+
+    class Own(DPMixtureVB):
+        pass
+
+    class OwnObservation(GaussianObservation):
+        pass
+
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    for own in (Own(3), DPMixtureVB(3, observation=OwnObservation())):
+        own.set_params(random_state=0).fit(ROWS)
+        found = clusters[0].compute(own.predict(rows)).result(timeout=300)
+        np.testing.assert_array_equal(found, own.predict(ROWS))
+        with clusters[0].as_current():
+            assert own.score(rows) == pytest.approx(own.score(ROWS), rel=1e-12)
+
+
 def test_what_is_wrong_is_said_with_the_chunk():
     bad = ROWS.copy()
     bad[300, 1] = np.inf

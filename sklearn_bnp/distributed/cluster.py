@@ -19,6 +19,7 @@ Design note
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import shutil
 import time
@@ -293,23 +294,26 @@ class OnClient:
 
     def _wait(self, futures, clock):
         """Wait until all futures are done, or one has failed."""
-        while any(future.status != "finished" for future in futures):  # lost ones come again
-            if any(future.status in _FAILED for future in futures):
-                return
-            try:
-                wait(futures, timeout=_LOOK)
-            except TimeoutError:
-                clock.look()
+        pending = None
+        try:
+            while any(future.status != "finished" for future in futures):  # lost ones come again
+                if any(future.status in _FAILED for future in futures):
+                    return
+                if pending is None or pending.done():
+                    pending = self._on_loop(_all_done(futures))
+                if _ends(pending, _LOOK):
+                    pending.result()
+                else:
+                    clock.look()
+        finally:
+            if pending is not None:
+                pending.cancel()
 
     def _result_of(self, pending, clock):
         """Result of a coroutine on the client's loop; StalledError if the cluster does not get on."""
-        while True:
-            try:
-                return pending.result(timeout=_LOOK)
-            except TimeoutError:
-                if pending.done():
-                    raise
-                clock.look()
+        while not _ends(pending, _LOOK):
+            clock.look()
+        return pending.result()
 
     def _on_loop(self, coroutine):
         return asyncio.run_coroutine_threadsafe(_awaited(coroutine), self._client.loop.asyncio_loop)
@@ -414,6 +418,20 @@ def _caused(error, future):
 
 async def _awaited(awaitable):
     return await awaitable
+
+
+async def _all_done(futures):
+    await wait(futures)  # on the loop of the client, where it can be awaited
+
+
+def _ends(pending, seconds):
+    """Whether a call on the client's loop ends within so many seconds.
+
+    It raises nothing. The TimeoutError of `distributed.wait` would stay in a cycle of references with the
+    frames that it came through. All that they name, also on the workers, is held until Python next looks
+    for cycles.
+    """
+    return bool(concurrent.futures.wait([pending], seconds).done)
 
 
 # ---------------------------------------------------------------------- on the driver: chunks as tasks take

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, open_batches
+from tests.estimators import peak_memory
 
 X = np.random.default_rng(0).normal(size=(1003, 3))
 
@@ -193,6 +194,22 @@ def test_memory_is_that_of_a_batch(write, tmp_path, monkeypatch):
         tracemalloc.stop()
     assert len(batches) == 31
     assert most < 6e6 + 20_000 * 20 * 8
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_of_references_holds_no_more_than_batches(tmp_path):
+    """A file six times as large takes no more memory, but for the bookkeeping of its chunks."""
+
+    def peak(n_rows):
+        np.save(tmp_path / "rows.npy", np.random.default_rng(1).normal(size=(n_rows, 20)))
+        batches = open_batches(tmp_path / "rows.npy", batch_size=2_500)
+        model = DPMixtureVB(2, proposals=None, max_iter=2, random_state=0)
+        return peak_memory(lambda: model.fit(batches))
+
+    peak(5_000)  # what a first fit imports is not counted
+    short, long = peak(10_000), peak(60_000)
+    assert long < 0.5 * 60_000 * 20 * 8
+    assert long - short < 0.1 * 50_000 * 20 * 8
 
 
 @pytest.mark.parametrize(

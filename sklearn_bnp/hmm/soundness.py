@@ -39,7 +39,7 @@ from .local import ChainParams
 from .merge import CoarseningTrial, StateMerge
 from .model import SequenceModel
 from .restart import RestartTrial, StateRestart
-from .sampling import RunSampling
+from .sampling import UNKNOWN, Runs, RunSampling
 from .steps import Steps
 from .transitions import Transitions, TransitionUnions
 from .unions import GroupsEdit
@@ -158,16 +158,20 @@ def _(sampling: RunSampling, lap, uids):
     for draw in sampling._batches.values():
         expect(draw.runs.keys() <= probe.budget.keys(), "runs are of states that nobody wants")
         for runs in (runs for some in draw.runs.values() for runs in some):
-            _check_runs(*runs, lap)
+            _check_runs(runs, lap)
         _check_steps(draw.steps, lap)
         expect(draw.steps.uids.tolist() in ([], own), "steps are between other states")
 
 
-def _check_runs(z, lengths, weight, key, lap):
+def _check_runs(runs, lap):
     """Raise unless `Runs` are sound."""
+    expect_type("runs", runs, Runs)
+    z, lengths, neighbours, weight, key = runs
     check_prepared_rows(z, lap)
     expect_positions("lengths of runs", lengths, (None,), z.shape[0] + 1)
     expect(lengths.sum() == z.shape[0], "runs do not add up to their rows")
+    m = len(lengths)
+    expect_positions("neighbours of runs", neighbours, (m, 2), lap.names.below, least=UNKNOWN)
     if weight is not None:
         expect_numbers("weights of runs", weight, lengths.shape, least=0.0)
     if key is not None:

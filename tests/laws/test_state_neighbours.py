@@ -11,6 +11,8 @@ from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.task import LocalTask
 from sklearn_bnp.engine.trials import AdoptTrial
+from sklearn_bnp.estimator.soundness.laps import LapState, check_sampling
+from sklearn_bnp.estimator.soundness.statistics import Names
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.model import chain_counts
 from sklearn_bnp.hmm.nested_chain import Links, NestedChain, NestedModel, Surroundings
@@ -113,6 +115,8 @@ def test_neighbours_are_the_states_of_the_rows_around(rate):
     observer = RunProbe.observer([sampling.probe], task)
     bag = learner.model.local_pass(batch, learner.coef, totals.uids, [observer, Noting()])
     sampling.take(0, observer.finish(bag)[0])
+    names = Names(s.shape[1], int(totals.uids.max()) + 1, ())
+    check_sampling(sampling, LapState(learner.model, 4, names, learner.coef), totals.uids)
     resp = np.concatenate(seen)
     z, _ = batch.prepared(learner.model.likelihood.prepare)
     place = {row.tobytes(): t for t, row in enumerate(z)}

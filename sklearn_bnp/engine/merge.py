@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -11,7 +12,7 @@ from .affinity import nearest, reassignment_loss, union_evidence
 from .agglomeration import agglomerate
 from .edits import union_row
 from .failures import Failures
-from .proposal import Proposal
+from .proposal import Context, Proposal
 from .trials import UnionTrial
 from .unions import entropies_of_unions
 
@@ -54,12 +55,14 @@ class Merge(Proposal):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, max_members=None, pairs_per_component=3, n_neighbors=8):
+    def __init__(
+        self, max_members: int | None = None, pairs_per_component: int = 3, n_neighbors: int = 8
+    ) -> None:
         self.max_members = max_members
         self.pairs_per_component = pairs_per_component
         self.n_neighbors = n_neighbors
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.01)
@@ -67,11 +70,11 @@ class Merge(Proposal):
         self._last_chance = False
 
     @property
-    def pending(self):
+    def pending(self) -> bool:
         """Whether the union of all components is still to be tried."""
         return self._last_chance
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Union trials for the best pairs, and for the nodes of an agglomeration."""
         totals = context.totals
         K = len(totals.uids)
@@ -152,15 +155,15 @@ class Merge(Proposal):
             if gain > _LEAST_GAIN * totals.n[list(group)].sum()
         }
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """One component may be better than all, which is tried when no other proposal has anything left."""
         self._last_chance = True
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget failures: merges that failed may succeed on more rows."""
         self.reset()
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures."""
         if trial.leaves_one:
             self._last_chance = False

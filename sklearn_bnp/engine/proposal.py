@@ -124,13 +124,13 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
     """
 
     kind: str
-    suits = ("mixture", "topics", "hmm")
+    suits: tuple[str, ...] = ("mixture", "topics", "hmm")
     weighted = False
     wants_steps = False
     goes_last = False
 
     @property
-    def pending(self):
+    def pending(self) -> bool:
         """Whether the proposal still has something to try.
 
         Returns
@@ -141,11 +141,11 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         return False
 
     @abstractmethod
-    def reset(self):
+    def reset(self) -> None:
         """Forget everything, at the start of a fit."""
 
     @abstractmethod
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Trials for the next lap.
 
         Parameters
@@ -159,7 +159,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
             They need not be good, since only those that raise the objective are carried out.
         """
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """Components of which rows are to be sampled during the next lap.
 
         Parameters
@@ -174,7 +174,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         """
         return []
 
-    def wants_unions(self, totals):
+    def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
         """Groups of states of which rows are to be sampled together, as if they were one state.
 
         Parameters
@@ -189,7 +189,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         """
         return []
 
-    def sample_rows(self, n_statistics):
+    def sample_rows(self, n_statistics: int) -> int:
         """Largest number of rows to sample from each wanted component.
 
         Parameters
@@ -204,7 +204,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         """
         return 2000
 
-    def uniform_rows(self, totals):
+    def uniform_rows(self, totals: StatBag) -> int:
         """Least number of rows to draw from all rows during the next lap; mixtures only.
 
         Parameters
@@ -219,7 +219,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         """
         return 0
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Hear the verdict on a trial.
 
         Parameters
@@ -235,7 +235,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
             not known.
         """
 
-    def n_left_alone(self, totals):
+    def n_left_alone(self, totals: Any) -> int:
         """Count what is not tried again, since it failed before and has not changed; for ``history_``.
 
         Parameters
@@ -253,13 +253,13 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         memories = (value for value in vars(self).values() if isinstance(value, _MEMORIES))
         return sum(memory.n_left_alone(masses) for memory in memories)
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Hear that the fit ends unless something is tried again."""
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Hear that a batch has come that was never seen before."""
 
-    def prior_changed(self):
+    def prior_changed(self) -> None:
         """Hear that empirical Bayes has changed the prior much, so that failures may be forgotten."""
         self.reset()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Sample(NamedTuple):
     weight: np.ndarray | None
 
     @property
-    def total(self):
+    def total(self) -> float:
         """Sum of responsibilities, times weights if there are any.
 
         Returns
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
         return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
 
     @property
-    def one_row(self):
+    def one_row(self) -> float:
         """Least mass of a component that owns a row.
 
         Returns
@@ -54,7 +54,7 @@ class Sample(NamedTuple):
         """
         return least_weight(self.weight)
 
-    def rows(self, some):
+    def rows(self, some: Any) -> Sample:
         """Some rows of the sample.
 
         Parameters
@@ -67,9 +67,10 @@ class Sample(NamedTuple):
         sample : Sample
             These rows, with their responsibilities and weights as they are.
         """
-        return Sample(*(None if field is None else field[some] for field in self))
+        fields: Any = (None if field is None else field[some] for field in self)
+        return Sample(*fields)
 
-    def standing_for(self, n):
+    def standing_for(self, n: float) -> Sample:
         """The sample with greater weights, if the weights are small.
 
         If each row has a small weight, a sample has little mass, though it tells as much about the component

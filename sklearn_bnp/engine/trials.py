@@ -13,12 +13,14 @@ Design note
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.types import Floats
 from .edits import SplitEdit, UnionEdit, union_row
 from .extra import NO_EXTRA
 from .probe import SplitProbe, UnionProbe
@@ -130,12 +132,12 @@ class Trial:
     removed: tuple
     created: tuple
     policy = Policy.AT_ONCE
-    probe = None
+    probe: Any = None
     unites = retires = leaves_one = foretells = False
     estimate = None
 
     @property
-    def targets(self):
+    def targets(self) -> tuple[int, ...]:
         """Components whose total mass is passed on to `Proposal.judged`, for its memory of failures.
 
         Returns
@@ -145,7 +147,7 @@ class Trial:
         """
         return self.removed if self.unites else self.removed[:1]
 
-    def goes_on(self, values, least):
+    def goes_on(self, values: Any, least: float) -> bool:
         """Whether a lap with components on trial is worth another pass over the data.
 
         Parameters
@@ -162,7 +164,7 @@ class Trial:
         """
         return len(values) < 2 or values[-1] + MORE_PASSES * (values[-1] - values[-2]) > least
 
-    def share(self, model, z):
+    def share(self, model: Any, z: Any) -> Floats | None:
         """How successors share rows of the removed components.
 
         After the trial was accepted, the samples of mixtures are updated by it.
@@ -181,7 +183,7 @@ class Trial:
         """
         return None
 
-    def expected(self, totals, observed, findings):
+    def expected(self, totals: StatBag, observed: Any, findings: Any) -> Expectation | None:
         """Foretell the components that the trial would leave, if all batches are like those observed so far.
 
         A trial that is expected to lose more than its allowance is given up, and observes no further batch.
@@ -202,7 +204,7 @@ class Trial:
         """
         return None
 
-    def outcome(self, totals, findings, rest=None):
+    def outcome(self, totals: StatBag, findings: Any, rest: Any = None) -> Outcome | None:
         """Statistics of the successors, from the findings of all batches.
 
         Parameters
@@ -249,16 +251,23 @@ class SplitTrial(Trial):
     (3,)
     """
 
-    def __init__(self, kind, removed, created, coef, estimate=None):
+    def __init__(
+        self,
+        kind: str,
+        removed: Sequence[int],
+        created: Sequence[int],
+        coef: Any,
+        estimate: float | None = None,
+    ) -> None:
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
         self.target, self.coef, self.estimate = self.removed[0], coef, estimate
         self.probe = SplitProbe(self.removed, self.created, coef)
 
-    def share(self, model, z):
+    def share(self, model: Any, z: Any) -> Floats | None:
         """Shares (n, J) of the successors, by the restricted local step."""
         return model.likelihood.local_step(self.coef, z, None, None, None, None)
 
-    def outcome(self, totals, findings, rest=None):
+    def outcome(self, totals: StatBag, findings: Any, rest: Any = None) -> Outcome | None:
         """Sum of the findings; see `Trial.outcome`.
 
         Rows of batches that were not observed cannot be shared. If there is one removed component, these
@@ -308,16 +317,23 @@ class UnionTrial(Trial):
 
     unites = True
 
-    def __init__(self, kind, removed, created, leaves_one=False, estimate=None):
+    def __init__(
+        self,
+        kind: str,
+        removed: Sequence[int],
+        created: Sequence[int],
+        leaves_one: bool = False,
+        estimate: float | None = None,
+    ) -> None:
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
         self.leaves_one, self.estimate = leaves_one, estimate
         self.probe = UnionProbe(self.removed)
 
-    def share(self, model, z):
+    def share(self, model: Any, z: Any) -> Floats | None:
         """The union takes all of each row, (n, 1)."""
         return np.ones((z.shape[0], 1))
 
-    def outcome(self, totals, findings, rest=None):
+    def outcome(self, totals: StatBag, findings: Any, rest: Any = None) -> Outcome | None:
         """Sums of the removed components, with the entropy that was found; see `Trial.outcome`.
 
         In batches that were not observed, a lower bound of the entropy stands for it.
@@ -391,8 +407,17 @@ class AdoptTrial(Trial):
     policy = Policy.WITH_LAP
 
     def __init__(
-        self, kind, target, created, s, *, retires=False, extra=None, others=(), estimate=None
-    ):
+        self,
+        kind: str,
+        target: Any,
+        created: Sequence[int],
+        s: Any,
+        *,
+        retires: bool = False,
+        extra: Any = None,
+        others: Any = (),
+        estimate: float | None = None,
+    ) -> None:
         self.estimate = estimate
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
@@ -401,7 +426,7 @@ class AdoptTrial(Trial):
         self.initial = StatBag(uids, s, np.zeros(len(s)), extra)
 
     @property
-    def targets(self):
+    def targets(self) -> tuple[int, ...]:
         """The target, and the others."""
         return self._targets
 

@@ -19,9 +19,9 @@ Design note
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -241,7 +241,7 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         return self
 
     @leaves_model_on_error
-    def forget(self, batch_id):
+    def forget(self, batch_id: Hashable) -> Self:
         """Take a batch out of the model, as if it had never been seen.
 
         The statistics are then those of all other batches, at their present responsibilities, and components

@@ -11,7 +11,7 @@ Design note
 from __future__ import annotations
 
 import inspect
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sklearn.base import _clone_parametrized
 
@@ -147,7 +147,7 @@ class OwnTask:
             callback.teardown(estimator=estimator, context=self)
 
 
-CallbackSupport = OwnSupport if CallbackSupportMixin is None else CallbackSupportMixin
+CallbackSupport: Any = OwnSupport if CallbackSupportMixin is None else CallbackSupportMixin
 
 
 class FitTask:

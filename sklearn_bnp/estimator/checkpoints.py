@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from numbers import Real
 from pickle import PicklingError
 from types import FunctionType
+from typing import Any
 
 import joblib
 import numpy as np
@@ -14,6 +16,7 @@ from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
+from ..inputs.types import Path
 from .archive import Archive, read_archive, remove_leftovers, write_archive
 from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, check_graph, names_of, others_of
@@ -66,7 +69,7 @@ class Checkpoint:
     True
     """
 
-    def __init__(self, path, every=10.0, *, trusted=()):
+    def __init__(self, path: Path, every: float = 10.0, *, trusted: Iterable[Any] = ()) -> None:
         if not isinstance(every, Real) or not 0 <= every < np.inf:
             raise ValueError(f"every={every!r} must be a number of seconds, 0 or more.")
         if os.path.exists(path) and not os.path.isdir(path):
@@ -74,12 +77,13 @@ class Checkpoint:
                 f"path={os.fspath(path)!r} is a file: give the name of a folder, in which each fit has a "
                 "file of its own."
             )
-        self.path, self.every, self.trusted = os.fspath(path), every, tuple(trusted)
+        self.path: str = os.fspath(path)
+        self.every, self.trusted = every, tuple(trusted)
 
     def __repr__(self):
         return f"Checkpoint({self.path!r}, every={self.every!r})"
 
-    def setup(self, estimator, context):
+    def setup(self, estimator: Any, context: Any) -> None:
         """Hook at the beginning of a call of `fit`.
 
         Parameters
@@ -96,7 +100,7 @@ class Checkpoint:
             )
         os.makedirs(self.path, exist_ok=True)
 
-    def teardown(self, estimator, context):
+    def teardown(self, estimator: Any, context: Any) -> None:
         """Hook after a call of `fit`.
 
         Parameters
@@ -107,7 +111,7 @@ class Checkpoint:
             The task of the fit.
         """
 
-    def on_fit_task_begin(self, estimator, context):
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Hook at the beginning of each lap.
 
         Parameters
@@ -118,7 +122,7 @@ class Checkpoint:
             The task of the lap.
         """
 
-    def on_fit_task_end(self, estimator, context):
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
         """Hook at the end of each lap, which writes the file if it is time.
 
         Parameters

@@ -68,7 +68,7 @@ class ChunkReader:
     estimator : LearnerEstimator
     """
 
-    names = ("X", "sample_weight")
+    names: tuple[str, ...] = ("X", "sample_weight")
     unit = "row"
 
     def __init__(self, estimator):

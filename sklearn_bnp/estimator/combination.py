@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -19,7 +21,7 @@ from .saved_state import CALLBACKS
 from .settings import settings_of
 
 
-def combine(models):
+def combine(models: Iterable[Any]) -> Any:
     """Combine models that were fitted to different data into one, from their statistics alone.
 
     The components of all models are put side by side, which is a model of all data, and those that describe

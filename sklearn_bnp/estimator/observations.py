@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pickle import PicklingError
+from typing import Any, Self
 
 import joblib
 from sklearn.base import BaseEstimator, clone
@@ -18,7 +19,9 @@ _PLAIN = (type(None), bool, int, float, str, bytes)
 class ObservationParameters(ExplainedParameters):
     """Mixin for estimators with an ``observation`` parameter: `set_params` reaches its nested parameters."""
 
-    def set_params(self, **params):
+    observation: Any
+
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, nested ones of ``observation`` even if that is a name.
 
         Parameters
@@ -35,7 +38,7 @@ class ObservationParameters(ExplainedParameters):
         observation = params.get("observation", self.observation)
         if nested and isinstance(observation, str):
             params["observation"] = resolve_observation(observation)
-        return super().set_params(**params)
+        return super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator
 
 
 def resolve_observation(observation, reading=None):

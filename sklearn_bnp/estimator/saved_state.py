@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from copy import deepcopy
+from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
+from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
 from .publishing import FittedAttributes, complete
@@ -52,7 +55,7 @@ class OtherVersionWarning(InconsistentVersionWarning):
 class SavedState(FittedAttributes):
     """Mixin of the estimators for saving, loading and copying."""
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Save the estimator, fitted or not, to a file that `load` reads.
 
         The file holds text and arrays alone, so that nothing in it can be executed; see
@@ -119,7 +122,7 @@ class SavedState(FittedAttributes):
         """Raise unless the attributes that `fit` has set fit together."""
 
 
-def load(path, *, trusted=()):
+def load(path: Path, *, trusted: Iterable[Any] = ()) -> Any:
     """Load an estimator from a file that its method ``save`` wrote.
 
     The estimator is the same to the last bit: it predicts the same, and continues in the same way. The file

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
+from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .creation import create_states
 from .nested_chain import NestedChain
@@ -62,13 +64,19 @@ class StateBirth(Proposal):
         "pairs_per_state": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, max_states=10, min_rows=10, n_rows=4000, pairs_per_state=1):
+    def __init__(
+        self,
+        max_states: int = 10,
+        min_rows: float = 10,
+        n_rows: int = 4000,
+        pairs_per_state: int = 1,
+    ) -> None:
         self.max_states = max_states
         self.min_rows = min_rows
         self.n_rows = n_rows
         self.pairs_per_state = pairs_per_state
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         self._validate_params()
         # by uids: of births that were taken back, and of targets in which nothing better was found
@@ -92,21 +100,21 @@ class StateBirth(Proposal):
                 out.append(uids)
         return out
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """The states that may be split next."""
         if self._resting:
             return []
         return [uid for (uid,) in self._open(totals, [(uid,) for uid in totals.uids.tolist()])]
 
-    def wants_unions(self, totals):
+    def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
         """The pairs that may be made anew next."""
         return [] if self._resting else self._open(totals, self._pairs)
 
-    def sample_rows(self, n_statistics):
+    def sample_rows(self, n_statistics: int) -> int:
         """How many rows of each state to collect, at the most."""
         return self.n_rows
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """An adoption for each target; pairs are only chosen, so that their rows be collected."""
         totals, samples, resting = context.totals, context.samples, self._resting
         single = [(uid,) for uid in self.wants(totals) if uid in samples]
@@ -190,26 +198,26 @@ class StateBirth(Proposal):
         self._pairs = self._open(context.totals, pairs[:n_most])
 
     @property
-    def pending(self):
+    def pending(self) -> bool:
         """Whether there are pairs to be tried, or half of the targets of a lap that was taken back."""
         return bool(self._half or self._pairs or self._due)
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try: other states have moved on since births were taken back."""
         self._failures = Failures(change=0.1, patience=2)
         self._due = self.pairs_per_state > 0
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures; of births that were taken back the better half is tried alone."""
         if accepted:
             return
         self._resting = False
         self._failures.note(trial.targets, mass)
-        best = sorted(self._gains, key=self._gains.get, reverse=True)
+        best = sorted(self._gains, key=self._gains.__getitem__, reverse=True)
         self._half = set(best[: len(best) // 2])
         self._pairs = [uids for uids in self._half if len(uids) > 1]
 

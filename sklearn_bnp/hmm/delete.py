@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -11,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.probe import Each, Observer, Probe
+from ..engine.proposal import Context
 from ..engine.statistics import added_up
 from ..engine.trials import Expectation, Outcome, Policy, Trial
 from .second_try import SecondTries, price_of_state
@@ -131,17 +133,17 @@ class StateDelete(SecondTries):
         **SecondTries._parameter_constraints,
     }
 
-    def __init__(self, max_targets=5, max_second_tries=3):
+    def __init__(self, max_targets: int | None = 5, max_second_tries: int = 3) -> None:
         super().__init__(max_second_tries)
         self.max_targets = max_targets
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         super().reset()
         self._failures = Failures(change=0.2)
         self._losses = {}  # nats that deletes lost, by uids of their targets
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """A trial for each of the smallest states that were not tried yet, or a second try."""
         totals = context.totals
         if len(totals.uids) < 2 or context.partial:
@@ -162,12 +164,12 @@ class StateDelete(SecondTries):
             for uid in totals.uids[open_[: self.max_targets]].tolist()
         ]
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try: states have moved on since deletes failed. Second tries follow."""
         super().last_resort()
         self._failures, self._losses = Failures(change=0.2), {}
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures, and what was lost."""
         super().judged(trial, accepted, mass, gain)
         if trial.policy is Policy.WITH_LAP:

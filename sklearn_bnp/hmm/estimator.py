@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from numbers import Real
+from typing import Any, Self
 
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Options, StrOptions
 
 from ..distributed.recognition import are_chunks
+from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -16,6 +20,8 @@ from ..estimator.parameters import HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
+from ..inputs.types import Data, RandomState
+from ..likelihood.base import ObservationModel
 from ..likelihood.limits import POSITIVE
 from . import setup
 from .chunks import SequenceReader
@@ -178,34 +184,34 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        observation="gaussian",
-        allocation="hdp",
-        transition_concentration="auto",
-        start_concentration="auto",
-        stickiness="auto",
-        weight_concentration_prior=None,
-        max_components=None,
-        proposals=("birth", "merge", "delete", "restart"),
-        learning_method="memoized",
-        batch_size=None,
-        n_batches=None,
-        max_iter=100,
-        tol=1e-4,
-        init_params="random",
-        low_memory=False,
-        warm_start=False,
-        memoize=True,
-        max_batches=None,
-        half_life=None,
-        learning_decay=0.51,
-        learning_offset=1.0,
-        total_samples=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        observation: str | ObservationModel = "gaussian",
+        allocation: str = "hdp",
+        transition_concentration: float | str = "auto",
+        start_concentration: float | str = "auto",
+        stickiness: float | str = "auto",
+        weight_concentration_prior: float | None = None,
+        max_components: int | None = None,
+        proposals: Iterable[str | Proposal] | None = ("birth", "merge", "delete", "restart"),
+        learning_method: str = "memoized",
+        batch_size: int | None = None,
+        n_batches: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        init_params: str | Callable[..., Any] | ArrayLike = "random",
+        low_memory: bool = False,
+        warm_start: bool = False,
+        memoize: bool = True,
+        max_batches: int | None = None,
+        half_life: float | None = None,
+        learning_decay: float = 0.51,
+        learning_offset: float = 1.0,
+        total_samples: float | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.observation = observation
         self.allocation = allocation
@@ -235,7 +241,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def fit(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
+    def fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn states and their number.
 
         Parameters
@@ -275,8 +289,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
     def partial_fit(
-        self, X, y=None, *, lengths=None, groups=None, sample_weight=None, batch_id=None
-    ):
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        batch_id: Hashable | None = None,
+    ) -> Self:
         """Update the model with one batch of sequences.
 
         A new batch adds to the sequences seen so far, and a batch that was seen before replaces its

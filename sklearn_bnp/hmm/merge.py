@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -12,6 +13,7 @@ from .._kernels._chain_entropies import coarse_entropies
 from ..engine.affinity import union_evidence
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
+from ..engine.proposal import Context
 from ..engine.trials import Expectation, Outcome, Policy, Trial
 from .second_try import SecondTries
 from .unions import GroupsEdit, least_change, union_rows
@@ -168,17 +170,17 @@ class StateMerge(SecondTries):
         **SecondTries._parameter_constraints,
     }
 
-    def __init__(self, pairs_per_component=1, max_second_tries=3):
+    def __init__(self, pairs_per_component: int = 1, max_second_tries: int = 3) -> None:
         super().__init__(max_second_tries)
         self.pairs_per_component = pairs_per_component
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         super().reset()
         self._failures = Failures(change=0.02)
         self._promising = []
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Trials for the best pairs, and for all at once that would have been accepted."""
         totals = context.totals
         if len(totals.uids) < 2 or context.partial:
@@ -255,7 +257,7 @@ class StateMerge(SecondTries):
                 used.update(members)
         return chosen
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures, and what was only in the way of something better."""
         super().judged(trial, accepted, mass, gain)
         if trial.policy is Policy.WITH_LAP or accepted or len(trial.groups) > 1:

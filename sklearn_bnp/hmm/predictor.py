@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +30,7 @@ from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.groups import group_cuts
 from ..inputs.rows import stacked
+from ..inputs.types import Data, Floats, OfSequences, RandomState
 from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
@@ -124,7 +126,9 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         return out
 
     @lazy_on_chunks
-    def predict_proba(self, X, *, lengths=None, groups=None):
+    def predict_proba(
+        self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> OfSequences:
         """Probability of each state at each row, given the whole sequence.
 
         Parameters
@@ -149,7 +153,9 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         return sequences.as_given(with_given_rows(resp, batch))
 
     @lazy_on_chunks
-    def predict(self, X, *, lengths=None, groups=None):
+    def predict(
+        self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Any:
         """The state with the greatest probability at each row, given the whole sequence.
 
         The most probable path as a whole is found by `decode`.
@@ -178,7 +184,15 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         states = self._fill(out, batch, lambda resp: resp.argmax(axis=1))
         return sequences.as_given(with_given_rows(states, batch))
 
-    def fit_predict(self, X, y=None, *, lengths=None, groups=None, sample_weight=None):
+    def fit_predict(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
         """Fit to X and return the state of each row.
 
         Parameters
@@ -206,7 +220,7 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
             return fitted.labels_
         return fitted.predict(X, lengths=lengths, groups=groups)
 
-    def predict_next(self, X, message=None):
+    def predict_next(self, X: Data, message: Any = None) -> tuple[Floats, Any]:
         """Probability of each state at the last row of a running sequence.
 
         Each call takes the rows that have come since the last call. The probabilities are given the sequence
@@ -289,7 +303,9 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         return out
 
     @lazy_on_chunks
-    def score_samples(self, X, *, lengths=None, groups=None):
+    def score_samples(
+        self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> OfSequences:
         """Log predictive density of each row given the rows before it in its sequence, in nats.
 
         Their sum is the log density of the sequence.
@@ -320,7 +336,14 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         return log_prob.sum(), len(log_prob)
 
     @summed_over_chunks
-    def score(self, X, y=None, *, lengths=None, groups=None):
+    def score(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> float:
         """Mean log predictive density per row, in nats; higher is better.
 
         Parameters
@@ -343,7 +366,9 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         """
         return float(self._log_prob(self._sequences(X, lengths, groups, y).batch).mean())
 
-    def decode(self, X, *, lengths=None, groups=None):
+    def decode(
+        self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> tuple[float, Any]:
         """Most probable paths of states, by the Viterbi algorithm.
 
         Parameters
@@ -379,7 +404,9 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         states = with_given_rows(np.concatenate(paths), sequences.batch)
         return float(log_prob), sequences.as_given(states)
 
-    def sample(self, n_samples=1, n_sequences=1, random_state=None):
+    def sample(
+        self, n_samples: int = 1, n_sequences: int = 1, random_state: RandomState = None
+    ) -> tuple[Any, Any]:
         """Draw sequences from the fitted model.
 
         Parameters

@@ -16,11 +16,12 @@ Design note
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
 from ..engine.statistics import StatBag
 from ..engine.trials import Policy, Trial
 from .transitions import Transitions
@@ -86,17 +87,17 @@ class StateRestart(Proposal):
     suits = ("hmm",)
     _parameter_constraints = {"forgetting": [Interval(Real, 0, 1, closed="neither")]}
 
-    def __init__(self, forgetting=0.02):
+    def __init__(self, forgetting: float = 0.02) -> None:
         self.forgetting = forgetting
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget for which states there was a restart."""
         self._validate_params()
-        self._done = None  # the states for which there was one
+        self._done: frozenset | None = None  # the states for which there was one
         self._before = None  # the objective before the last one, if that was kept
         self._last = -np.inf  # the objective a lap ago
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """A restart if nothing else is under way, once for the states as they are."""
         states, bound = frozenset(context.totals.uids.tolist()), context.model.elbo(context.totals)
         resting, self._last = bound - self._last < _WORTH, bound
@@ -108,7 +109,7 @@ class StateRestart(Proposal):
         self._done, self._before = states, bound
         return [RestartTrial(forgetful(context.totals, self.forgetting))]
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember whether there may be more to gain in the same way."""
         if not accepted:
             self._before = None

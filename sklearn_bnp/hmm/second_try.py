@@ -50,15 +50,15 @@ class SecondTries(Proposal):
         self._n_left = 0  # second tries that may still be made
 
     @property
-    def pending(self):
+    def pending(self) -> bool:
         """Whether there may be second tries left to be made."""
         return self._n_left > 0
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try for the first time."""
         self._n_left = self.max_second_tries
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 

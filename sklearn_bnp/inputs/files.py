@@ -17,13 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 # Bytes of the rows of a batch where no size is given: reading them takes far longer than opening the file.
 _BATCH_BYTES = 2**26
 
 
-def open_batches(source, *, batch_size=None, name=None, columns=None, lengths=None):
+def open_batches(
+    source: Any,
+    *,
+    batch_size: int | None = None,
+    name: str | None = None,
+    columns: Any = None,
+    lengths: ArrayLike | None = None,
+) -> list[Any]:
     """References to batches of data in files, which are read one at a time.
 
     A fit on the list never holds all rows. A reference has a ``batch_id`` and a method ``load()``, which

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..inputs.types import Data, Keywords, RandomState
 from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 
@@ -71,15 +74,15 @@ class ComponentsDisplay:
 
     def __init__(
         self,
-        points,
-        labels,
-        weights,
+        points: np.ndarray,
+        labels: np.ndarray | None,
+        weights: np.ndarray,
         *,
-        means=None,
-        covariances=None,
-        axis_names=("", ""),
-        names=None,
-    ):
+        means: Any = None,
+        covariances: Any = None,
+        axis_names: tuple[str, str] = ("", ""),
+        names: Any = None,
+    ) -> None:
         self.points = points
         self.labels = labels
         self.weights = weights
@@ -91,16 +94,16 @@ class ComponentsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
+        estimator: Any,
+        X: Data,
         *,
-        features="pca",
-        max_points=5000,
-        random_state=0,
-        lasting_names=False,
-        ax=None,
-        **plot_kwargs,
-    ):
+        features: Any = "pca",
+        max_points: int = 5000,
+        random_state: RandomState = 0,
+        lasting_names: bool = False,
+        ax: Any = None,
+        **plot_kwargs: Any,
+    ) -> Self:
         """Draw the components of a fitted estimator over rows.
 
         Parameters
@@ -155,7 +158,15 @@ class ComponentsDisplay:
         )  # fmt: skip
         return display.plot(ax=ax, **plot_kwargs)
 
-    def plot(self, ax=None, *, n_std=2.0, min_weight=0.0, scatter_kw=None, ellipse_kw=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        n_std: float = 2.0,
+        min_weight: float = 0.0,
+        scatter_kw: Keywords | None = None,
+        ellipse_kw: Keywords | None = None,
+    ) -> Self:
         """Draw rows, ellipses and weights.
 
         Parameters
@@ -187,7 +198,7 @@ class ComponentsDisplay:
         self.scatter_ = plane.scatter(*self.points.T, c=palette[self.labels], **scatter_kw)
         self._plot_ellipses(plane, palette, n_std, min_weight, ellipse_kw or {})
         plane.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
-        self.bars_ = bars.barh(range(len(self.weights)), self.weights, color=palette)
+        self.bars_ = bars.barh(np.arange(len(self.weights)), self.weights, color=palette)
         bars.set(xlabel="weight", ylabel=f"component{repeated(self.names)}")
         name_ticks(bars.yaxis, self.names)
         bars.invert_yaxis()

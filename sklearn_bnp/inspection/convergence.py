@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..inputs.types import Keywords
 from .drawing import pyplot, several_axes
 
 # Kinds of change: each has the same marker and colour in every picture. Others share the last ones.
@@ -73,8 +77,15 @@ class ConvergenceDisplay:
     """
 
     def __init__(
-        self, laps, lower_bound, n_components, accepted, *, unit="lap", estimator_name=None
-    ):
+        self,
+        laps: ArrayLike,
+        lower_bound: ArrayLike,
+        n_components: ArrayLike,
+        accepted: Any,
+        *,
+        unit: str = "lap",
+        estimator_name: str | None = None,
+    ) -> None:
         self.laps = np.asarray(laps)
         self.lower_bound = np.asarray(lower_bound)
         self.n_components = np.asarray(n_components)
@@ -83,7 +94,9 @@ class ConvergenceDisplay:
         self.estimator_name = estimator_name
 
     @classmethod
-    def from_estimator(cls, estimator, *, first_lap=1, ax=None, **plot_kwargs):
+    def from_estimator(
+        cls, estimator: Any, *, first_lap: int = 1, ax: Any = None, **plot_kwargs: Any
+    ) -> Self:
         """Draw the history of a fitted estimator.
 
         Parameters
@@ -123,7 +136,9 @@ class ConvergenceDisplay:
         )
         return display.plot(ax=ax, **plot_kwargs)
 
-    def plot(self, ax=None, *, line_kw=None, mark_kw=None):
+    def plot(
+        self, ax: Any = None, *, line_kw: Keywords | None = None, mark_kw: Keywords | None = None
+    ) -> Self:
         """Draw the bound and the number of components.
 
         Parameters

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..inputs.types import Data, Integers, Keywords
 from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 # States up to which transition probabilities are written into the matrix.
@@ -74,7 +79,14 @@ class StatesDisplay:
     array([50, 50])
     """
 
-    def __init__(self, sequences, paths, transmat, feature_names, names=None):
+    def __init__(
+        self,
+        sequences: Any,
+        paths: Any,
+        transmat: np.ndarray,
+        feature_names: Sequence[str] | None,
+        names: Any = None,
+    ) -> None:
         self.sequences = sequences
         self.paths = paths
         self.transmat = transmat
@@ -83,8 +95,16 @@ class StatesDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, X, *, lengths=None, kind=None, lasting_names=False, ax=None, **plot_kwargs
-    ):
+        cls,
+        estimator: Any,
+        X: Data,
+        *,
+        lengths: ArrayLike | None = None,
+        kind: Any = None,
+        lasting_names: bool = False,
+        ax: Any = None,
+        **plot_kwargs: Any,
+    ) -> Self:
         """Draw the states of a fitted estimator.
 
         Parameters
@@ -133,7 +153,7 @@ class StatesDisplay:
         )  # fmt: skip
         return display.plot(ax=ax, kind=kind, **plot_kwargs)
 
-    def durations(self):
+    def durations(self) -> list[Integers]:
         """Lengths of the visits to each state.
 
         Returns
@@ -148,7 +168,15 @@ class StatesDisplay:
             for k in range(len(self.transmat))
         ]
 
-    def plot(self, ax=None, *, kind=None, sequence=0, columns=None, line_kw=None):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: Any = None,
+        sequence: int = 0,
+        columns: Any = None,
+        line_kw: Keywords | None = None,
+    ) -> Self:
         """Draw the panels.
 
         Parameters

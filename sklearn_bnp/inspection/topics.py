@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..inputs.types import Keywords
 from .drawing import component_names, pyplot, several_axes
 
 # Small panels side by side.
@@ -68,7 +71,14 @@ class TopicsDisplay:
     3
     """
 
-    def __init__(self, words, probabilities, topics, weights, names=None):
+    def __init__(
+        self,
+        words: Any,
+        probabilities: np.ndarray,
+        topics: np.ndarray,
+        weights: np.ndarray,
+        names: Any = None,
+    ) -> None:
         self.words = words
         self.probabilities = probabilities
         self.topics = topics
@@ -77,9 +87,17 @@ class TopicsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator, feature_names=None, *, n_words=8, n_topics=12, relevance=0.6,
-        lasting_names=False, ax=None, **plot_kwargs,
-    ):  # fmt: skip
+        cls,
+        estimator: Any,
+        feature_names: Sequence[str] | None = None,
+        *,
+        n_words: int = 8,
+        n_topics: int = 12,
+        relevance: float = 0.6,
+        lasting_names: bool = False,
+        ax: Any = None,
+        **plot_kwargs: Any,
+    ) -> Self:
         """Draw the largest topics of a fitted estimator.
 
         Parameters
@@ -125,7 +143,7 @@ class TopicsDisplay:
         )
         return display.plot(ax=ax, **plot_kwargs)
 
-    def plot(self, ax=None, *, bar_kw=None):
+    def plot(self, ax: Any = None, *, bar_kw: Keywords | None = None) -> Self:
         """Draw a panel of bars for each topic.
 
         Parameters
@@ -179,7 +197,9 @@ def topics_of_words(estimator, feature_names):
     return estimator.components_ / mass[:, np.newaxis], mass / mass.sum(), np.asarray(feature_names)
 
 
-def pyldavis_data(estimator, X, feature_names=None):
+def pyldavis_data(
+    estimator: Any, X: Any, feature_names: Sequence[str] | None = None
+) -> dict[str, Any]:
     """What ``pyLDAvis.prepare`` takes, of a fitted topic model and its documents.
 
     Parameters

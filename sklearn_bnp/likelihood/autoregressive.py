@@ -31,15 +31,16 @@ Symbols are those of ``doc/formulas_autoregressive.rst``. Source: Hughes (2016),
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
-from .base import LastPrior, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import FullShape
 from .limits import LEAST, MOST, POSITIVE
 from .scaling import ScaledLikelihood
@@ -164,14 +165,14 @@ class AutoregressiveObservation(ObservationModel):
 
     def __init__(
         self,
-        order=1,
+        order: int = 1,
         *,
-        coef_prior=None,
-        coef_precision_prior=None,
-        degrees_of_freedom_prior=None,
-        covariance_prior=None,
-        reg_covar=1e-6,
-    ):
+        coef_prior: ArrayLike | None = None,
+        coef_precision_prior: float | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: Any = None,
+        reg_covar: float = 1e-6,
+    ) -> None:
         self.order = order
         self.coef_prior = coef_prior
         self.coef_precision_prior = coef_precision_prior
@@ -182,11 +183,11 @@ class AutoregressiveObservation(ObservationModel):
     needs_covariance = allows_missing = True
 
     @property
-    def lags(self):
+    def lags(self) -> int:
         """How many earlier rows the density of a row depends on."""
         return self.order
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         scaling = find_step_scaling(moments, self.order, self.reg_covar, streaming)

@@ -17,12 +17,15 @@ Design note
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .._kernels._responsibilities import n_statistics
 from ..inputs.advice import ExplainedParameters
+from ..inputs.types import Floats, Integers
 from .leaving_out import change_of_evidence, pairs_with_shares
 from .rows import DenseRows
 
@@ -70,7 +73,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
     needs_covariance = needs_step = needs_increments = False
     lags = 0
 
-    def for_sequences(self):
+    def for_sequences(self) -> ObservationModel:
         """The model to use for sequences, in place of this one.
 
         Rows of a sequence are like the rows before them, for which other defaults may be better.
@@ -82,7 +85,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         """
         return self
 
-    def for_frame(self, frame, columns):
+    def for_frame(self, frame: Any, columns: Any) -> ObservationModel:
         """The model to use for some columns of a pandas or polars frame.
 
         Parameters
@@ -102,7 +105,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood, with its prior, for data with these moments.
 
         Parameters
@@ -230,12 +233,12 @@ class Likelihood(DenseRows, ABC):
         return self  # never changed in place
 
     @property
-    def leaves_out(self):
+    def leaves_out(self) -> bool:
         """Whether rows may be left out of components, by default unless the family imputes."""
         return not self.imputes
 
     @property
-    def n_statistics(self):
+    def n_statistics(self) -> int:
         """Length P of s(x).
 
         Returns
@@ -248,7 +251,7 @@ class Likelihood(DenseRows, ABC):
     # ------------------------------------------------------------------ rows
 
     @abstractmethod
-    def prepare(self, x):
+    def prepare(self, x: Any) -> Any:
         """Rows as the family works with them.
 
         Parameters
@@ -267,7 +270,7 @@ class Likelihood(DenseRows, ABC):
             If the family cannot explain a row.
         """
 
-    def prepare_means(self, means):
+    def prepare_means(self, means: ArrayLike) -> Floats:
         """Means of components that a user gave, to be compared with prepared rows.
 
         Parameters
@@ -282,7 +285,7 @@ class Likelihood(DenseRows, ABC):
         """
         return self.prepare(means)
 
-    def log_base(self, x):
+    def log_base(self, x: Any) -> Floats:
         """The part of each row's log density that no component explains.
 
         Parameters
@@ -300,7 +303,7 @@ class Likelihood(DenseRows, ABC):
     # ------------------------------------------------------------------ components
 
     @abstractmethod
-    def evidence(self, prior, s):
+    def evidence(self, prior: Any, s: Any) -> Floats:
         """Log marginal likelihood of the rows of each component: the data term of the objective.
 
         It is ``c(tau + s, nu + n) - c(tau, nu) + n h`` with the log normaliser c of the prior; Hughes (2016),
@@ -320,7 +323,7 @@ class Likelihood(DenseRows, ABC):
         """
 
     @abstractmethod
-    def coefficients(self, prior, s):
+    def coefficients(self, prior: Any, s: Any) -> Floats:
         """Coefficients of the expected log likelihood.
 
         Parameters
@@ -338,7 +341,7 @@ class Likelihood(DenseRows, ABC):
         """
 
     @abstractmethod
-    def log_predictive(self, prior, s, z):
+    def log_predictive(self, prior: Any, s: Any, z: Any) -> Floats:
         """Log posterior predictive densities.
 
         Parameters
@@ -356,7 +359,7 @@ class Likelihood(DenseRows, ABC):
             Densities in the data's units, with the parameters of components integrated out.
         """
 
-    def leaving_out_work(self, z):
+    def leaving_out_work(self, z: Any) -> int:
         """How many special functions `log_predictive_without` needs for each component.
 
         Births do without it where there are too many, as they cost more than products of matrices.
@@ -373,7 +376,7 @@ class Likelihood(DenseRows, ABC):
         """
         return 0
 
-    def log_predictive_without(self, prior, s, z, shares):
+    def log_predictive_without(self, prior: Any, s: Any, z: Any, shares: Any) -> Floats:
         """Log posterior predictive densities of rows, each without what it adds to the components.
 
         A row is compared with the component as it would be if the row had no share in it. See
@@ -402,7 +405,7 @@ class Likelihood(DenseRows, ABC):
             out[i, k] += self.change_without(prior, s, k, z, i, r)
         return out
 
-    def change_without(self, prior, s, k, z, i, r):
+    def change_without(self, prior: Any, s: Any, k: int, z: Any, i: Integers, r: Floats) -> Floats:
         """How `log_predictive` of some pairs changes when the rows' own shares are taken out.
 
         Parameters
@@ -428,7 +431,7 @@ class Likelihood(DenseRows, ABC):
         return change_of_evidence(self, prior, s[k], z[i], r)
 
     @abstractmethod
-    def attributes(self, prior, s):
+    def attributes(self, prior: Any, s: Any) -> dict[str, Any]:
         """Fitted attributes of an estimator.
 
         Parameters
@@ -445,7 +448,7 @@ class Likelihood(DenseRows, ABC):
         """
 
     @abstractmethod
-    def sample(self, attributes, labels, rng):
+    def sample(self, attributes: Any, labels: Integers, rng: np.random.RandomState) -> Any:
         """Draw rows from components.
 
         Parameters
@@ -464,7 +467,7 @@ class Likelihood(DenseRows, ABC):
         """
 
     @abstractmethod
-    def seeding_points(self, prior, s, z, *, whiten=True):
+    def seeding_points(self, prior: Any, s: Any, z: Any, *, whiten: bool = True) -> Floats:
         """Points whose squared distances stand for the divergence of the family.
 
         New components are seeded by k-means++ and Lloyd steps among these points.
@@ -489,7 +492,7 @@ class Likelihood(DenseRows, ABC):
 
     # ------------------------------------------------------------------ empirical Bayes
 
-    def update_prior(self, prior, s, n_iter):
+    def update_prior(self, prior: Any, s: Any, n_iter: int) -> Any:
         """The prior after some steps of empirical Bayes.
 
         Parameters
@@ -508,7 +511,7 @@ class Likelihood(DenseRows, ABC):
         """
         return prior
 
-    def prior_alone(self, prior, s):
+    def prior_alone(self, prior: Any, s: Any) -> Any:
         """The prior that suits a component that is all there is.
 
         One component is compared with several under it. It differs from that of `update_prior` if new
@@ -528,7 +531,7 @@ class Likelihood(DenseRows, ABC):
         """
         return self.update_prior(prior, s, _STEPS_ALONE)
 
-    def prior_distance(self, old, new):
+    def prior_distance(self, old: Any, new: Any) -> float:
         """How far a prior has moved.
 
         Parameters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .base import ObservationModel
+from .base import Likelihood, ObservationModel
 from .counts import (
     ColumnsOfCounts,
     alike_columns,
@@ -60,12 +60,12 @@ class BernoulliObservation(ObservationModel):
 
     _parameter_constraints = {"prior": "no_validation"}  # our own message says more
 
-    def __init__(self, prior=None):
+    def __init__(self, prior: Any = None) -> None:
         self.prior = prior
 
     takes_sparse = allows_missing = True
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         pair = (1.0, 1.0) if self.prior is None else self.prior

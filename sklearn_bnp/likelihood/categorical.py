@@ -11,9 +11,10 @@ Design note
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
 from .base import Likelihood, ObservationModel
@@ -67,20 +68,20 @@ class CategoricalObservation(ObservationModel):
         "n_categories": [Integral, "array-like", None],
     }
 
-    def __init__(self, prior=1.0, *, n_categories=None):
+    def __init__(self, prior: Any = 1.0, *, n_categories: ArrayLike | None = None) -> None:
         self.prior = prior
         self.n_categories = n_categories
 
     allows_missing = True
 
-    def for_frame(self, frame, columns):
+    def for_frame(self, frame: Any, columns: Any) -> ObservationModel:
         """The model with numbers of categories; see `ObservationModel.for_frame`."""
         found, given = frame.categories(columns), self.n_categories
         if given is None:
             return CategoricalObservation(self.prior, n_categories=found)
         return self
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         sizes = self._sizes(moments)

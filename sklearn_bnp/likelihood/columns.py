@@ -10,11 +10,14 @@ Design note
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils.metaestimators import _BaseComposition
 
 from ..inputs.advice import advice_on_observation
-from .base import ObservationModel
+from .base import Likelihood, ObservationModel
 from .column_likelihood import ColumnLikelihood, says_which_block
 from .column_numbers import column_numbers
 
@@ -66,7 +69,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
     (3, ['probabilities_'])
     """
 
-    def __init__(self, blocks):
+    def __init__(self, blocks: Iterable[Any]) -> None:
         self.blocks = blocks
 
     # ------------------------------------------------------------------ parameters
@@ -83,7 +86,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
             for (name, observation), (_, _, columns) in zip(pairs, self.blocks, strict=True)
         ]
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this model and of the blocks.
 
         Parameters
@@ -100,7 +103,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
             return super().get_params(deep=False)
         return self._get_params("_named", deep=True)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of this model and of the blocks, even of blocks whose models are names.
 
         Parameters
@@ -149,35 +152,35 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return out
 
     @property
-    def needs_covariance(self):
+    def needs_covariance(self) -> bool:
         """Whether `bind` needs the covariances of the columns, and not only their variances."""
         return any(model.needs_covariance for _, model, _ in self._checked())
 
     @property
-    def needs_step(self):
+    def needs_step(self) -> bool:
         """Whether `bind` needs the steps to which columns were recorded."""
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
-    def needs_increments(self):
+    def needs_increments(self) -> bool:
         """Whether `bind` needs the differences between successive rows of sequences."""
         return any(model.needs_increments for _, model, _ in self._checked())
 
     @property
-    def allows_missing(self):
+    def allows_missing(self) -> bool:
         """Whether entries of rows may be NaN, which stands for a missing value."""
         try:
             return all(model.allows_missing for _, model, _ in self._checked())
         except ValueError:  # it is raised by fit
             return False
 
-    def for_sequences(self):
+    def for_sequences(self) -> ObservationModel:
         """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
         return ColumnObservation([(n, model.for_sequences(), c) for n, model, c in self._checked()])
 
     # ------------------------------------------------------------------ columns
 
-    def for_frame(self, frame, columns):
+    def for_frame(self, frame: Any, columns: Any) -> Any:
         """The model with numbers for columns; see `ObservationModel.for_frame`."""
         blocks = []
         for name, model, own in self._numbers(len(columns), frame.data):
@@ -210,7 +213,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
                 taken[d] = name
         return blocks
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         n_features, blocks = len(moments.mean), []
         for name, model, columns in self._numbers(n_features):

@@ -27,10 +27,13 @@ Symbols are those of ``doc/formulas_correlated.rst``.
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .base import Likelihood
 from .correlated_rows import MOST_CORRELATION, CorrelatedGaussian, CorrelatedPrior
 from .gaussian import GaussianObservation, GaussianParameters
 from .new_starts import MOST_RESTART, RestartingGaussian
@@ -115,17 +118,17 @@ class CorrelatedGaussianObservation(GaussianParameters):
 
     def __init__(
         self,
-        covariance_type="full",
+        covariance_type: str = "full",
         *,
-        autocorrelation="auto",
-        restart_probability="auto",
-        mean_prior=None,
-        mean_precision_prior=None,
-        degrees_of_freedom_prior=None,
-        covariance_prior=None,
-        reg_covar=1e-6,
-        resolution="auto",
-    ):
+        autocorrelation: float | str = "auto",
+        restart_probability: float | str = "auto",
+        mean_prior: ArrayLike | None = None,
+        mean_precision_prior: float | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: Any = None,
+        reg_covar: float = 1e-6,
+        resolution: Any = "auto",
+    ) -> None:
         super().__init__(
             covariance_type, mean_prior, mean_precision_prior, degrees_of_freedom_prior,
             covariance_prior, reg_covar, resolution,
@@ -136,21 +139,25 @@ class CorrelatedGaussianObservation(GaussianParameters):
     lags = 1
     needs_covariance = True
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
-        rows = self._of_rows().bind(_moments_of_rows(moments), streaming=streaming)
+        rows: Any = self._of_rows().bind(_moments_of_rows(moments), streaming=streaming)
         learned = [
             name for name in ("autocorrelation", "restart_probability") if self._learns(name)
         ]
+        m, kappa, nu, b = rows.prior
         prior = CorrelatedPrior(
-            *rows.prior,
+            m,
+            kappa,
+            nu,
+            b,
             _FIRST_CORRELATION if self._learns("autocorrelation") else float(self.autocorrelation),
             _FIRST_RESTART
             if self._learns("restart_probability")
             else float(self.restart_probability),
         )
-        complete = CorrelatedGaussian(rows, prior, learned)
+        complete: Any = CorrelatedGaussian(rows, prior, learned)
         if prior.epsilon > 0:
             complete = RestartingGaussian(complete, _typical_correlation(moments, rows.scaling))
         return complete if moments.observed is None else complete.with_missing()

@@ -17,12 +17,13 @@ Source: Hughes (2016), (2.22)-(2.24), (2.49).
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._kernels._responsibilities import Quadratic
-from .base import ObservationModel
+from .base import Likelihood, ObservationModel
 from .limits import as_numbers, points_within, variances_within
 from .missing import entry_constants, log_base_of_observed, masked, with_counts
 from .scaling import ScaledLikelihood, Scaling, find_scaling
@@ -87,7 +88,13 @@ class FixedVarianceGaussianObservation(ObservationModel):
         "mean_variance_prior": [Real, "array-like", None],
     }
 
-    def __init__(self, variance=None, *, mean_prior=None, mean_variance_prior=None):
+    def __init__(
+        self,
+        variance: ArrayLike | None = None,
+        *,
+        mean_prior: ArrayLike | None = None,
+        mean_variance_prior: float | None = None,
+    ) -> None:
         self.variance = variance
         self.mean_prior = mean_prior
         self.mean_variance_prior = mean_variance_prior
@@ -95,11 +102,11 @@ class FixedVarianceGaussianObservation(ObservationModel):
     allows_missing = True
 
     @property
-    def needs_step(self):
+    def needs_step(self) -> bool:
         """Whether `bind` needs the steps to which columns were recorded."""
         return self.variance is None
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         D = len(moments.mean)
         if self.variance is None:

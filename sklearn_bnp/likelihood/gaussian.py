@@ -20,14 +20,15 @@ supplement Sec. 1.
 from __future__ import annotations
 
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..inputs.advice import warn_caller
-from .base import LastPrior, ObservationModel
+from .base import LastPrior, Likelihood, ObservationModel
 from .covariance_shapes import SHAPES
 from .gaussian_missing import incomplete_gaussian
 from .limits import LEAST, POSITIVE, points_within
@@ -108,7 +109,7 @@ class GaussianParameters(ObservationModel):
         self.resolution = resolution
 
     @property
-    def needs_step(self):
+    def needs_step(self) -> bool:
         """Whether `bind` needs the steps to which columns were recorded."""
         return isinstance(self.resolution, str)
 
@@ -172,16 +173,16 @@ class GaussianObservation(GaussianParameters):
 
     def __init__(
         self,
-        covariance_type="full",
+        covariance_type: str = "full",
         *,
-        zero_mean=False,
-        mean_prior=None,
-        mean_precision_prior=None,
-        degrees_of_freedom_prior=None,
-        covariance_prior=None,
-        reg_covar=1e-6,
-        resolution="auto",
-    ):
+        zero_mean: bool = False,
+        mean_prior: ArrayLike | None = None,
+        mean_precision_prior: float | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        covariance_prior: Any = None,
+        reg_covar: float = 1e-6,
+        resolution: Any = "auto",
+    ) -> None:
         super().__init__(
             covariance_type, mean_prior, mean_precision_prior, degrees_of_freedom_prior,
             covariance_prior, reg_covar, resolution,
@@ -189,16 +190,16 @@ class GaussianObservation(GaussianParameters):
         self.zero_mean = zero_mean
 
     @property
-    def needs_increments(self):
+    def needs_increments(self) -> bool:
         """Whether `bind` needs the differences between successive rows of sequences."""
         return isinstance(self.covariance_prior, str) and self.covariance_prior == "increments"
 
     @property
-    def needs_covariance(self):
+    def needs_covariance(self) -> bool:
         """Whether `bind` needs the covariances of the columns, and not only their variances."""
         return self.covariance_type == "full"
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         if not streaming and self.covariance_type == "full":
@@ -233,7 +234,7 @@ class GaussianObservation(GaussianParameters):
             )
         return step
 
-    def for_sequences(self):
+    def for_sequences(self) -> ObservationModel:
         """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
         if self.covariance_prior is not None:
             return self

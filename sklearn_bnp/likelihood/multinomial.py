@@ -12,6 +12,7 @@ Design note
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
@@ -74,12 +75,12 @@ class MultinomialObservation(ObservationModel):
 
     _parameter_constraints = {"prior": [Real, "array-like", StrOptions({"auto"})]}
 
-    def __init__(self, prior=0.2):
+    def __init__(self, prior: Any = 0.2) -> None:
         self.prior = prior
 
     takes_sparse = takes_words = True
 
-    def bind(self, moments, *, streaming=False):
+    def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         mean = moments.mean * moments.magnitude
         if isinstance(self.prior, str) and self.prior == "auto":

@@ -17,12 +17,14 @@ Design note
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from .._kernels._responsibilities import Quadratic, local_step, share_out, statistics, summarise
 from .._kernels._sparse_rows import sparse_shares, sparse_summary
+from ..inputs.types import Floats
 
 # Rows of a table of likelihoods that are in single precision at a time, if rows are.
 _TABLE_ROWS = 2**16
@@ -101,8 +103,18 @@ class RowKernels(ABC):
         """Fill shares ``resp`` (n, K) and, unless None, ``s``, ``entropy`` and ``log_norm`` (n,)."""
 
     def local_step(
-        self, coef, z, mass, weight, s, entropy, *, n_nonzero=None, n_threads=1, log_norm=None
-    ):
+        self,
+        coef: Any,
+        z: Any,
+        mass: Any,
+        weight: Any,
+        s: Any,
+        entropy: Any,
+        *,
+        n_nonzero: int | None = None,
+        n_threads: int = 1,
+        log_norm: Any = None,
+    ) -> Any:
         """Share rows among components, and sum their statistics and the entropies of the shares.
 
         Parameters
@@ -181,11 +193,11 @@ class DenseRows(RowKernels):
     linear = True
 
     @property
-    def n_kernel_columns(self):
+    def n_kernel_columns(self) -> int:
         """Columns of `kernel_rows`."""
         return self.n_features
 
-    def kernel_rows(self, z):
+    def kernel_rows(self, z: Any) -> Any:
         """Rows as the kernels take them, which compute s(x) from these.
 
         Parameters
@@ -200,15 +212,17 @@ class DenseRows(RowKernels):
         """
         return z
 
-    def features(self, z):
+    def features(self, z: Any) -> Floats:
         out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
         statistics(self.kernel_rows(z), self.quadratic, self.linear, out)
         return out
 
-    def log_table(self, coef, z):
+    def log_table(self, coef: Any, z: Any) -> Floats:
         return self.features(z) @ coef.T.astype(z.dtype, copy=False)
 
-    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+    def summarise(
+        self, z: Any, shares: Any, s: Any, *, coef: Any = None, sparse: bool = False
+    ) -> Any:
         shares = np.ascontiguousarray(shares, dtype=z.dtype)
         summarise(self.kernel_rows(z), shares, self.quadratic, self.linear, s, sparse)
 
@@ -220,7 +234,9 @@ class DenseRows(RowKernels):
             self.linear, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor,
         )  # fmt: skip
 
-    def likelihood_table(self, coef, z, floor, n_threads=1):
+    def likelihood_table(
+        self, coef: Any, z: Any, floor: float, n_threads: int = 1
+    ) -> tuple[Floats, Floats]:
         table, log_norm = np.empty((len(z), len(coef))), np.empty(len(z))
         for lo in range(0, len(z), _TABLE_ROWS):  # no second table, in single precision, is held
             rows = slice(lo, lo + _TABLE_ROWS)

@@ -7,9 +7,10 @@ import warnings
 from copy import copy
 from itertools import pairwise
 from numbers import Real
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
@@ -27,6 +28,8 @@ from ..estimator.threads import threads
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units, checked
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.types import Data
+from ..likelihood.base import ObservationModel
 from ..likelihood.limits import MOST, POSITIVE
 from ..topics.corpus import bind_likelihood, with_weights_of_rows
 from .epochs import NO_LIMIT, BoundTooSmall, Limits, run_epoch
@@ -214,21 +217,21 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def __init__(
         self,
-        memory_bound=100_000,
+        memory_bound: int = 100_000,
         *,
-        target_points=None,
-        target_documents=None,
-        max_document_groups=None,
-        observation="gaussian",
-        doc_topic_prior_shape=1.0,
-        doc_topic_prior_rate=0.5,
-        max_components=None,
-        documents_per_epoch=None,
-        max_iter=100,
-        tol=1e-5,
-        n_jobs=None,
-        verbose=0,
-    ):
+        target_points: int | None = None,
+        target_documents: int | None = None,
+        max_document_groups: int | None = None,
+        observation: str | ObservationModel = "gaussian",
+        doc_topic_prior_shape: float = 1.0,
+        doc_topic_prior_rate: float = 0.5,
+        max_components: int | None = None,
+        documents_per_epoch: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.memory_bound = memory_bound
         self.target_points = target_points
         self.target_documents = target_documents
@@ -245,7 +248,14 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def fit(self, X, y=None, *, groups=None, sample_weight=None):
+    def fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn topics and their number from scratch.
 
         Parameters
@@ -282,7 +292,14 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def partial_fit(self, X, y=None, *, groups=None, sample_weight=None):
+    def partial_fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from an epoch of new documents.
 
         Parameters

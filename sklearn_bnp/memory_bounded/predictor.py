@@ -7,8 +7,10 @@ integrated out (`topics/collapsed.py`), and scores are of document completion.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import digamma, logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -21,6 +23,7 @@ from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
+from ..inputs.types import Data, Floats, Integers
 from ..topics.collapsed import infer, table_of_rows
 from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
@@ -94,7 +97,7 @@ class BoundedPredictor(
         values = [function(found.resp) for found in self._inferred(corpus.documents)]
         return corpus.in_order_of_rows(np.concatenate(values))
 
-    def predict_proba(self, X, *, groups=None):
+    def predict_proba(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Responsibility of each topic for each row.
 
         Parameters
@@ -111,7 +114,7 @@ class BoundedPredictor(
         """
         return self._of_rows(X, groups, lambda resp: resp)
 
-    def predict(self, X, *, groups=None):
+    def predict(self, X: Data, *, groups: ArrayLike | None = None) -> Integers:
         """Topic of greatest responsibility for each row.
 
         Parameters
@@ -133,7 +136,7 @@ class BoundedPredictor(
         shares = counts + self.doc_topic_prior_
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def transform(self, X, *, groups=None):
+    def transform(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Topic distribution of documents.
 
         Parameters
@@ -153,7 +156,14 @@ class BoundedPredictor(
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares.astype(dtype, copy=False)
 
-    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
+    def fit_transform(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Floats:
         """Fit to X and return the topic distribution of its documents.
 
         Parameters
@@ -186,7 +196,7 @@ class BoundedPredictor(
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         return corpus, self._log_density(part.x, shares[owner]), owner
 
-    def score_samples(self, X, *, groups=None):
+    def score_samples(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Mean log predictive density of a fifth of each document's rows, given the others.
 
         Which fifth it is depends on the document alone.
@@ -207,7 +217,7 @@ class BoundedPredictor(
         sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
         return (sums / np.bincount(owner, minlength=corpus.n_documents))[corpus.document_of_row]
 
-    def score(self, X, y=None, *, groups=None):
+    def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:
         """Mean log predictive density of rows, in nats; higher is better.
 
         A fifth of each document's rows is predicted from the others. Which rows these are depends on the
@@ -243,7 +253,14 @@ class BoundedPredictor(
             out[rows] += likelihood.log_base(x[rows])
         return out
 
-    def similarity(self, X, others=None, *, groups=None, other_groups=None):
+    def similarity(
+        self,
+        X: Data,
+        others: Any = None,
+        *,
+        groups: ArrayLike | None = None,
+        other_groups: ArrayLike | None = None,
+    ) -> Floats:
         """Affinity of the topic distributions of documents, for instance to find the documents most alike.
 
         Parameters
@@ -279,32 +296,32 @@ class BoundedPredictor(
     # Attributes that are functions of others, so that nothing of them is held or saved.
 
     @property
-    def document_groups_(self):
+    def document_groups_(self) -> Any:
         """The group of each document seen."""
         check_is_fitted(self)
         return self._kept.group_of_document.copy()
 
     @property
-    def clump_sizes_(self):
+    def clump_sizes_(self) -> Floats:
         """Rows of each clump."""
         check_is_fitted(self)
         return self._kept.s[:, -1].copy()
 
     @property
-    def clump_groups_(self):
+    def clump_groups_(self) -> Integers:
         """Rows of each document group in each clump."""
         check_is_fitted(self)
         return self._kept.counts.copy()
 
     @property
-    def clump_probs_(self):
+    def clump_probs_(self) -> Floats:
         """Responsibility of each topic for each clump."""
         check_is_fitted(self)
         kept, psi = self._kept, digamma(self._topics.zeta(self._kept.sizes))
         return softmax((kept.s @ self._coef.T + kept.counts @ psi.T) / kept.s[:, -1:], axis=1)
 
     @property
-    def clump_means_(self):
+    def clump_means_(self) -> Floats:
         """Mean of the rows of each clump; AttributeError for likelihoods that have no ``means_``."""
         check_is_fitted(self)
         # As topics of so many rows that nothing is left of the prior

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
+from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
 from .creation import create, tries_all_ways
 
@@ -66,14 +68,14 @@ class Birth(Proposal):
 
     def __init__(
         self,
-        strategy="split",
+        strategy: str = "split",
         *,
-        n_seeds=10,
-        max_rows=None,
-        max_targets=None,
-        patience=2,
-        min_rows=4,
-    ):
+        n_seeds: int = 10,
+        max_rows: int | None = None,
+        max_targets: int | None = None,
+        patience: int = 2,
+        min_rows: float = 4,
+    ) -> None:
         self.strategy = strategy
         self.n_seeds = n_seeds
         self.max_rows = max_rows
@@ -81,13 +83,13 @@ class Birth(Proposal):
         self.patience = patience
         self.min_rows = min_rows
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
         self._waited = {}  # laps since a component was last a target, for "adopt"
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """Components that may be split next, fewest failures first, then largest."""
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
@@ -96,13 +98,13 @@ class Birth(Proposal):
         )
         return [uid for _, _, uid in keyed][: self.max_targets]
 
-    def sample_rows(self, n_statistics):
+    def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each target."""
         if self.max_rows is not None:
             return self.max_rows
         return int(np.clip(max(4 * n_statistics, _SAMPLE_NUMBERS // n_statistics), 2000, 10_000))
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Trials for targets whose estimate, on their samples, is a gain; others count as failures.
 
         None while the model settles: what a merge is about to remove need not be split.
@@ -163,10 +165,10 @@ class Birth(Proposal):
             return None
         return creation
 
-    def new_data(self):
+    def new_data(self) -> None:
         """New rows may hold what old ones did not: try again."""
         self.reset()
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures."""
         self._failures.judged(trial.targets[0], accepted, mass)

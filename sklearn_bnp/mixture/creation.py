@@ -20,7 +20,7 @@ Design note
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,7 +86,18 @@ def most_seeds(n_statistics):
     return _MOST_NUMBERS // n_statistics
 
 
-def create(model, sample, target, others, n_seeds, attempt, rng, *, adapt=False, n_most=10**6):
+def create(
+    model: Any,
+    sample: Any,
+    target: Any,
+    others: Any,
+    n_seeds: int,
+    attempt: int,
+    rng: np.random.RandomState,
+    *,
+    adapt: bool = False,
+    n_most: int = 10**6,
+) -> Any:
     """New components to replace a target.
 
     Parameters

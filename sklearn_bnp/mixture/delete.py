@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
 from ..engine.failures import Attempts
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
+from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
 
@@ -48,12 +50,12 @@ class Delete(Proposal):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, max_targets=5, n_absorbers=5, n_steps=5):
+    def __init__(self, max_targets: int | None = 5, n_absorbers: int = 5, n_steps: int = 5) -> None:
         self.max_targets = max_targets
         self.n_absorbers = n_absorbers
         self.n_steps = n_steps
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         self._validate_params()
         self._attempts = Attempts(change=0.1)
@@ -63,11 +65,11 @@ class Delete(Proposal):
         open_ = [(n, uid) for uid, n in sizes.items() if not self._attempts.failed(uid, sizes)]
         return [uid for _, uid in sorted(open_)[: self.max_targets]]
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """The smallest components."""
         return self._targets(totals) if len(totals.uids) > 1 else []
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Split trials in which target and absorbers give way to the adapted absorbers."""
         totals, model = context.totals, context.model
         if len(totals.uids) < 3:  # with one absorber it is a merge
@@ -95,7 +97,7 @@ class Delete(Proposal):
             trials.append(SplitTrial(self.kind, removed, created, coef, gain))
         return trials
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try: other components have moved on since deletes failed."""
         self._attempts.clear()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from ..distributed.recognition import are_chunks
+from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -16,6 +19,8 @@ from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_te
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
 from ..inputs.batches import ArraySource, Batch
+from ..inputs.types import Data, RandomState
+from ..likelihood.base import ObservationModel
 from . import setup
 from .chunks import RowReader
 from .predictor import MixturePredictor
@@ -173,33 +178,39 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        observation="gaussian",
-        allocation="dp",
-        weight_concentration_prior=None,
-        max_components=None,
-        proposals=("birth", "merge", "delete", "regroup", "relocate"),
-        learning_method="memoized",
-        batch_size=None,
-        n_batches=None,
-        n_nonzero_resp=None,
-        max_iter=100,
-        tol=1e-3,
-        n_init=1,
-        init_params="k-means++",
-        means_init=None,
-        warm_start=False,
-        memoize=True,
-        max_batches=None,
-        half_life=None,
-        learning_decay=0.7,
-        learning_offset=10.0,
-        total_samples=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        observation: str | ObservationModel = "gaussian",
+        allocation: str | MixtureAllocation = "dp",
+        weight_concentration_prior: float | None = None,
+        max_components: int | None = None,
+        proposals: Iterable[str | Proposal] | None = (
+            "birth",
+            "merge",
+            "delete",
+            "regroup",
+            "relocate",
+        ),
+        learning_method: str = "memoized",
+        batch_size: int | None = None,
+        n_batches: int | None = None,
+        n_nonzero_resp: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        n_init: int = 1,
+        init_params: str | Callable[..., Any] | ArrayLike = "k-means++",
+        means_init: ArrayLike | None = None,
+        warm_start: bool = False,
+        memoize: bool = True,
+        max_batches: int | None = None,
+        half_life: float | None = None,
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        total_samples: float | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.observation = observation
         self.allocation = allocation
@@ -226,7 +237,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, nested ones of ``observation`` and ``allocation`` even if these are names."""
         allocation = params.get("allocation", self.allocation)
         nested = any(name.startswith("allocation__") for name in params)
@@ -236,7 +247,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X: Data, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn components and their number.
 
         Parameters
@@ -265,7 +276,14 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def partial_fit(self, X, y=None, *, sample_weight=None, batch_id=None):
+    def partial_fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        batch_id: Hashable | None = None,
+    ) -> Self:
         """Update the model with one batch.
 
         A new batch adds to the data seen so far, and a batch that was seen before replaces its earlier

@@ -46,21 +46,21 @@ class LastResort(Proposal):
         self.max_rows = max_rows
         self.max_rounds = max_rounds
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all attempts."""
         self._validate_params()
         self._attempts = Attempts(change=self._moved)
         self._due, self._rounds = False, 0
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try but this."""
         self._due = True
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget all failures: with new rows an attempt may succeed."""
         self.reset()
 
-    def prior_changed(self):
+    def prior_changed(self) -> None:
         """Forget what was tried: under another prior it may succeed."""
         self._attempts.clear()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import (
     BaseEstimator,
@@ -24,6 +26,7 @@ from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.rows import block_rows, part
+from ..inputs.types import Data, Floats, Integers, RandomState
 from .soundness import MIXTURE, check_mixture
 
 # Rows that are worked on at a time: the arrays for them are small beside the data.
@@ -75,7 +78,7 @@ class MixturePredictor(
                 )  # fmt: skip
 
     @lazy_on_chunks
-    def predict_proba(self, X):
+    def predict_proba(self, X: Data) -> Floats:
         """Responsibility of each component for each row.
 
         Parameters
@@ -91,7 +94,7 @@ class MixturePredictor(
         return np.concatenate(list(self._responsibilities(self._rows(X))))
 
     @lazy_on_chunks
-    def predict(self, X):
+    def predict(self, X: Data) -> Integers:
         """The component with the greatest responsibility for each row.
 
         Parameters
@@ -110,7 +113,9 @@ class MixturePredictor(
         """The component of each of some checked rows."""
         return np.concatenate([resp.argmax(axis=1) for resp in self._responsibilities(rows)])
 
-    def fit_predict(self, X, y=None, sample_weight=None):
+    def fit_predict(
+        self, X: Data, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Integers:
         """Fit to X and return the component of each row.
 
         Parameters
@@ -130,7 +135,7 @@ class MixturePredictor(
         fitted = self.fit(X, sample_weight=sample_weight)
         return fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(X)
 
-    def transform(self, X):
+    def transform(self, X: Data) -> Floats:
         """Responsibilities as features, the same as from `predict_proba`.
 
         Parameters
@@ -146,7 +151,7 @@ class MixturePredictor(
         return self.predict_proba(X)
 
     @lazy_on_chunks
-    def score_samples(self, X):
+    def score_samples(self, X: Data) -> Floats:
         """Log posterior predictive density of each row, in nats.
 
         For Gaussian observations this is a mixture of Student densities: the uncertainty of means and
@@ -175,7 +180,7 @@ class MixturePredictor(
         return each.sum(), len(each)
 
     @summed_over_chunks
-    def score(self, X, y=None):
+    def score(self, X: Data, y: object = None) -> float:
         """Mean log posterior predictive density per row, in nats; higher is better.
 
         Parameters
@@ -192,7 +197,7 @@ class MixturePredictor(
         """
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Any, Any]:
         """Draw rows from the fitted mixture.
 
         Parameters

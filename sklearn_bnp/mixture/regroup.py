@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from itertools import chain, islice
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
 from ..engine.agglomeration import agglomerate
+from ..engine.proposal import Context
 from ..engine.samples import Sample
+from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
@@ -75,23 +78,25 @@ class Regroup(LastResort):
     }
     _moved = 0.05
 
-    def __init__(self, max_pools=4, max_rows=2000, max_rounds=5):
+    def __init__(
+        self, max_pools: int = 4, max_rows: int | None = 2000, max_rounds: int = 5
+    ) -> None:
         super().__init__(max_rows, max_rounds)
         self.max_pools = max_pools
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """All components if a round is due: which are near is known only when the lap ends."""
         return totals.uids.tolist() if self._due else []
 
-    def uniform_rows(self, totals):
+    def uniform_rows(self, totals: StatBag) -> int:
         """Rows of all on which a new split is tried together with the other components."""
         return affordable_rows(totals, _TOGETHER) if self._due else 0
 
-    def sample_rows(self, n_statistics):
+    def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each component."""
         return self.max_rows
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """Split trials in which pooled components give way to those of a new split."""
         totals = context.totals
         if not self._begins(context):

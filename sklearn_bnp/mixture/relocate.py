@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from ..engine.proposal import Context
+from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
 from .restricted import most_collapsed
@@ -48,15 +51,17 @@ class Relocate(LastResort):
     }
     _moved = 0.02
 
-    def __init__(self, n_steps=10, max_rows=10_000, max_rounds=5):
+    def __init__(
+        self, n_steps: int = 10, max_rows: int | None = 10_000, max_rounds: int = 5
+    ) -> None:
         super().__init__(max_rows, max_rounds)
         self.n_steps = n_steps
 
-    def uniform_rows(self, totals):
+    def uniform_rows(self, totals: StatBag) -> int:
         """All rows, or as many as are allowed, if a relocation is due."""
         return affordable_rows(totals, self.max_rows) if self._due else 0
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """A trial in which all components give way to those after the collapsed steps."""
         totals, model = context.totals, context.model
         if not self._begins(context) or len(totals.uids) < 2 or not model.likelihood.leaves_out:

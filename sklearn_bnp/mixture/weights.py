@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -22,6 +23,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..inputs.advice import ExplainedParameters
+from ..inputs.types import Floats
 from ..likelihood.limits import POSITIVE
 
 # The search for a discount starts here, and ends after a step that is no longer than this: the error
@@ -70,7 +72,7 @@ class MixtureAllocation(ExplainedParameters, BaseEstimator, ABC):
     _parameter_constraints = {}
 
     @abstractmethod
-    def elbo(self, n):
+    def elbo(self, n: Floats) -> Any:
         """Allocation term of the objective, at its maximum given the counts.
 
         Parameters
@@ -88,7 +90,7 @@ class MixtureAllocation(ExplainedParameters, BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def expected_log_weights(self, n):
+    def expected_log_weights(self, n: Floats) -> Floats:
         """Expected logarithms of the weights, which the local step adds to each component.
 
         Parameters
@@ -103,7 +105,7 @@ class MixtureAllocation(ExplainedParameters, BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def weights(self, n):
+    def weights(self, n: Floats) -> Floats:
         """Expected weights, which become ``weights_`` and serve predictions.
 
         Parameters
@@ -117,7 +119,7 @@ class MixtureAllocation(ExplainedParameters, BaseEstimator, ABC):
             ``E_q[pi_k]``, scaled so that they sum to 1.
         """
 
-    def attributes(self, n):
+    def attributes(self, n: Floats) -> dict[str, Any]:
         """Fitted attributes of the estimator that are particular to this prior.
 
         Parameters
@@ -154,7 +156,7 @@ class _StickBreaking(MixtureAllocation):
             return best_discount(n, self.concentration)[..., np.newaxis]
         return self.discount
 
-    def elbo(self, n):
+    def elbo(self, n: Floats) -> Any:
         gamma = self.concentration
         n = np.where(np.isnan(n), 0.0, n)
         n.sort(axis=-1)
@@ -173,7 +175,7 @@ class _StickBreaking(MixtureAllocation):
         sticks = np.arange(1, len(n) + 1)
         return order, 1.0 - d + sorted_n, self.concentration + sticks * d + tail - sorted_n
 
-    def expected_log_weights(self, n):
+    def expected_log_weights(self, n: Floats) -> Floats:
         order, a, b = self._betas(n)
         total = digamma(a + b)
         log_left = np.concatenate([[0.0], np.cumsum(digamma(b) - total)[:-1]])
@@ -181,7 +183,7 @@ class _StickBreaking(MixtureAllocation):
         out[order] = digamma(a) - total + log_left
         return out
 
-    def weights(self, n):
+    def weights(self, n: Floats) -> Floats:
         order, a, b = self._betas(n)
         left = np.concatenate([[1.0], np.cumprod(b / (a + b))[:-1]])
         out = np.empty(len(n))
@@ -221,7 +223,7 @@ class DPAllocation(_StickBreaking):
     _parameter_constraints = {"concentration": [POSITIVE]}
     discount = 0.0
 
-    def __init__(self, concentration=1.0):
+    def __init__(self, concentration: float = 1.0) -> None:
         self.concentration = concentration
 
 
@@ -275,11 +277,11 @@ class PitmanYorAllocation(_StickBreaking):
         "discount": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
     }
 
-    def __init__(self, concentration=1.0, discount="auto"):
+    def __init__(self, concentration: float | None = 1.0, discount: float | str = "auto") -> None:
         self.concentration = concentration
         self.discount = discount
 
-    def attributes(self, n):
+    def attributes(self, n: Floats) -> dict[str, Any]:
         return {"discount_": float(np.squeeze(self._discount(np.sort(n))))}
 
 
@@ -360,13 +362,13 @@ class DirichletAllocation(MixtureAllocation):
 
     _parameter_constraints = {"concentration": [POSITIVE, None]}
 
-    def __init__(self, concentration=None):
+    def __init__(self, concentration: float | None = None) -> None:
         self.concentration = concentration
 
     def _concentration(self, k):
         return 1.0 / k if self.concentration is None else np.full_like(k, self.concentration)
 
-    def elbo(self, n):
+    def elbo(self, n: Floats) -> Any:
         n = np.asarray(n, dtype=float)
         k = np.sum(~np.isnan(n), axis=-1).astype(float)
         a = np.asarray(self._concentration(k))[..., np.newaxis]
@@ -374,11 +376,11 @@ class DirichletAllocation(MixtureAllocation):
         total = a[..., 0] * k
         return each.sum(axis=-1) + gammaln(total) - gammaln(total + np.nansum(n, axis=-1))
 
-    def expected_log_weights(self, n):
+    def expected_log_weights(self, n: Floats) -> Floats:
         a = self._concentration(np.asarray(float(len(n)))) + n
         return digamma(a) - digamma(a.sum())
 
-    def weights(self, n):
+    def weights(self, n: Floats) -> Floats:
         a = self._concentration(np.asarray(float(len(n)))) + n
         return a / a.sum()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
+from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
 from .documents import EVERYTHING
 from .seeding import blended_with_all
@@ -65,13 +67,19 @@ class TopicBirth(Proposal):
         "min_tokens": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, n_seeds=10, n_first_seeds=150, max_targets=10, min_tokens=50):
+    def __init__(
+        self,
+        n_seeds: int = 10,
+        n_first_seeds: int = 150,
+        max_targets: int = 10,
+        min_tokens: float = 50,
+    ) -> None:
         self.n_seeds = n_seeds
         self.n_first_seeds = n_first_seeds
         self.max_targets = max_targets
         self.min_tokens = min_tokens
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures: the start of a fit."""
         self._validate_params()
         self._size = None  # tokens of the corpus when topics were last made of all of it
@@ -82,7 +90,7 @@ class TopicBirth(Proposal):
         self._resting = False
         self._leaving = frozenset()  # topics that all give way together
 
-    def wants(self, totals):
+    def wants(self, totals: StatBag) -> list[int]:
         """The largest topics that may be split next, and all documents if these have doubled."""
         n_tokens = totals.n.sum()
         grown = self._size is not None and n_tokens >= _GROWTH * self._size
@@ -96,7 +104,7 @@ class TopicBirth(Proposal):
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """An adoption for each target, and a trial that may undo it; or new topics for all."""
         targets = [uid for uid in self.wants(context.totals) if uid in context.samples]
         self._resting, self._leaving = False, frozenset()
@@ -153,15 +161,15 @@ class TopicBirth(Proposal):
         trials = [AdoptTrial(self.kind, first, context.new_uids(len(s)), s, retires=True)]
         return trials + [AdoptTrial(self.kind, uid, (), s[:0], retires=True) for uid in others]
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget failures, since a proposal that failed may succeed on more data."""
         self._forget()
 
-    def prior_changed(self):
+    def prior_changed(self) -> None:
         """Remembered failures mean little under another prior."""
         self._forget()
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures: births that were undone, or that all were taken back."""
         if trial.policy is Policy.UNDO:
             if accepted:

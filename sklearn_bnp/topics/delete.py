@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -12,7 +13,7 @@ from ..engine.affinity import reassignment_loss
 from ..engine.edits import SplitEdit
 from ..engine.failures import Failures
 from ..engine.probe import Each, Observer, Probe
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
 from ..engine.statistics import StatBag, added_up
 from ..engine.trials import Outcome, Trial
 from .counts import BatchCounts, DocumentCounts
@@ -157,16 +158,16 @@ class TopicDelete(Proposal):
         "n_absorbers": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, max_targets=10, n_absorbers=10):
+    def __init__(self, max_targets: int | None = 10, n_absorbers: int = 10) -> None:
         self.max_targets = max_targets
         self.n_absorbers = n_absorbers
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget all failures."""
         self._validate_params()
         self._failures = Failures(change=0.2)
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """A trial for each target, among the absorbers that explain it best."""
         totals, model = context.totals, context.model
         if len(totals.uids) < 3:
@@ -216,14 +217,14 @@ class TopicDelete(Proposal):
         using = documents_using(model.counts(totals))
         return cost + _NATS_A_DOCUMENT * using - least
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget failures, since a proposal that failed may succeed on more data."""
         self.reset()
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing is left to try: documents have moved on since deletes failed."""
         self.reset()
 
-    def judged(self, trial, accepted, mass, gain):
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
         """Remember failures."""
         self._failures.judged(trial.target, accepted, mass)

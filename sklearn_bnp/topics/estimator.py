@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, Self
 
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..distributed.recognition import are_chunks
+from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
@@ -16,6 +20,8 @@ from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units
 from ..inputs.groups import GroupSource
+from ..inputs.types import Data, RandomState
+from ..likelihood.base import ObservationModel
 from ..likelihood.limits import POSITIVE
 from . import setup
 from .chunks import DocumentReader, bind_likelihood_in_chunks, warn_of_weighting_in_chunks
@@ -193,36 +199,36 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     def __init__(
         self,
-        n_components=1,
+        n_components: int = 1,
         *,
-        observation="multinomial",
-        allocation="hdp",
-        topic_word_prior=None,
-        doc_topic_prior="auto",
-        weight_concentration_prior=None,
-        max_components=None,
-        proposals=("birth", "merge", "delete", "restart"),
-        learning_method="memoized",
-        batch_size=None,
-        n_batches=None,
-        n_nonzero_resp=None,
-        warm_start_docs=True,
-        doc_restarts=5,
-        max_doc_update_iter=100,
-        doc_tol=0.05,
-        max_iter=100,
-        tol=1e-4,
-        init_params="random",
-        warm_start=False,
-        memoize=True,
-        max_batches=None,
-        learning_decay=0.7,
-        learning_offset=10.0,
-        total_samples=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        observation: str | ObservationModel = "multinomial",
+        allocation: str = "hdp",
+        topic_word_prior: float | str | None = None,
+        doc_topic_prior: ArrayLike | str = "auto",
+        weight_concentration_prior: float | None = None,
+        max_components: int | None = None,
+        proposals: Iterable[str | Proposal] | None = ("birth", "merge", "delete", "restart"),
+        learning_method: str = "memoized",
+        batch_size: int | None = None,
+        n_batches: int | None = None,
+        n_nonzero_resp: int | None = None,
+        warm_start_docs: bool = True,
+        doc_restarts: int = 5,
+        max_doc_update_iter: int = 100,
+        doc_tol: float = 0.05,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        init_params: str | Callable[..., Any] | ArrayLike = "random",
+        warm_start: bool = False,
+        memoize: bool = True,
+        max_batches: int | None = None,
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        total_samples: float | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_components = n_components
         self.observation = observation
         self.allocation = allocation
@@ -254,7 +260,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def fit(self, X, y=None, *, groups=None, sample_weight=None):
+    def fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn topics and their number.
 
         Parameters
@@ -295,7 +308,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @leaves_model_on_error
-    def partial_fit(self, X, y=None, *, groups=None, sample_weight=None, batch_id=None):
+    def partial_fit(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        batch_id: Hashable | None = None,
+    ) -> Self:
         """Update the model with one batch of documents.
 
         A new batch adds to the documents seen so far, and a batch that was seen before replaces its

@@ -8,12 +8,15 @@ function of the document alone, so that scores depend neither on chance nor on o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import update_wrapper
 from itertools import pairwise
 from numbers import Integral, Real
 from types import MethodType
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -28,6 +31,7 @@ from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
     hidden_entries,
@@ -124,7 +128,7 @@ class TopicPredictor(
         return corpus.in_order_of_rows(np.concatenate(each))
 
     @lazy_on_chunks
-    def transform(self, X, *, groups=None):
+    def transform(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Topic distribution of documents.
 
         Parameters
@@ -145,7 +149,14 @@ class TopicPredictor(
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares[corpus.document_of_row].astype(dtype, copy=False)
 
-    def fit_transform(self, X, y=None, *, groups=None, sample_weight=None):
+    def fit_transform(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Floats:
         """Fit to X and return the topic distribution of its documents.
 
         Parameters
@@ -204,7 +215,7 @@ class TopicPredictor(
         """
         return self._each_row(X, groups, lambda resp: resp.argmax(axis=1))
 
-    def inverse_transform(self, X, n_tokens=1.0):
+    def inverse_transform(self, X: ArrayLike, n_tokens: Any = 1.0) -> Floats:
         """Expected counts of documents with given topic distributions; for rows of data, their means.
 
         Parameters
@@ -259,7 +270,7 @@ class TopicPredictor(
         return corpus, *self._completion(corpus.documents, hidden)
 
     @lazy_on_chunks
-    def score_samples(self, X, *, groups=None):
+    def score_samples(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Mean log predictive probability of a part of each document, given the rest of it.
 
         A fifth of a document's word types, or of its rows, is predicted from the others. Which fifth it
@@ -288,7 +299,7 @@ class TopicPredictor(
         return log_prob.sum(), counts.sum()
 
     @summed_over_chunks
-    def score(self, X, y=None, *, groups=None):
+    def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:
         """Mean log predictive probability per token, in nats; higher is better.
 
         It is the score of `score_completion` with a split that depends on each document alone. The inference
@@ -312,7 +323,7 @@ class TopicPredictor(
         _, log_prob, _, counts = self._scored(X, groups)
         return mean_of_tokens(log_prob, counts)
 
-    def perplexity(self, X, *, groups=None):
+    def perplexity(self, X: Data, *, groups: ArrayLike | None = None) -> float:
         """Perplexity of documents: ``exp(-score(X))``; lower is better.
 
         Parameters
@@ -329,7 +340,15 @@ class TopicPredictor(
         """
         return perplexity_of(self.score(X, groups=groups))
 
-    def score_completion(self, X, random_state=0, by="types", heldout=_HELDOUT, *, groups=None):
+    def score_completion(
+        self,
+        X: Data,
+        random_state: RandomState = 0,
+        by: str = "types",
+        heldout: float = _HELDOUT,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> float:
         """Document completion: mean log probability of a random part of each document, given the rest.
 
         Parameters
@@ -370,7 +389,7 @@ class TopicPredictor(
 
     # ------------------------------------------------------------------ words and samples
 
-    def top_words(self, feature_names=None, n=10):
+    def top_words(self, feature_names: Sequence[str] | None = None, n: int = 10) -> list[list[str]]:
         """The most probable words of each topic.
 
         Parameters
@@ -402,7 +421,7 @@ class TopicPredictor(
         order = np.argsort(-self.components_, axis=1, kind="stable")[:, :n]
         return names[order].tolist()
 
-    def summary(self, feature_names=None):
+    def summary(self, feature_names: Any = None) -> Summary:
         """Table of the topics: how large they are, their words, and how much the best merge would lose.
 
         It is found from the statistics that are kept after a fit, without a look at documents.
@@ -425,7 +444,9 @@ class TopicPredictor(
             return self._summary({})
         return self._summary({"top_words": self.top_words(feature_names, 5)})
 
-    def sample(self, n_samples=1, n_tokens=None, random_state=None):
+    def sample(
+        self, n_samples: int = 1, n_tokens: Any = None, random_state: RandomState = None
+    ) -> tuple[Any, Any]:
         """Draw documents from the fitted model.
 
         Parameters

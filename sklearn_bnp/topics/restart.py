@@ -20,11 +20,12 @@ Design note
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..engine.proposal import Proposal
+from ..engine.proposal import Context, Proposal
 from ..engine.trials import AdoptTrial
 from .seeding import blended_with_all
 
@@ -54,25 +55,25 @@ class TopicRestart(Proposal):
     suits = ("topics",)
     _parameter_constraints = {"blend": [Interval(Real, 0, 1, closed="neither")]}
 
-    def __init__(self, blend=0.5):
+    def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget that there was a restart."""
         self._validate_params()
         self._due = False  # whether one is to be made as soon as nothing else is under way
         self._bound = -np.inf  # the objective before the last one
 
     @property
-    def pending(self):
+    def pending(self) -> bool:
         """Whether a restart is to be made."""
         return self._due
 
-    def last_resort(self):
+    def last_resort(self) -> None:
         """Nothing else is left to try."""
         self._due = True
 
-    def plan(self, context):
+    def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
         totals = context.totals
         if not self._due or context.partial or not context.idle:
@@ -89,6 +90,6 @@ class TopicRestart(Proposal):
             )
         ]
 
-    def new_data(self):
+    def new_data(self) -> None:
         """Forget the last restart: with more data, another may succeed."""
         self.reset()

@@ -38,7 +38,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "sklearn_bnp"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"  # browsers ask for one
 html_show_sourcelink = False
+# As the reader's own device has it. Without this, the theme says so too, but as an error in the console.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
@@ -133,4 +136,5 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "plot_gallery": "True",
     "download_all_examples": False,
+    "write_computation_times": False,  # its page loads scripts from other hosts
 }

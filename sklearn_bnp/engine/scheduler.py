@@ -220,7 +220,7 @@ class Scheduler:
         )
         trials = [Judged.known(known, totals)]
         standing = Standing(model, totals, self.settings.max_components)
-        # what is expected of few rows need be no statistics of any rows: then the gain is nan, and says nothing
+        # what few rows let one expect may be no statistics of any rows; its gain is nan, and says nothing
         with np.errstate(invalid="ignore"):
             gain = standing.gains(trials, standing.fixed_gains(trials))[0]
         return bool(gain < -expected.allowance)

@@ -134,7 +134,7 @@ class Trial:
     policy = Policy.AT_ONCE
     probe: Any = None
     unites = retires = leaves_one = foretells = False
-    estimate = None
+    estimate: float | None = None
 
     @property
     def targets(self) -> tuple[int, ...]:

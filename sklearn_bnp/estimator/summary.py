@@ -106,7 +106,7 @@ class Summary(dict):
 class Summarised:
     """Mixin of the estimators for a table of their components."""
 
-    def summary(self):
+    def summary(self) -> Summary:
         """Table of the components: how large they are, and how much the best merge of each would lose.
 
         It is found from the statistics that are kept after a fit, without a look at rows.

@@ -27,7 +27,7 @@ from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
-from ..estimator.summary import Summarised
+from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread

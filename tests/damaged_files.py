@@ -21,6 +21,7 @@ import numpy as np
 import sklearn_bnp
 from sklearn_bnp.estimator.archive import read_archive, write_archive
 from sklearn_bnp.estimator.object_graph import Graph, graph_of
+from sklearn_bnp.estimator.publishing import complete
 from sklearn_bnp.estimator.safe_graph import KnownNames, others_of
 from sklearn_bnp.estimator.saved_state import _checksum, _estimator_class
 
@@ -47,6 +48,7 @@ def signed(archive):
 
 def content(model):
     """Everything that a model holds, and what in it is shared."""
+    complete(model, labels=True)
     graph = graph_of(vars(model), model)
     return graph.text, [array.tobytes() for array in graph.arrays]
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sklearn_bnp import HDPHMMVB, Checkpoint, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.estimator.object_graph import graph_of
+from sklearn_bnp.estimator.publishing import complete
 
 from .saved_models import COUNTS, NEAR, SEQUENCES
 
@@ -68,6 +69,7 @@ def same_fit(one, other):
 
 
 def _content(model):
+    complete(model, labels=True)
     attributes = {name: value for name, value in vars(model).items() if name != "_skl_callbacks"}
     graph = graph_of(_timeless(attributes), model)
     return graph.text, [array.tobytes() for array in graph.arrays]

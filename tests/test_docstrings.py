@@ -103,7 +103,8 @@ def test_examples_run(name, value):
 def pages_with_examples():
     """README and the pages with examples; those that take seconds are marked as slow."""
     for path in [ROOT / "README.rst", *sorted((ROOT / "doc").glob("*.rst"))]:
-        if ">>> " in path.read_text(encoding="utf-8"):
+        # recipes need other packages, and are run by tests of their own
+        if path.stem != "recipes" and ">>> " in path.read_text(encoding="utf-8"):
             marks = [pytest.mark.slow] if path.stem in SLOW_PAGES else []
             yield pytest.param(path, id=path.stem, marks=marks)
 
@@ -124,7 +125,7 @@ def test_code_of_pages_fits_the_screen():
     for path in (ROOT / "doc").glob("*.rst"):
         lines = path.read_text(encoding="utf-8").splitlines()
         code = [line.strip() for line in lines if re.match(r" *(>>>|\.\.\.) ", line)]
-        assert [line for line in code if len(line) > 78] == [], path.name
+        assert [line for line in code if len(line) > 100] == [], path.name
 
 
 @pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))

@@ -198,12 +198,13 @@ class OnClient:
                     level.append(self._submit(run_group, *about, group))
                 else:
                     path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
-                    carries = [task.carry for task in own]
-                    visited = self._visited((*about, dumps(visit), path, group), carries)
+                    carries = [task.carry for task in own if task.carry is not None]
+                    visited = self._submit(
+                        Visited, *about, dumps(visit), path, group, *kept(carries)
+                    )
                     visit.files |= {
-                        file for c in carries if c is not None for left in c.needed
-                        for file in left.visit.files
-                    }  # fmt: skip
+                        file for c in carries for left in c.needed for file in left.visit.files
+                    }
                     wave[visited] = (lo, hi)
                     visit.kept.update(dict.fromkeys(range(lo, hi), visited))
                     level.append(self._submit(nodes_of, visited))
@@ -222,11 +223,6 @@ class OnClient:
         return joined(tasks[0].probes, nodes, n).values()
 
     # ------------------------------------------------------------------ what tasks have left behind
-
-    def _visited(self, arguments, carries):
-        """Future of a `Visited`, whose documents go on from ``carries``."""
-        before = kept(carry for carry in carries if carry is not None)
-        return self._submit(Visited, *arguments, *before)
 
     def _folder_of_visit(self, first):
         """The folder to which a visit to the batch that begins with this chunk is written; mostly None."""

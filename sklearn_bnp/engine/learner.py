@@ -13,6 +13,7 @@ from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
+from .stopping import PATIENCE, laps_without, least_gain
 from .task import LocalTask, Purpose, combined, generator, run
 from .trials import MORE_PASSES
 
@@ -24,24 +25,8 @@ _PRIOR_MOVED = 0.7
 _ALL = 1.0 - 1e-9
 # Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
 _EMPTY = 1e-8
-# A fit of so many observations or more ends when a lap gains less than ``tol`` for each of them. With fewer,
-# laps are cheap, and a few nats decide about components: it goes on until a lap gains less in all.
-_MANY = 100_000
-# Nats that are not worth a lap.
-_LEAST_GAIN = 0.05
-# Laps after the last chance of proposals that have to gain, together, what is worth a lap.
-_PATIENCE = 10
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
-
-
-def least_gain(tol, n):
-    """Gain of a lap, in nats, under which a fit of ``n`` observations has converged.
-
-    It is ``tol`` times n, and less where n is small: ``tol`` times n squared over 100,000, but no less than
-    0.05 nats, unless ``tol`` itself asks for that.
-    """
-    return min(tol * n, max(tol * n * n / _MANY, _LEAST_GAIN))
 
 
 class Learner:
@@ -392,12 +377,12 @@ class Learner:
         do not gain as much after it are the last ones, even if more trials are planned.
         """
         worth = least_gain(tol, n)
-        idle = self._laps_without(worth)
+        idle = laps_without(worth, self.history, self.retried)
         if lap.accepted or first:
             self.retried = self.retried if idle else 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
-        if gain >= tol * n or (self.scheduler.has_plans and idle < _PATIENCE):
+        if gain >= tol * n or (self.scheduler.has_plans and idle < PATIENCE):
             return
         if self.model.released() is not self.model:
             self.model = self.model.released()
@@ -408,14 +393,6 @@ class Learner:
             self.retried = lap.lap
         else:
             self.converged = gain < worth
-
-    def _laps_without(self, worth):
-        """Laps since the last chance of proposals, if these gained less than ``worth`` together; else 0."""
-        n_laps = self.n_laps - self.retried
-        if not self.retried or n_laps >= len(self.history):
-            return 0
-        gain = self.history[-1].lower_bound - self.history[-1 - n_laps].lower_bound
-        return n_laps if gain < worth else 0
 
     def _suits_one(self):
         """Whether there is one component, whose prior has just been made to suit it."""

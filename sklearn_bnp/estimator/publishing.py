@@ -75,7 +75,7 @@ class FittedAttributes:
         return sorted({*super().__dir__(), *vars(self).get("_published", ())})
 
     def __sklearn_is_fitted__(self):
-        return "_published" in vars(self)
+        return "_published" in vars(self) or "n_components_" in vars(self)
 
 
 def complete(estimator, *, labels=False):

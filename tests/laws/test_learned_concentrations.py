@@ -196,7 +196,8 @@ def test_a_lap_taken_back_restores_what_was_learned():
     poorer = replace(before.allocation, stickiness=0.1)
     _, learner.model = before._replace(allocation=poorer).in_order(learner.totals)
     assert learner.model.allocation.stickiness != before.allocation.stickiness
-    learner._end_trial()
+    scheduler = learner.scheduler
+    learner._end_trial(scheduler.judge(learner.model, learner.totals, learner.memo))
     assert learner.model is before
 
 

@@ -86,7 +86,7 @@ def fit_stochastic(
                 stochastic_step(learner, batch, source.total_weight, decay, offset)
         lap = Lap(
             learner.n_laps + 1, len(learner.totals.uids), learner.lower_bound,
-            time.perf_counter() - start, 0.0, {}, {},
+            time.perf_counter() - start, 0.0, {}, {}, (), {},
         )  # fmt: skip
         learner.history.append(lap)
         if on_lap(lap):

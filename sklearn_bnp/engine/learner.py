@@ -379,7 +379,8 @@ class Learner:
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)
         if lap.accepted or first:
-            self.retried = self.retried if idle else 0
+            if not idle:
+                self.retried = 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
         if gain >= tol * n or (self.scheduler.has_plans and idle < PATIENCE):

@@ -47,7 +47,7 @@ class MergeLosses(NamedTuple):
         return cls(nobody, nobody.copy(), nothing, nothing.copy())
 
     def listed(self, order):
-        """The same of components in another order: ``order`` (K,) are their present positions."""
+        """Return the losses in another order of components: ``order`` (K,) are their present positions."""
         place = np.append(np.argsort(order), -1)  # the last one stands for nobody
         return MergeLosses(
             place[self.neighbor[order]],

@@ -91,7 +91,7 @@ class Transitions(NamedTuple):
         return self
 
     def owned(self, owner):
-        """The same: batches have no names here."""
+        """Return these counts: the name of a batch is not part of them."""
         return self
 
     def renamed(self, names):

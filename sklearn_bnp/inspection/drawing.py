@@ -1,4 +1,4 @@
-"""What all Displays share: axes to draw on, and one colour for each component."""
+"""Axes that Displays draw on, and colours and names of components, the same in all pictures."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ def create(
     others : ndarray, shape (K - 1, P)
         Statistics of the components that stay.
     n_seeds : int
-        Number of seeds to start from. Two seeds are tried as well. There are more seeds if there are no
-        other components, and few rows for so many parameters.
+        Number of seeds to start from. Two seeds are tried as well. If there are no other components, and few
+        rows for so many parameters, many more seeds are tried, too.
     attempt : int
         How often the target has been tried before. On a small sample the first attempt tries every way of
         seeding, until two of them agree, or the first ones are too far from a split for others to be worth

@@ -20,8 +20,8 @@ from ..likelihood.seeding import seeding_mass
 
 # Steps at the most. They end earlier when hardly any document moves, as a share of all.
 _STEPS, _AT_REST = 30, 1e-3
-# A document is left out of the clusters in which it has at least a share between these: if it could, twice as
-# much as of one of many clusters that it cannot tell apart.
+# A document is left out of the clusters in which it has at least a certain share. This share is twice what it
+# has of each cluster if it cannot tell them apart, but never outside these limits.
 _LEAST_SHARE, _ENOUGH = 0.01, 0.05
 # Documents for each seed, and documents that a cluster must have.
 _DOCUMENTS_A_SEED, _LEAST_DOCUMENTS = 8, 1.0

@@ -35,7 +35,7 @@ from .seeding import Anchors, with_total
 
 # Numbers of anchors, and of seeds of clusters of documents, to start from.
 _N_ANCHORS, _N_CLUSTERS = (10, 15, 20, 30, 50), (50, 100, 150)
-# Number of documents that are seeds themselves; and number of texts above which none are.
+# Most documents of rows that are seeds; and number of texts from which on no single document is a seed.
 _N_DOCUMENTS, _FEW_DOCUMENTS = 50, 400
 # Factor of the documents' prior while topics are being found: documents that mix fewer topics than they will
 # tell these apart. Laps begin with the prior as it is.
@@ -132,7 +132,7 @@ def _anchor_seeds(likelihood, some, total, numbers, rng):
 
 
 def _at_most(n_seeds, numbers):
-    """Those of some numbers that are no greater than ``n_seeds``; this number itself if none is."""
+    """List the ``numbers`` of seeds that may be tried if there may be ``n_seeds`` at the most."""
     return [n for n in numbers if n <= n_seeds] or [n_seeds]
 
 

@@ -180,6 +180,7 @@ def test_many_seeds_are_tried_first_and_ordinary_ways_later(n_rows):
     sample, P = Sample(X, np.ones(n_rows), None), model.likelihood.n_statistics
     ways = [_ways(model.likelihood, sample, P, 0, 10, 10**6, attempt) for attempt in range(4)]
     assert max(way.n_seeds for way in ways[0]) > 10 and ways[0][0].n_collapsed
+    assert min(way.n_seeds for way in ways[0]) == 10  # few as well: the better split is kept
     assert all(way.n_seeds <= 10 for later in ways[1:] for way in later)
     assert n_rows == 100 or len({later[0] for later in ways[1:]}) == 3
 

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.topics import starts
 from sklearn_bnp.topics.seeding import Anchors, anchor_topics
 from tests.benchmarks.one_start_topics import power_law, thinned
 from tests.estimators import documents, grouped_rows
@@ -67,3 +68,27 @@ def test_no_warning_without_refused_births():
         assert HDPTopicVB(max_components=1).fit(X).n_components_ == 1
         assert HDPTopicVB(random_state=0).fit(sparse.csr_matrix(X)).n_components_ > 1
         HDPTopicVB(observation="gaussian", random_state=0).fit(rows, groups=groups)
+
+
+@pytest.mark.parametrize("n_docs", [450, 60])
+@pytest.mark.filterwarnings("ignore:HDPTopicVB did not converge")
+def test_first_births_try_their_starts_on_all_documents(n_docs, monkeypatch):
+    """What fits a few of the documents need not fit others; single documents are seeds of few texts."""
+    seen, seeds = [], []
+    after, single = starts._after, starts.document_seeds
+
+    def watched(nested, some, *args, **rounds):
+        seen.append((len(some.docs), len(nested.sample.docs)))
+        return after(nested, some, *args, **rounds)
+
+    def counted(nested, n_seeds, rng):
+        seeds.append(n_seeds)
+        return single(nested, n_seeds, rng)
+
+    monkeypatch.setattr(starts, "_after", watched)
+    monkeypatch.setattr(starts, "document_seeds", counted)
+    X, _ = documents(n_docs, n_tokens=300)
+    HDPTopicVB(max_iter=2, random_state=0).fit(X)
+    assert seen
+    assert all(some == everything for some, everything in seen)
+    assert bool(seeds) == (n_docs < 400)

@@ -4,18 +4,53 @@ import re
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from sphinx.util import logging
 
 # Names of functions are followed by a narrow space, unless a script or a parenthesis comes next.
 _FUNCTION = re.compile(r"(<mi>(?:log|ln|exp|min|max|arg)</mi>)(?!</m|<mo[^>]*>(?:&#x00028;|\())")
+# The converter leaves braces of a given size, \bigl\{, as they are written.
+_BRACE = re.compile(r"(?<=>)\\([{}])(?=</mo>)")
+_ENVIRONMENT = re.compile(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", re.DOTALL)
+# LaTeX that the converter did not know: it stands in the formula as text.
+_LEFT_OVER = re.compile(r">([^<>&]*\\[^<>]*|&)</")
+_LOGGER = logging.getLogger(__name__)
 
 
 def mathml(text, display="inline"):
     """MathML of a formula in LaTeX."""
-    return _FUNCTION.sub(r'\1<mspace width="0.17em"/>', convert(text, display=display))
+    return _BRACE.sub(
+        r"\1", _FUNCTION.sub(r'\1<mspace width="0.17em"/>', convert(text, display=display))
+    )
+
+
+def left_over(maths):
+    """What MathML still has of LaTeX, as a reader would see it."""
+    return _LEFT_OVER.findall(maths)
+
+
+def block(text):
+    """MathML of the formulas of a block, which empty lines divide.
+
+    Lines of a formula that end in a double backslash stand below each other, as in LaTeX's "split".
+    """
+    parts = [part.strip() for part in text.split("\n\n") if part.strip()]
+    lines = [r"\\" in _ENVIRONMENT.sub("", part) for part in parts]
+    split = r"\begin{{split}} {} \end{{split}}"
+    return "".join(
+        mathml(split.format(part) if several else part, "block")
+        for part, several in zip(parts, lines, strict=True)
+    )
+
+
+def checked(maths, node):
+    """MathML of a node; a warning if it has LaTeX in it."""
+    if found := left_over(maths):
+        _LOGGER.warning("formula with LaTeX that is not known: %s", found, location=node)
+    return maths
 
 
 def visit_inline(self, node):
-    self.body.append(mathml(node.astext()))
+    self.body.append(checked(mathml(node.astext()), node))
     raise SkipNode
 
 
@@ -24,12 +59,7 @@ def visit_block(self, node):
     if node.get("number"):
         number = f'<span class="eqno">({node["number"]})</span>'
     anchor = f' id="{node["ids"][0]}"' if node.get("ids") else ""
-    # Lines of one block stand below each other, as in LaTeX's "split" or one by one.
-    text = node.astext().strip()
-    if r"\\" in text and r"\begin" not in text:
-        text = rf"\begin{{aligned}} {text} \end{{aligned}}"
-    parts = [part for part in text.split("\n\n") if part.strip()]
-    maths = "".join(mathml(part, "block") for part in parts)
+    maths = checked(block(node.astext()), node)
     self.body.append(f'<div class="math"{anchor}>{number}{maths}</div>')
     raise SkipNode
 

@@ -15,7 +15,7 @@ Design note
     under one Gaussian for all the data. Most rows of wide data have a pattern of their own, and each
     pattern has a matrix, so this is done in blocks of rows.
 
-Symbols are those of ``doc/missing_values.rst``.
+Symbols are those of ``doc/formulas_missing.rst``.
 """
 
 from __future__ import annotations

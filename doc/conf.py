@@ -66,6 +66,8 @@ autodoc_default_options = {"exclude-members": "get_metadata_routing"}
 autodoc_typehints = "none"
 # autodoc lists the members, in full: numpydoc's tables of them would need a page for each.
 numpydoc_show_class_members = False
+# The list of a page's sections has the names of methods alone: that of the class is above them.
+toc_object_entries_show_parents = "hide"
 
 
 def own_members(app, what, name, obj, skip, options):

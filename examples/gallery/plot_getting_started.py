@@ -7,6 +7,8 @@ single component and finds the five clusters that the rows were drawn from, with
 The fitted model also says how sure the cluster of a new row is.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs

@@ -7,6 +7,8 @@ from the words of six subjects, mixed in each text, together with words that occ
 starts from one topic and finds the six subjects, and says which shares of a text are about which of them.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -44,7 +46,7 @@ def text(n_words=80):
 
 
 texts, truth = zip(*[text() for _ in range(500)], strict=True)
-print(texts[0][:200], "...")
+print(texts[0][:80], "...")
 
 # %%
 # Fit

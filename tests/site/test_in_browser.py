@@ -25,7 +25,8 @@ DESK, TELEPHONE = 1300, 400
 
 pytestmark = pytest.mark.slow
 
-# What is too wide, with the first words of it; a page itself scrolls sideways if something on it sticks out.
+# What is too wide, with the first words of it: a page that scrolls sideways because something on it sticks
+# out, and a part of a page that does. Only code, tables and formulas may, and these only on a telephone.
 TOO_WIDE = """(desk) => {
   const root = document.documentElement, found = [], width = root.clientWidth;
   const words = (e) => `${e.tagName.toLowerCase()} "${e.textContent.trim().slice(0, 60)}"`;
@@ -36,9 +37,13 @@ TOO_WIDE = """(desk) => {
       (e) => e.getBoundingClientRect().right > width + 1 && !scrolls(e));
     found.push(`the page is ${root.scrollWidth} wide: ${out.slice(0, 3).map(words).join(", ")}`);
   }
-  if (desk) for (const pre of document.querySelectorAll("pre"))
-    if (pre.clientWidth && pre.scrollWidth > pre.clientWidth)
-      found.push(`${words(pre)} is ${pre.scrollWidth} wide, and ${pre.clientWidth} are seen`);
+  const may = desk ? ":not(*)" : "pre, table, .math, .pst-scrollable-table-container";
+  for (const e of document.querySelectorAll("main *")) {
+    if (e.scrollWidth <= e.clientWidth + 1 || !e.clientWidth || e.matches(may)) continue;
+    const style = getComputedStyle(e);
+    if (style.overflowX !== "visible" && style.textOverflow !== "ellipsis")
+      found.push(`${words(e)} is ${e.scrollWidth} wide, and ${e.clientWidth} are seen`);
+  }
   return found;
 }"""
 
@@ -156,7 +161,8 @@ WRONG = {
     '<img src="none.png">': "none.png gives 404",
     '<img src="http://a.invalid/b.png">': "http://a.invalid/b.png is loaded from elsewhere",
     '<div style="width: 2000px">wide</div>': "the page is",
-    f'<pre style="overflow: auto">{"long " * 300}</pre>': "are seen",
+    f'<pre style="overflow: auto">{"long " * 300}</pre>': "1300 px: pre",
+    '<div style="overflow: auto"><p style="width: 700px">text</p></div>': "400 px: div",
     '<article><p style="color: #aaa; background: #bbb">pale</p></article>': "contrast",
 }
 

@@ -1,26 +1,42 @@
 """Formulas as MathML: browsers draw it themselves, so that pages need no script and no network."""
 
 import re
+import unicodedata
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from sphinx.util import logging
 
-# Names of functions are followed by a narrow space, unless a script or a parenthesis comes next.
-_FUNCTION = re.compile(r"(<mi>(?:log|ln|exp|min|max|arg)</mi>)(?!</m|<mo[^>]*>(?:&#x00028;|\())")
+# Names of functions are followed by a narrow space, unless a script or a parenthesis comes next, and follow
+# one if a factor stands before them.
+_NAME = r"<mi>(?:log|ln|exp|min|max|arg)</mi>"
+_SPACE = '<mspace width="0.17em"/>'
+_FUNCTION = re.compile(rf"({_NAME})(?!</m|<mo[^>]*>(?:&#x00028;|\())")
+_FACTOR = re.compile(rf"(</(?:mi|mn|msub|msup|msubsup|mfrac)>)({_NAME})(?!</m)")
 # The converter leaves braces of a given size, \bigl\{, as they are written.
 _BRACE = re.compile(r"(?<=>)\\([{}])(?=</mo>)")
+# Browsers know no "mathvariant" but "normal": script capitals have letters of their own in Unicode.
+_SCRIPT = re.compile(r'<mi mathvariant="script">([A-Z])</mi>')
 _ENVIRONMENT = re.compile(r"\\begin\{(\w+\*?)\}.*?\\end\{\1\}", re.DOTALL)
 # LaTeX that the converter did not know: it stands in the formula as text.
 _LEFT_OVER = re.compile(r">([^<>&]*\\[^<>]*|&)</")
 _LOGGER = logging.getLogger(__name__)
 
 
+def script(found):
+    """The script capital for a match of `_SCRIPT`; eight are older than the alphabet of the others."""
+    try:
+        letter = unicodedata.lookup(f"SCRIPT CAPITAL {found[1]}")
+    except KeyError:
+        letter = unicodedata.lookup(f"MATHEMATICAL SCRIPT CAPITAL {found[1]}")
+    return f"<mi>{letter}</mi>"
+
+
 def mathml(text, display="inline"):
     """MathML of a formula in LaTeX."""
-    return _BRACE.sub(
-        r"\1", _FUNCTION.sub(r'\1<mspace width="0.17em"/>', convert(text, display=display))
-    )
+    maths = _FACTOR.sub(rf"\1{_SPACE}\2", convert(text, display=display))
+    maths = _FUNCTION.sub(rf"\1{_SPACE}", maths)
+    return _SCRIPT.sub(script, _BRACE.sub(r"\1", maths))
 
 
 def left_over(maths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -50,6 +51,27 @@ def test_braces_of_a_given_size(renderer):
     maths = renderer.mathml(r"\bigl\{ a \bigr\} + \{ b \}")
     shown = re.findall(r"<mo[^>]*>(.*?)</mo>", maths)
     assert shown == ["{", "}", "&#x0002B;", "&#x0007B;", "&#x0007D;"]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_spaces"),
+    [
+        (r"\log x", 1),
+        (r"\alpha \log x", 2),
+        (r"\frac12 \log(x)", 1),
+        (r"- \log x", 1),
+        (r"x_\log", 0),
+    ],
+)
+def test_spaces_about_names_of_functions(renderer, text, n_spaces):
+    assert renderer.mathml(text).count("<mspace") == n_spaces
+
+
+def test_script_capitals_need_no_variant(renderer):
+    """Browsers ignore "mathvariant", and the bound would look like a matrix L."""
+    maths = renderer.mathml(r"\mathcal L = \mathcal{T} - L")
+    assert re.findall(r"<mi>(.)</mi>", html.unescape(maths)) == ["\u2112", "\U0001d4af", "L"]
+    assert "script" not in maths
 
 
 @pytest.mark.parametrize("text", [r"\nocommand x", r"\arg x", "a & b"])

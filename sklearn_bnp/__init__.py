@@ -37,6 +37,7 @@ from .memory_bounded.estimator import MemoryBoundedTopicVB
 from .mixture.birth import Birth
 from .mixture.delete import Delete
 from .mixture.estimator import DPMixtureVB
+from .mixture.oversplit import Oversplit
 from .mixture.regroup import Regroup
 from .mixture.relocate import Relocate
 from .mixture.weights import (
@@ -74,6 +75,7 @@ __all__ = [
     "MixtureAllocation",
     "MultinomialObservation",
     "ObservationModel",
+    "Oversplit",
     "PitmanYorAllocation",
     "PoissonObservation",
     "Proposal",

@@ -19,6 +19,7 @@ _MARKS = {
     "split": ("D", "C0"),
     "regroup": ("P", "C2"),
     "relocate": ("X", "C4"),
+    "oversplit": ("p", "C7"),
     "restart": ("*", "C5"),
 }
 _OTHER = ("o", "C6")

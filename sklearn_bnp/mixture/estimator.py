@@ -190,6 +190,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             "delete",
             "regroup",
             "relocate",
+            "oversplit",
         ),
         learning_method: str = "memoized",
         batch_size: int | None = None,

@@ -102,11 +102,11 @@ class Everything:
     def _settled(self, s):
         """Statistics after ordinary steps, and the objective of the sample in nats."""
         s, entropy, _ = self.small.iterate(s, _SETTLING_STEPS, 1e-4 * self.small.sample.total)
-        return s, self.small.evidence(s).sum() + entropy.sum() + self.small.allocation(s[:, -1])
+        return s, self.small.objective(s, entropy)
 
     def settled(self, s):
-        """Coefficients (J, P) after ordinary steps from ``s``, and the gain of the sample in nats."""
+        """Statistics (J, P) after ordinary steps from ``s``, and the gain of the sample in nats."""
         if self._present is None:
             self._present = self._settled(self.s)[1]
         s, value = self._settled(s)
-        return self.small.coefficients(s), value - self._present
+        return s, value - self._present

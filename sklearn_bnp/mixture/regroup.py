@@ -18,7 +18,7 @@ from ..engine.trials import SplitTrial
 from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import HOPELESS, Creation, most_seeds, seeded
-from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
+from .last_resort import WORTH_A_TRIAL, LastResort
 from .restricted import RestrictedMixture, most_collapsed
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -29,12 +29,6 @@ _SEEDS = (3, 6, 4)
 _STEPS, _STEPS_AFTER_CUT = 10, 15
 _COLLAPSED, _COLLAPSED_AFTER_CUT = 10, 5
 _SELF_FIT = 0.25
-# A trial is worth its cost if the estimated loss is below so many nats, or so many a row.
-_LOSS, _LOSS_A_ROW = 5.0, 0.005
-# Rows of all on which the new split is tried together with all components, at the most.
-_TOGETHER = 10_000
-# Of trials that replace all components only one can be carried out: so many are planned, the best ones.
-_BEST = 2
 # Numbers (rows x seeds x P) of one step in all splits of a round together; at least one split is tried.
 _MOST_NUMBERS = 1_000_000_000
 # Splits that are tried in any case, of a pool and of a component alone.
@@ -50,9 +44,8 @@ class Regroup(LastResort):
     cluster inside a wide one is cut in halves together with it. No birth and no merge leads out of this.
     When nothing else is left to try, the nearest components are therefore pooled. Each pool is split from
     several seeds, side by side and one around the other, and agglomeration finds how many components stay.
-    A few steps of all components follow. The result replaces all components if that raises the objective of
-    the whole data. On large data the new components replace the pooled ones alone. The largest components
-    are split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried. A pool is
+    They replace the pooled ones if that raises the objective of the whole data. The largest components are
+    split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried. A pool is
     given up if its first splits are far worse than the present components.
 
     Parameters
@@ -88,10 +81,6 @@ class Regroup(LastResort):
         """All components if a round is due: which are near is known only when the lap ends."""
         return totals.uids.tolist() if self._due else []
 
-    def uniform_rows(self, totals: StatBag) -> int:
-        """Rows of all on which a new split is tried together with the other components."""
-        return affordable_rows(totals, _TOGETHER) if self._due else 0
-
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each component."""
         return self.max_rows
@@ -102,23 +91,13 @@ class Regroup(LastResort):
         if not self._begins(context):
             return []
         self._rounds += 1
-        together = shows_everything(context.uniform, totals)
-        everything = Everything(context.model, totals, context.uniform) if together else None
-        promising = []
-        pools = self._open_pools(context)
+        trials, pools = [], self._open_pools(context)
         for pool, n_splits in zip(pools, _splits(context, pools), strict=False):
-            new = _regrouped(context, everything, pool, n_splits)
-            if new is None:
-                self._begin(totals, pool)
-            else:
-                promising.append((pool, new))
-        promising.sort(key=lambda found: -found[1].gain)
-        trials = []
-        for pool, new in promising[:_BEST] if together else promising:
             self._begin(totals, pool)
-            removed = totals.uids if together else totals.uids[pool]
-            created = context.new_uids(len(new.coef))
-            trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef, new.gain))
+            new = _regrouped(context, pool, n_splits)
+            if new is not None:
+                removed, created = totals.uids[pool], context.new_uids(len(new.coef))
+                trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef, new.gain))
         return trials
 
     def _begin(self, totals, pool):
@@ -167,8 +146,8 @@ def _splits(context, pools):
     return [max(1, room // len(pools))] * min(room, len(pools))
 
 
-def _regrouped(context, everything, pool, n_splits):
-    """`Creation` of a new split: of all components, or on large data of the pool; None if not worth it."""
+def _regrouped(context, pool, n_splits):
+    """`Creation` of a new split of a pool; None if it is not worth a trial."""
     totals, model = context.totals, context.model
     others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
 
@@ -186,9 +165,6 @@ def _regrouped(context, everything, pool, n_splits):
     if new is None:
         return None
     gain = scale * (new.gain - now)
-    if everything is not None and gain > -_LOSS - _LOSS_A_ROW * totals.n[pool].sum():
-        coef, gain = everything.settled(np.concatenate([others, scale * new.s]))
-        new = new._replace(coef=coef)
     return new._replace(gain=gain) if gain > WORTH_A_TRIAL else None
 
 

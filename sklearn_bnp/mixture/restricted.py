@@ -69,6 +69,10 @@ class RestrictedMixture:
         """Allocation term of the objective, for new components with counts (J,) beside the others."""
         return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
 
+    def objective(self, s, entropy):
+        """Objective of components and others on the sample, in nats, but for the evidence of the others."""
+        return float(self.evidence(s).sum() + entropy.sum() + self.allocation(s[:, -1]))
+
     def adapt(self, s, n_steps):
         """Adapt the prior to the other components and the new ones (empirical Bayes)."""
         if self.adapts:

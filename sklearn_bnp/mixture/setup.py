@@ -12,6 +12,7 @@ from ..likelihood.seeding import LLOYD_STEPS, seeded_statistics
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
+from .oversplit import Oversplit
 from .regroup import Regroup
 from .relocate import Relocate
 
@@ -19,6 +20,7 @@ PROPOSALS = {
     "birth": Birth,
     "delete": Delete,
     "merge": Merge,
+    "oversplit": Oversplit,
     "regroup": Regroup,
     "relocate": Relocate,
 }

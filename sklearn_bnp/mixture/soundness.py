@@ -24,12 +24,13 @@ from ..inputs.batches import Batch
 from .birth import Birth
 from .delete import Delete
 from .model import MixtureModel
+from .oversplit import Oversplit
 from .regroup import Regroup
 from .relocate import Relocate
 from .sampling import RowSampling
 
 MIXTURE = Kind(MixtureModel, (NoExtra,))
-laps.check_memories_of(Birth, Delete, Regroup, Relocate)
+laps.check_memories_of(Birth, Delete, Oversplit, Regroup, Relocate)
 
 
 def check_mixture(estimator):

@@ -1,4 +1,4 @@
-"""Regroup and relocate: whatever they try, and on whatever rows, the bound of the whole data never falls."""
+"""Last resorts: whatever they try, and on whatever rows, the bound of the whole data never falls."""
 
 import pickle
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sklearn_bnp import Birth, DPMixtureVB, Regroup, Relocate
+from sklearn_bnp import Birth, DPMixtureVB, Oversplit, Regroup, Relocate
 from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture import creation, regroup
 from tests.benchmarks.one_start_mixtures import gaussian, nested
@@ -14,7 +14,7 @@ from tests.benchmarks.one_start_mixtures import gaussian, nested
 from .families import FAMILIES
 from .harness import learner_for, one_hot, quiet_fit, random_resp, totals_under
 
-RESORTS = [Regroup(), Relocate()]
+RESORTS = [Regroup(), Relocate(), Oversplit(patience=2)]
 N_ROWS = 150
 
 
@@ -45,7 +45,7 @@ def test_the_bound_never_falls(leading_family, n_batches, weighted):
     weight = rng.choice([0.1, 1.0, 7.0], size=N_ROWS) if weighted else None
     learner, source = learner_for(
         family, X, resp=random_resp(rng, N_ROWS, 5), weight=weight, n_batches=n_batches,
-        proposals=(Regroup(), Relocate()),
+        proposals=(Regroup(), Relocate(), Oversplit(patience=1)),
     )  # fmt: skip
     assert_rises(laps(learner, source))
 
@@ -93,7 +93,10 @@ def test_trials_are_of_finite_parameters_and_present_components(proposal, leadin
     for _ in range(5):
         learner.scheduler.last_resort()
         learner.run_lap(source)
-        assert len(learner.scheduler.trials) <= 2  # each replaces all components
+        n_trials = len(learner.scheduler.trials)
+        assert n_trials <= (
+            10 if proposal.kind == "regroup" else 1
+        )  # others replace all components
         for trial in learner.scheduler.trials:
             assert isinstance(trial, SplitTrial) and set(trial.removed) <= set(
                 learner.totals.uids.tolist()
@@ -138,7 +141,7 @@ def test_proposals_share_the_room_that_there_is(proposals, n_most):
 
 def test_rounds_are_limited():
     rows = np.random.default_rng(0).standard_normal((120, 6))
-    proposals = Regroup(max_rounds=1), Relocate(max_rounds=1)
+    proposals = Regroup(max_rounds=1), Relocate(max_rounds=1), Oversplit(max_rounds=1)
     resp = random_resp(np.random.default_rng(1), 120, 4)
     learner, source = learner_for(FAMILIES[0], rows[:, :3], resp=resp, proposals=proposals)
     planned = []
@@ -175,7 +178,14 @@ def test_the_cost_of_regrouping_is_bounded(most_seeds, monkeypatch):
 
 @pytest.mark.parametrize(
     "proposal",
-    [Regroup(max_pools=0), Regroup(max_rows=1), Relocate(n_steps=0), Relocate(max_rounds=0)],
+    [
+        Regroup(max_pools=0),
+        Regroup(max_rows=1),
+        Relocate(n_steps=0),
+        Relocate(max_rounds=0),
+        Oversplit(n_seeds=1),
+        Oversplit(patience=0),
+    ],
 )
 def test_parameters_are_checked(proposal):
     with pytest.raises(ValueError, match="parameter of"):

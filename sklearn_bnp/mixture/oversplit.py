@@ -1,0 +1,247 @@
+"""Splits of all components at once, of which those stay that pay."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from ..engine.affinity import nearest, reassignment_loss
+from ..engine.agglomeration import agglomerate
+from ..engine.proposal import Context
+from ..engine.statistics import StatBag
+from ..engine.trials import SplitTrial
+from .creation import seeded
+from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
+from .restricted import most_collapsed
+
+# Numbers (rows x components x P) that a step of all parts may take.
+_MOST_NUMBERS = 100_000_000
+# Rows whose responsibility is less do not count as rows of a component when it is split.
+_LEAST_RESP = 1e-2
+# Collapsed and ordinary steps of the parts, and those after each agglomeration.
+_COLLAPSED, _STEPS = 4, 6
+# Agglomerations of a search, and how many of them are followed by collapsed steps.
+_ROUNDS, _COLLAPSED_ROUNDS = 8, 6
+# Each part may be joined with so many neighbours.
+_N_NEIGHBORS = 10
+# Searches of one round, at the most.
+_MOST_SEARCHES = 15
+# Searches that end where they began, after which there is hardly anything better.
+_RETURNS = 2
+# A delete that is estimated to lose less, in nats, may gain after a few steps.
+_NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
+
+
+class Oversplit(LastResort):
+    """Split all components at once, let the parts compete for the rows, and keep what pays.
+
+    A birth looks for new components among the rows of one component. It misses a cluster whose rows are
+    spread over several components, since what each of these holds of it is too little to pay for a new
+    component. When nothing else is left to try, all components are therefore split into several parts, in a
+    sample of all rows. Collapsed steps follow, in which any row may go to any part. Then parts are joined,
+    and deleted, for as long as that raises the objective. This is repeated with other seeds, from the
+    best components so far, until several searches in a row have found nothing better. The result replaces
+    all components if that raises the objective of the whole data.
+
+    Parameters
+    ----------
+    n_seeds : int, default=6
+        Parts that each component is split into, at the most. There are fewer if components and their
+        statistics are many.
+    patience : int, default=6
+        Searches without a gain, one after the other, after which a round ends.
+    max_rows : int, default=10_000
+        Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
+        components and their statistics are many, and nothing is tried on less than a quarter of the rows.
+    max_rounds : int, default=3
+        How often a fit splits all components, at the most.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import DPMixtureVB, Oversplit
+    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Oversplit(patience=10)))
+    """
+
+    kind = "oversplit"
+    _parameter_constraints = {
+        **LastResort._parameter_constraints,
+        "n_seeds": [Interval(Integral, 2, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+    }
+    _moved = 0.02
+
+    def __init__(
+        self,
+        n_seeds: int = 6,
+        patience: int = 6,
+        max_rows: int | None = 10_000,
+        max_rounds: int = 3,
+    ) -> None:
+        super().__init__(max_rows, max_rounds)
+        self.n_seeds = n_seeds
+        self.patience = patience
+
+    def uniform_rows(self, totals: Any) -> int:
+        """All rows, or as many as are allowed, if a round is due."""
+        return affordable_rows(totals, self.max_rows) if self._due else 0
+
+    def plan(self, context: Context) -> list[Any]:
+        """A trial in which all components give way to those of the best search."""
+        totals, model = context.totals, context.model
+        if not self._begins(context) or not shows_everything(context.uniform, totals):
+            return []
+        if len(totals.uids) < 2 or self._attempts.failed(self.kind, totals.sizes):
+            return []
+        self._rounds += 1
+        self._attempts.begin(self.kind, totals.uids, totals.n)
+        everything = Everything(model, totals, context.uniform)
+        numbers = everything.resp.size * totals.s.shape[1]
+        n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
+        n_most = min(context.max_components, len(everything.resp))
+        if n_seeds < 2:
+            return []
+        s, gain = self._best(everything, n_seeds, n_most, context.rng)
+        if gain <= WORTH_A_TRIAL:
+            return []
+        coef, created = everything.small.coefficients(s), context.new_uids(len(s))
+        return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
+
+    def _best(self, everything, n_seeds, n_most, rng):
+        """Statistics (J, P) of the best components that are found, and what they gain in nats."""
+        best, most, n_failures, n_returns = everything.s, 0.0, 0, 0
+        for _ in range(_MOST_SEARCHES):
+            found = oversplit(everything.small, best, n_seeds, n_most, rng)
+            s, gain = everything.settled(found)
+            if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
+                best, most, n_failures, n_returns = s, gain, 0, 0
+                continue
+            n_failures += 1
+            n_returns += abs(gain - most) <= WORTH_A_TRIAL
+            if n_failures == self.patience or n_returns == _RETURNS:
+                break
+        return best, most
+
+
+def oversplit(small, s, n_seeds, n_most, rng):
+    """Statistics (J, P) after splits of all components, and joins and deletes of what does not pay.
+
+    Parameters
+    ----------
+    small : RestrictedMixture
+        All components, on a sample of all rows.
+    s : ndarray, shape (K, P)
+        Statistics of the components as they are.
+    n_seeds : int
+        Parts that each is split into.
+    n_most : int
+        Deletes go on until there are no more components than this.
+    rng : numpy.random.RandomState
+    """
+    tol, K = 1e-4 * small.sample.total, len(s)
+    s = _parts(small, s, n_seeds, rng)
+    collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
+    if collapses:
+        s, _, resp = small.step(s)
+        s, _ = small.collapse(s, resp, _COLLAPSED)
+    s, entropy, resp = small.iterate(s, _STEPS, tol)
+    for i in range(_ROUNDS):
+        parts = StatBag(np.arange(len(s)), s, entropy)
+        near = nearest(reassignment_loss(small.model, parts), _N_NEIGHBORS)
+        union_entropy = small.union_entropy(resp)
+        tree = agglomerate(s, entropy, union_entropy, small.evidence, small.allocation, near)
+        if len(tree.cut) == len(s):
+            break
+        # the first tree is made of parts that are not yet what they will be
+        groups = [list(group) for group in tree.groups(K if i == 0 else 1)]
+        s = np.array([s[group].sum(axis=0) for group in groups])
+        if collapses and i < _COLLAPSED_ROUNDS:
+            resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
+            s, _ = small.collapse(s, resp, _COLLAPSED)
+        s, entropy, resp = small.iterate(s, _STEPS, tol)
+    return _Deletes(small, s).made(n_most)
+
+
+def _parts(small, s, n_seeds, rng):
+    """Statistics (J, P) of seeds among the rows of every component, which keeps its mass."""
+    _, _, resp = small.step(s)
+    parts = []
+    for k, own in enumerate(resp.T):
+        if s[k, -1] < small.sample.one_row:
+            continue
+        rows = np.flatnonzero(own > _LEAST_RESP)
+        sample = small.sample.rows(rows)._replace(mass=own[rows].astype(float))
+        seeds = s[k : k + 1]
+        if len(rows):
+            seeds = seeded(small.model, sample, s[k], n_seeds, bool(rng.randint(2)), rng)
+        if len(seeds) < 2:
+            seeds = s[k : k + 1]
+        parts.append(seeds * (s[k, -1] / seeds[:, -1].sum()))
+    return np.concatenate(parts) if parts else s
+
+
+class _State(NamedTuple):
+    """Components as a local step finds them."""
+
+    s: np.ndarray
+    entropy: np.ndarray
+    resp: np.ndarray
+    coef: np.ndarray
+    objective: float
+
+
+class _Deletes:
+    """Deletes of components whose rows others take up with a gain; each after a local step of the others."""
+
+    def __init__(self, small, s):
+        self.small = small
+        self.state = self._stepped(s)
+
+    def _stepped(self, s):
+        small, coef = self.small, self.small.coefficients(s)
+        s, entropy, resp = small.step(s)
+        return _State(s, entropy, resp, coef, small.objective(s, entropy))
+
+    def without(self, j):
+        """Statistics (J - 1, P) and gain in nats if component ``j`` is deleted."""
+        small, now = self.small, self.state
+        step, rows = small.model.likelihood.local_step, small.sample.rows(self._rows(j))
+        before, after = np.empty_like(now.s), np.empty_like(now.s[1:])
+        was, entropy = np.empty(len(now.s)), np.empty(len(now.s) - 1)
+        step(now.coef, *rows, before, was)
+        step(np.delete(now.coef, j, axis=0), *rows, after, entropy)
+        s = np.delete(now.s - before, j, axis=0) + after
+        np.maximum(s[:, -1], 0.0, out=s[:, -1])
+        entropy += np.delete(now.entropy - was, j)
+        return s, small.objective(s, entropy) - now.objective
+
+    def _rows(self, j):
+        """Numbers of the rows that component ``j`` has some part of."""
+        return np.flatnonzero(self.state.resp[:, j] > 0.1 * _LEAST_RESP)
+
+    def made(self, n_most):
+        """Statistics (J, P) after all deletes that gain, or that leave no more than ``n_most``."""
+        if len(self.state.s) < 3:
+            return self.state.s
+        gains = [self.without(j)[1] for j in range(len(self.state.s))]
+        while len(gains) > 2:
+            j, needed = int(np.argmax(gains)), len(gains) > n_most
+            if gains[j] <= -_NEARLY and not needed:
+                break
+            s, gains[j] = self.without(j)  # others have gone since
+            if gains[j] < max(gains):
+                continue
+            s, _, _ = self.small.iterate(s, _STEPS_AFTER_DELETE, 0.0)
+            state = self._stepped(s)
+            if state.objective <= self.state.objective and not needed:
+                gains[j] = -np.inf
+                continue
+            lost = len(s) < len(gains) - 1
+            self.state = state
+            if lost:
+                return self.made(n_most)
+            else:
+                del gains[j]
+        return self.state.s

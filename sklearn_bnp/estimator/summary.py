@@ -12,8 +12,8 @@ from ..engine.merge_losses import merge_losses
 # Rows of a table that are shown.
 _MOST_ROWS = 50
 _NOTE = (
-    "merge loses: nats by which lower_bound_ would fall if the component were joined with the one in the\n"
-    "column before. Where in the range, only rows could tell, which are not kept."
+    "merge loses: nats by which lower_bound_ would fall if the component were joined with the one at the\n"
+    'position "merge with". It is a range where the exact loss cannot be known without the rows.'
 )
 
 
@@ -109,7 +109,7 @@ class Summarised:
     def summary(self) -> Summary:
         """Table of the components: how large they are, and how much the best merge of each would lose.
 
-        It is found from the statistics that are kept after a fit, without a look at rows.
+        It is computed from the statistics that are kept after a fit, and needs no rows.
 
         Returns
         -------
@@ -118,15 +118,17 @@ class Summarised:
             entry for each component, in the order of the fitted attributes:
 
             - ``id``: lasting name, from ``component_ids_`` (not in `MemoryBoundedTopicVB`).
-            - ``weight``: expected weight, or share of the topic.
+            - ``weight``: ``weights_``, or ``topic_probs_`` of topics.
             - ``size``: expected number of rows, or of tokens, with their weights.
-            - ``neighbor``: position of the component that would explain its rows best; -1 if there is none.
+            - ``neighbor``: position of the component that would explain its rows best if it were not there;
+              -1 if there is none.
             - ``merge_with``: position of the component with which a merge would lose least. With more than
               32 components it is one of the nearest.
             - ``merge_loss_least``, ``merge_loss_most``: bounds of what ``lower_bound_`` would lose by that
-              merge, in nats; NaN if there is one component. The greater one is the exact loss in what is
-              kept. They differ by what only rows tell: the entropy of the two components as one. If the least
-              loss is above 0, the merge is sure to lower the objective.
+              merge, in nats; NaN if there is one component. The exact loss lies between them. It depends on
+              the entropy of the two components as one, which cannot be known without the rows. The greater
+              bound is the loss if the merge is made from the kept statistics alone, as `combine` makes it. If
+              ``merge_loss_least`` is above 0, the merge is sure to lower the objective.
 
             States have ``mean_visit``, the expected number of rows for which the state lasts, ``next``, the
             state to which it goes most often when it ends, and ``next_probability``, how often. Topics of

@@ -118,8 +118,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     transition_concentration_, start_concentration_, stickiness_ : float
         Concentrations and stickiness as they were given, or as they were learned.
     weights_ : ndarray of shape (`n_components_`,)
-        Expected global weights pi^G. Under ``"hdp"`` they sum to less than 1: the rest is for states that
-        were never seen.
+        Expected global weights pi^G: how common each state is as the next one, whatever the state before.
+        They are not the shares of the rows. Under ``"hdp"`` they sum to less than 1: the rest is for states
+        that were never seen.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
     covariances_, precisions_, precisions_cholesky_ : ndarray

@@ -96,7 +96,7 @@ class Checkpoint:
         if not hasattr(estimator, "_learner_kind"):
             raise TypeError(
                 "Checkpoint is for DPMixtureVB, HDPTopicVB and HDPHMMVB, not for "
-                f"{type(estimator).__name__}. Of others, save the model between two calls of partial_fit."
+                f"{type(estimator).__name__}: save such a model between two calls of partial_fit."
             )
         os.makedirs(self.path, exist_ok=True)
 
@@ -262,8 +262,8 @@ def fingerprint(estimator, data, *others, but=()):
         return joblib.hash([cls.__module__, cls.__qualname__, params, content, *others])
     except (AttributeError, PicklingError, TypeError) as error:
         raise ValueError(
-            f"A parameter of this {cls.__name__} cannot be recognised when another process has it: {error}. "
-            "Give functions names in a module."
+            f"A parameter of this {cls.__name__} cannot be recognised by another process: {error}. "
+            "Define functions in a module, by def, and not as a lambda or inside of another function."
         ) from error
 
 

@@ -227,8 +227,8 @@ def check_suits_chunks(estimator, settings):
         )
     if settings.batch_size is not None:
         raise ValueError(
-            f"batch_size={settings.batch_size} cannot be heeded, for rows stay in their chunks: leave "
-            "it None, and rechunk X, or set n_batches, the number of batches that chunks make."
+            f"batch_size={settings.batch_size} is not for data in chunks, which are never cut: leave it "
+            "None, and rechunk X, or set n_batches, the number of batches into which chunks are gathered."
         )
     if getattr(estimator, "warm_start", False):
         raise ValueError(

@@ -228,7 +228,7 @@ def check_not_tiny(magnitude):
     tiny = np.flatnonzero((magnitude > 0) & (magnitude < _SMALLEST))
     if len(tiny):
         raise ValueError(
-            f"Column {tiny[0]} of X holds values up to {magnitude[tiny[0]]:.3g} alone; squares of "
+            f"Column {tiny[0]} of X holds no value larger than {magnitude[tiny[0]]:.3g}; squares of "
             f"values below {_SMALLEST:g} underflow. Rescale the column or leave it out."
         )
 
@@ -248,9 +248,9 @@ def check_units(likelihood, batch):
         largest = max(largest, _farthest(likelihood, z if counts is None else z[counts[rows]]))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
-            f"X holds values {largest:.1g} standard deviations away from the data that the model "
-            "was begun with, or that a variance was set for, whose units it keeps. Look for errors in X, or "
-            "begin anew with fit on more typical rows."
+            f"X holds values {largest:.1g} standard deviations away from the data of the first fit or batch, "
+            "whose units the model keeps (or from those that a variance was set for). Look for errors in X, "
+            "or begin anew with fit on more typical rows."
         )
     if not overall <= _OVERFLOWS[z.dtype.type]:
         raise ValueError(
@@ -305,8 +305,8 @@ def check_total_weight(total, unit):
     """Raise if the weights of all data vanish or overflow."""
     if not LEAST_MASS < total < MOST_MASS:
         raise ValueError(
-            f"sample_weight sums to {total:g}, but must not be all zero, nor vanish or overflow: rescale the "
-            f"weights, to sum to {LEAST_MASS:g} to {MOST_MASS:g}. A {unit} of weight w counts as w equal "
+            f"sample_weight sums to {total:g}. It must not be all zero, and its sum must be from "
+            f"{LEAST_MASS:g} to {MOST_MASS:g}: rescale the weights. A {unit} of weight w counts as w equal "
             f"{unit}s."
         )
 

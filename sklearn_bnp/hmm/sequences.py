@@ -114,8 +114,8 @@ def require_one_sequence(x):
     """Raise if X is a list of sequences."""
     if isinstance(x, (list, tuple)) and any(n_dimensions(item) >= 2 for item in x):
         raise ValueError(
-            f"X is a list of {len(x)} sequences, but holds the next rows of one: give X[i] of each, with the "
-            "message of its own last call."
+            f"X is a list of {len(x)} sequences, but predict_next takes the next rows of one: call it for "
+            "each sequence X[i] by itself, with the message of the last call for this sequence."
         )
 
 

@@ -170,9 +170,9 @@ def _floats(column, name):
             out[i] = values[i]
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"Column {name!r} of X has dtype {column.dtype} and holds {values[i]!r}, but numbers are "
-                "wanted: make it numbers (of dates, the days since some day), leave it out, or take it for "
-                "categories in a block of ColumnObservation."
+                f"Column {name!r} of X has dtype {column.dtype} and holds {values[i]!r}, but here columns "
+                "must be numbers. Leave it out, or turn it into numbers (a date into the days since some "
+                "day). A column of categories belongs in a block of ColumnObservation."
             ) from error
     return out
 

@@ -144,7 +144,7 @@ class ColumnSums(NamedTuple):
         if len(unseen):
             raise ValueError(
                 f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
-                "weight). Leave the column out, or give rows that show it."
+                "weight). Leave the column out, or give rows in which it has one."
             )
         offset, mass = self.first / self.mass, self.mass
         second = self.second / mass

@@ -130,7 +130,7 @@ def _observed_moments(batches, n_rows, precision, covariance):
     if len(unseen):
         raise ValueError(
             f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
-            "weight). Leave the column out, or give rows that show it."
+            "weight). Leave the column out, or give rows in which it has one."
         )
     mean, second, pairs = first / mass, 0.0, 0.0
     for x, weight in blocks(batches):

@@ -13,6 +13,7 @@ _OF_TEXTS = (
     "for texts, give counts of words, as from sklearn.feature_extraction.text.CountVectorizer()"
     ".fit_transform(texts)"
 )
+_OF_FILES = "for a file, read it first, or give sklearn_bnp.open_batches(path)"
 _OF_CATEGORIES = (
     "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
     "numbers for the categories"
@@ -31,7 +32,7 @@ def require_table(x, name="X", *, of_words=False):
             "a pandas or polars DataFrame, whose columns have names."
         )
     if isinstance(x, (str, bytes)):
-        raise ValueError(f"{name} is a single string, {x!r:.60}: {_OF_TEXTS}.")
+        raise ValueError(f"{name} is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
     text = _first_text(x, of_words)
     if text is not None:
         one_axis = n_axes(x) < 2

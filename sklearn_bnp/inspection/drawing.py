@@ -87,7 +87,9 @@ def several_axes(plt, ax, shape, *, figsize, height_ratios=None, width_ratios=No
     if isinstance(ax, plt.Axes):
         grid = ax.get_subplotspec()
         if grid is None:
-            raise ValueError("ax cannot be divided: make it with plt.subplots, or give several.")
+            raise ValueError(
+                f"ax cannot be divided into panels: make it with plt.subplots, or give {rows * columns} axes."
+            )
         ax.set_axis_off()
         grid = grid.subgridspec(
             rows, columns, height_ratios=height_ratios, width_ratios=width_ratios
@@ -95,5 +97,5 @@ def several_axes(plt, ax, shape, *, figsize, height_ratios=None, width_ratios=No
         return grid.subplots(squeeze=False, sharex="col" if share_x else "none")
     axes = np.asarray(ax, dtype=object)
     if axes.size != rows * columns:
-        raise ValueError(f"ax has {axes.size} axes; {rows * columns} are drawn.")
+        raise ValueError(f"ax has {axes.size} axes; give {rows * columns}, or one to be divided.")
     return axes.reshape(shape)

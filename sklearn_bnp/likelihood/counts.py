@@ -118,8 +118,8 @@ def checked_counts(x, name, instead):
     largest = np.fmax.reduce(values, initial=0)
     if largest > MOST_MASS:
         raise ValueError(
-            f"X holds {largest:g}, but observation={name!r} takes counts up to {MOST_MASS:g}, of which "
-            "doubles can tell one from the next. Look for errors in X, or rescale it."
+            f"X holds {largest:g}, but observation={name!r} takes counts up to {MOST_MASS:g}: larger ones "
+            "cannot be told from the next count in double precision. Look for errors in X, or rescale it."
         )
     if are_counts(values, False):
         return rows

@@ -226,7 +226,7 @@ def check_axes(scaling):
     """Raise unless prepared rows have the columns of the data, or some of them."""
     if scaling.basis is not None and scaling.kept is None:
         raise ValueError(
-            "X has missing values (NaN), but in the data that the model was fitted to, all of them "
-            "complete, columns were linear combinations of others. Leave such columns out, or fit with "
-            "the rows in which values are missing."
+            "X has missing values (NaN), but the model was fitted to complete rows in which some columns "
+            "were linear combinations of others, and it cannot do without any column. Leave such columns "
+            "out before the fit, or fit to rows with missing values as well."
         )

@@ -355,8 +355,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         """
         if not self.memoize and self.learning_method != "stochastic":
             raise ValueError(
-                "memoize=False needs learning_method='stochastic': the objective is a function of what "
-                "each document leaves behind, which memoized learning cannot do without."
+                "memoize=False needs learning_method='stochastic': memoized learning of topics needs the "
+                "counts of topics in each document, so it has to remember them."
             )
         if self._is_begun:
             self._check_same_observation("partial_fit")

@@ -319,8 +319,8 @@ def warn_of_one_topic(estimator):
     else:
         how = "or start with init_params='k-means++' and n_components=10"
     warnings.warn(
-        f"HDPTopicVB ends with one topic: {n_tried} births were tried, and by the ELBO none of "
-        "them is worth its cost. The data may be too few to tell topics apart. If there should be some, fit "
+        f"HDPTopicVB ends with one topic: births were tried ({n_tried}), and none of them raised the ELBO. "
+        "The data may be too few to tell topics apart. If there should be several topics, fit "
         f"more or longer documents, {how}.",
         UserWarning,
         stacklevel=5,  # the line that calls fit, which has two decorators

@@ -262,7 +262,7 @@ def test_columns_that_are_no_numbers(frames, value, observation):
         columns = {"height": columns["height"]}
     model = DPMixtureVB(observation=observation, max_iter=0)
     frame = frames.DataFrame({**columns, "width": [value] * len(LABELS)})
-    with pytest.raises(ValueError, match=r"Column 'width' of X has dtype .* numbers are wanted"):
+    with pytest.raises(ValueError, match=r"Column 'width' of X has dtype .* must be numbers"):
         model.fit(frame)
     good = frames.DataFrame({**columns, "width": table()["width"]})
     model.fit(good)

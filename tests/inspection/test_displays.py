@@ -261,7 +261,7 @@ def test_axes_of_ones_own(mixture, topics):
     assert two.figure_ is figure and len(two.axes_) == 2
     three = TopicsDisplay.from_estimator(topics, NAMES, n_topics=1, ax=axes[1, 1])
     assert three.axes_[0] is axes[1, 1]  # nothing to divide
-    with pytest.raises(ValueError, match="ax has 3 axes; 2 are drawn"):
+    with pytest.raises(ValueError, match="ax has 3 axes; give 2"):
         ConvergenceDisplay.from_estimator(mixture, ax=list(axes.ravel()[:3]))
     assert TopicsDisplay.from_estimator(topics, NAMES, ax=axes[1, 1]).figure_ is figure
 

@@ -28,13 +28,13 @@ class Merge(Proposal):
     Parameters
     ----------
     max_members : int or None, default=None
-        Largest number of components that one merge may join. None stands for any number. When a fit would
-        end, the union of all components is tried as well if it is better under a prior that suits it.
+        Largest number of components that one merge may join; no limit if None. Before a fit ends, the union
+        of all components is tried as well, if it is better under a prior that suits it.
     pairs_per_component : int, default=3
-        Number of pairs that are tried per lap, divided by the number of components.
+        How many pairs are tried in a lap, as a multiple of the number of components.
     n_neighbors : int, default=8
-        If there are more than four times as many components, a component is joined only with its nearest
-        ``n_neighbors``.
+        If there are more than four times as many components, a component is joined only with one of its
+        ``n_neighbors`` nearest.
 
     References
     ----------

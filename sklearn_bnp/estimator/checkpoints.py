@@ -28,11 +28,11 @@ _OF_NO_ACCOUNT = ("n_jobs", "verbose")
 
 
 class Checkpoint:
-    """Callback that writes the state of a fit to a file, so that a fit that was killed goes on from there.
+    """Callback that writes the state of a fit to a file, from which a fit that was killed goes on.
 
-    Set it by ``set_callbacks`` and call ``fit``. If the process dies, run the same program again: a fit of
+    Set it by ``set_callbacks`` and call ``fit``. If the process dies, run the same program again. A fit of
     the same estimator with the same parameters and data goes on from the last checkpoint, and ends with the
-    same result to the last bit. If that fit had ended, its result is taken from the file.
+    same result to the last bit. If that fit had ended, its result is read from the file.
 
     Each fit has a file of its own in the folder, named by a hash of the class, the parameters and the data.
     Many fits, such as those of a grid search and in several processes, may therefore share one `Checkpoint`.
@@ -44,16 +44,16 @@ class Checkpoint:
     path : str or path-like
         Folder of the files. It is made if it is not there.
     every : float, default=10.0
-        Least number of seconds between two files of a fit. With 0, one is written after each lap. The
+        Least number of seconds between two writes of a fit's file. With 0, it is written after each lap. The
         end of a fit is always written.
     trusted : iterable of type and function, default=()
-        Classes and functions of your own that the fit uses, as in `load`. Those of the estimator's parameters
-        are known without that.
+        Classes and functions of your own that the fit uses, as in `load`. Those that are parameters of the
+        estimator need not be given.
 
     Notes
     -----
     It is for `DPMixtureVB`, `HDPTopicVB` and `HDPHMMVB`. A fit with ``random_state=None`` goes on, too, if it
-    was killed; but its file is deleted when it ends, since another call is meant to draw other numbers.
+    was killed. But its file is deleted when the fit ends, since the next call should draw other numbers.
 
     Examples
     --------

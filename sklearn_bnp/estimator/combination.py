@@ -24,27 +24,27 @@ from .settings import settings_of
 def combine(models: Iterable[Any]) -> Any:
     """Combine models that were fitted to different data into one, from their statistics alone.
 
-    The components of all models are put side by side, which is a model of all data, and those that describe
-    the same cluster, topic or state are joined. A union is made only if it raises the objective of all data.
-    This is known exactly from the models' statistics as long as no union holds two components of one model;
-    otherwise a lower bound stands for their entropy. No row is needed: data may stay where they are, in
-    hospitals or at sensors.
+    No rows are needed: data may stay where they are, in hospitals or at sensors. The components of all models
+    are put side by side, which gives a model of all data. Then those that describe the same cluster, topic or
+    state are joined, if that raises the objective of all data. The objective is known exactly from the
+    models' statistics, as long as no two components of one model are joined; if they are, a lower bound
+    stands for their entropy.
 
     Parameters
     ----------
     models : list of DPMixtureVB, of HDPTopicVB or of HDPHMMVB
         Fitted models of one class with the same parameter ``observation``, the same priors and the same
         columns or vocabulary. Each row, document or sequence should have been learned by one of them
-        alone, since it counts once for each.
+        only, since it counts once for each model.
 
     Returns
     -------
     model : DPMixtureVB, HDPTopicVB or HDPHMMVB
-        A new model with the parameters of the first one. It is otherwise the same for any order of the
-        models: it begins with the units and the learned prior of the largest, and empirical Bayes adapts the
-        prior to all. It predicts, and goes on with ``partial_fit``. Its ``lower_bound_`` is the objective of
-        all data, and ``history_`` has one lap. Components that cannot be joined are kept, even if there are
-        more than ``max_components``.
+        A new model with the parameters of the first one. Otherwise the order of the models does not matter:
+        the new model begins with the units and the learned prior of the largest one, and empirical Bayes
+        adapts the prior to all data. It predicts, and goes on with ``partial_fit``. Its ``lower_bound_`` is
+        the objective of all data, and ``history_`` has one lap. There is no ``labels_``. Components that
+        cannot be joined are kept, even if there are more than ``max_components``.
 
     Raises
     ------

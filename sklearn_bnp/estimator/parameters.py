@@ -48,7 +48,8 @@ OF_LEARNERS = {
 
 _TEXT = """
 n_components : int, default=$default
-    Number of $components to start from. If ``proposals`` is None, it stays the number of $components.
+    Number of $components to start from; the number is then learned. If ``proposals`` is None, it stays the
+    number of $components.
 max_components : int, default=$default
     The greatest number of $components that a fit may start from, and that births may lead to. There is no
     limit if None.
@@ -65,51 +66,55 @@ max_iter : int, default=$default
     The greatest number of laps: passes through all $units. One lap is always made.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal
-    is under way. If the number n of these is below 100,000, laps are cheap and the fit goes on, until a lap
-    raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05 nats.
+    is under way. If the number n of these is below 100,000, laps are cheap and the fit goes on for longer:
+    until a lap raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05
+    nats.
 warm_start : bool, default=$default
-    Whether `fit` goes on from the last call of `fit`. With the same data and parameters, other than
-    ``max_iter``, ``tol``, ``n_jobs`` and ``verbose``, it goes on as if that had not ended: 4 laps and then
-    26 more are 30 laps, to the last bit. Otherwise it starts from the $components there are: with their
-    units, their prior, and their order if that was given. Statistics of all batches are kept for this.
+    Whether `fit` goes on from the last call of `fit`. If the data and the parameters are the same, it goes
+    on as if that call had not ended: 4 laps and then 26 more are 30 laps, to the last bit. Only ``max_iter``,
+    ``tol``, ``n_jobs`` and ``verbose`` may differ for that. Otherwise it starts from the present
+    $components: with their units, their prior, and their order if that was given. The statistics of all
+    batches are kept for this.
 memoize : bool, default=$default
     Whether `partial_fit` keeps the statistics of each batch, so that a batch that is seen again replaces
     them. Set it to False for a stream that never ends: memory then does not grow.
 max_batches : int, default=$default
-    Number of batches that `partial_fit` remembers, two or more: a sliding window. When a new batch comes to
-    so many, the oldest one is forgotten exactly, as by `forget`; the data of `fit` count as one batch. All
-    batches are remembered if None.
+    Number of batches that `partial_fit` remembers, two or more: a sliding window. When a new batch would be
+    one too many, the oldest one is forgotten exactly, as by `forget`. The data of `fit` count as one batch.
+    All batches are remembered if None.
 half_life : float, default=$default
-    With ``memoize=False``, the number of batches, 0.5 or more, after which `partial_fit` lets a batch count
-    half: one that came t batches ago has the weight ``0.5 ** (t / half_life)``. All count alike if None.
+    How fast `partial_fit` with ``memoize=False`` forgets: the number of batches, 0.5 or more, after which a
+    batch counts half. A batch that came t batches ago has the weight ``0.5 ** (t / half_life)``. All batches
+    count alike if None.
 learning_decay : float, default=$default
     Exponent of the learning rate of the stochastic method, which is
     ``(learning_offset + t) ** -learning_decay`` at step t.
 learning_offset : float, default=$default
     Offset of that learning rate: with a greater one the first steps are smaller.
 total_samples : int, default=$default
-    Number of $units in the population. In the stochastic method, `partial_fit` sees samples of it. It
-    is taken to be the number of $units seen so far if None.
+    For the stochastic method: the number of $units in the population of which `partial_fit` sees samples. If
+    None, it is the number of $units seen so far.
 random_state : int, RandomState instance or None, default=$default
     Seed of the initialisation, of the order of batches and of the proposals.
 n_jobs : int, default=$default
-    Number of threads for the kernels. Results do not depend on it. In a process that was forked after
-    the kernels have run on several threads, they run on one thread.
+    Number of threads. None is one thread, and -1 all cores. Results do not depend on it. A process that
+    was forked after several threads have been used has one thread.
 verbose : int, default=$default
     If 1, show a line per lap on standard error: its number, the number of $components, the ELBO,
     seconds, and the proposals that were accepted and refused. Lines go through the logger ``sklearn_bnp``,
     whose handlers may write them elsewhere (:doc:`/summaries`).
 component_ids_ : ndarray of int of shape (`n_components_`,)
-    Lasting names of the $components, in the order in which these are published. In a stream, weights and
-    positions change, but names stay. One that is split, merged or takes part in a delete gets a new name.
+    Lasting names of the $components, in the order of the other attributes. In a stream, the positions of
+    $components change with their weights, but their names stay. One that is split, merged or takes part in a
+    delete gets a new name.
 lower_bounds_ : list of float
     The ELBO after each lap; in a stream after the last 1000 of them.
 elbo_terms_ : dict
     Terms of the ELBO: data, entropy, allocation.
 history_ : list of Lap
     A record of each lap, or of the last 1000 in a stream: lap, n_components, lower_bound, seconds,
-    proposal_seconds, tried, accepted, trials, left_alone. ``trials`` are records of the last 2000
-    trials: kind, components, gain, and the reason if it was not made; see :doc:`/summaries`.
+    proposal_seconds, tried, accepted, trials, left_alone. ``trials`` are records of the changes that were
+    tried, of the last 2000 in all: kind, components, gain, and the verdict; see :doc:`/summaries`.
 n_iter_ : int
     Number of laps made.
 converged_ : bool

@@ -69,6 +69,11 @@ class FittedAttributes:
                 _label_rows(self)
             else:
                 complete(self)
+        elif name == _LABELS and "_learner_" in vars(self) and hasattr(type(self), "fit_predict"):
+            raise AttributeError(
+                f"This {type(self).__name__} has no attribute 'labels_': only fit and partial_fit of data in "
+                "memory set it, and not memory maps, data in chunks, forget or combine. Call predict(X)."
+            )
         return super().__getattribute__(name)  # it is there now, or Python raises its own error
 
     def __dir__(self):

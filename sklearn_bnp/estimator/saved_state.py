@@ -58,9 +58,8 @@ class SavedState(FittedAttributes):
     def save(self, path: Path) -> None:
         """Save the estimator, fitted or not, to a file that `load` reads.
 
-        The file holds text and arrays alone, so that nothing in it can be executed; see
-        :doc:`/persistence`. It takes the place of a file of this name at once when it is complete. Callbacks
-        are not saved.
+        The file holds text and arrays only, so nothing in it can be executed; see :doc:`/persistence`. A file
+        of the same name is replaced in one step, once the new one is complete. Callbacks are not saved.
 
         Parameters
         ----------

@@ -22,28 +22,28 @@ from .transitions import Transitions
 class StateBirth(Proposal):
     """Replace states by several, created by a hidden Markov model nested in each.
 
-    The runs of rows that a state explains are sequences of a small model of their own, which also knows the
-    states before and after each run. All states for which it finds several give way to these for one lap
-    of ordinary local steps. At its end they stay if the objective of the whole data is higher than
-    before the lap; otherwise all is as it was, and the more promising half of the targets is tried without
-    the others.
+    A small model is fitted to the runs of rows of a state. It also knows the states before and after each
+    run. If it finds several states, these take the place of the one for one lap of ordinary local steps. This
+    is tried for all states together. At the end of the lap the new states stay if the objective of the
+    whole data is higher than before the lap. Otherwise all is as it was, and the more promising half of
+    the splits is tried without the others.
 
-    When no single state is left to try, pairs of states are: those most likely to share out their rows in
-    a wrong way give way to states created from the rows of both.
+    When no single state is left to try, pairs of states are. The two states that are most likely to divide
+    their rows wrongly are replaced by states created from the rows of both.
 
     Parameters
     ----------
     max_states : int, default=10
-        Most states that a target is replaced by.
+        The greatest number of states that may take the place of one.
     min_rows : float, default=10
         States with fewer rows are not split. If sequences have weights, it is enough that the number of rows
-        or their weights add up to this.
+        or the sum of their weights reaches this.
     n_rows : int, default=4000
-        Rows of a target that are looked at.
+        How many rows of a state are looked at.
     pairs_per_state : float, default=1
-        Pairs of states that are looked at in a round, the likeliest, as a multiple of the number of states;
-        0 for none. There is another round only when the states have changed, for those of its likeliest
-        pairs that did not fail before.
+        How many pairs of states are looked at in a round, as a multiple of the number of states; 0 for none.
+        The likeliest pairs are taken. There is another round only when the states have changed, without
+        pairs that failed before.
 
     References
     ----------

@@ -101,21 +101,22 @@ class StateDeleteTrial(Trial):
 
 
 class StateDelete(SecondTries):
-    """Remove a state; sequences go through the others where they went through it.
+    """Remove a state; its rows go to the other states.
 
-    A delete is judged after one local step of all sequences. The other states have not adapted then to the
+    A delete is judged after one local step of all sequences. The other states have then not adapted to the
     rows that they take over. When nothing else is left to try, the most promising failed deletes are
     therefore made again, one at a time. A lap goes over the sequences without the state, and up to ten passes
-    more follow as long as the objective of the whole data rises fast. All is taken back if the objective does
-    not exceed its value from before.
+    more follow as long as the objective of the whole data rises fast. All is taken back unless the
+    objective is higher than before.
 
     Parameters
     ----------
     max_targets : int, default=5
-        Targets a lap, the smallest states first. Each costs a local step of all sequences.
+        The greatest number of states that are tried in a lap, the smallest first. Each costs a local step of
+        all sequences.
     max_second_tries : int, default=3
-        Failed deletes that are made again with laps to follow, each time that nothing else is left to try; 0
-        for none. Those that lost least for each row of the state come first.
+        How many failed deletes are made again, each time that nothing else is left to try; 0 for none.
+        Those that lost least for each row of the state come first.
 
     References
     ----------

@@ -55,15 +55,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Prior of transitions: a sticky hierarchical Dirichlet process, or finite symmetric Dirichlet
         distributions, which are sticky too.
     transition_concentration : float or "auto", default="auto"
-        For ``"hdp"``, the concentration alpha of the rows of the transition matrix about the global weights.
-        ``"auto"`` starts from 1 and learns it by the ELBO once there are several states. For
+        For ``"hdp"``, the concentration alpha: how closely each row of the transition matrix follows the
+        global weights. ``"auto"`` starts from 1 and learns it by the ELBO once there are several states. For
         ``"dirichlet"``, the sum of a row's parameters without the stickiness; ``"auto"`` is 1.
     start_concentration : float or "auto", default="auto"
-        The same for the distribution of first states, alpha_0.
+        The same for the probabilities of the first state of a sequence, alpha_0.
     stickiness : float or "auto", default="auto"
         Pseudo-count kappa, 0 or more, of every state's transition to itself. Greater values favour states
-        that last. ``"auto"`` learns it from 5 on for ``"hdp"``, and is 50 for ``"dirichlet"``. Stochastic
-        learning learns none of these three: there ``"auto"`` is 1, 1 and 50.
+        that last. For ``"hdp"``, ``"auto"`` starts from 5 and learns it; for ``"dirichlet"`` it is 50.
+        Stochastic learning learns none of these three: there ``"auto"`` is 1, 1 and 50.
     weight_concentration_prior : float, default=None
         For ``"hdp"``, the concentration gamma of the global weights (1 if None). Greater values favour more
         states.
@@ -77,18 +77,22 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     $max_iter
     $tol
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
-        Source of the first states: contiguous blocks of the sequences drawn at random, windows of them
-        by Bregman k-means++, or given responsibilities of shape (n_rows, K) in the order of the rows of X.
-        These are an array, or are returned by a callable ``(X, n_components, random_state)``. With
-        responsibilities and ``max_iter=0``, `fit` makes one global step on them. If the number of states is
-        fixed (``proposals=None``, or the stochastic method), states keep the order of the columns.
+        Source of the first states:
+
+        - "random": contiguous blocks of the sequences, drawn at random.
+        - "k-means++": windows of the sequences that are far from each other, by Bregman k-means++.
+        - Responsibilities of shape (n_rows, K) in the order of the rows of X: an array, or a callable
+          ``(X, n_components, random_state)`` that returns one. With ``max_iter=0``, `fit` makes one global
+          step on them. If the number of states is fixed (``proposals=None``, or the stochastic method),
+          states keep the order of the columns.
     low_memory : bool, default=False
-        Whether to save memory in exchange for time. The table of states then has some ten thousand rows
-        (sqrt(T) rows for a longer sequence of T rows). Otherwise it has all rows of a batch, and takes
-        about ``8 * n_rows * n_components`` bytes. Results are the same but for rounding. A sequence with
-        more rows than the table costs one more forward pass, and its rows are prepared anew whenever they
-        are used; long sequences are worked on one after the other, each by one thread. `predict_proba`
-        returns a table of all rows in any case, and `decode` needs one.
+        Whether to save memory in exchange for time, for sequences of millions of rows. By default the
+        probabilities of states are held for all rows of a batch, which takes about
+        ``8 * n_rows * n_components`` bytes. With True they are held for some ten thousand rows at a time
+        (sqrt(T) rows for a longer sequence of T rows). Longer sequences than that cost one more
+        forward pass, and are worked on one after the other, each by one thread. Results are the same but
+        for rounding. `predict_proba` returns the probabilities of all rows in any case, and `decode` needs
+        such a table.
     $warm_start
     $memoize
     $max_batches
@@ -108,8 +112,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     labels_ : ndarray of shape (n_rows,), or list of them
         The state of each row of the last call of `fit` or `partial_fit`, as `predict` returns it. After
         `partial_fit` it is found when it is first read; until then the model holds a copy of the batch.
-        Memory maps, data in chunks, and data in which some sequence has weight 0, leave none: call
-        `predict`.
+        There are none after a fit of a memory map, of data in chunks, or of data in which some sequence has
+        weight 0: call `predict`.
     startprob_ : ndarray of shape (`n_components_`,)
         Expected probabilities of the first state, among the states that were found.
     transmat_ : ndarray of shape (`n_components_`, `n_components_`)
@@ -145,9 +149,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     Notes
     -----
-    Cross-validation slices lists of sequences, and arrays with one entry per row, but not ``lengths``. To
-    hold out whole sequences, pass a list, or ``groups`` with metadata routing and a splitter such as
-    `sklearn.model_selection.GroupKFold`.
+    scikit-learn's cross-validation can divide a list of sequences, and arrays with one entry per row, but not
+    ``lengths``. To hold out whole sequences, give a list; or give ``groups`` by metadata routing, with a
+    splitter such as `sklearn.model_selection.GroupKFold`.
 
     References
     ----------
@@ -306,10 +310,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         the way, so that the number of states grows and shrinks. The first batch sets the units of the
         data, and should be like the others. After `fit`, batches add to the sequences of that fit.
 
-        A single sequence rarely pays for a new state. New batches are therefore kept, with their rows, until
-        they have 20,000 rows or 2,000,000 numbers. Each time their mass has grown by a quarter, laps go over
-        all of them as in `fit`. When a batch comes back the rows are forgotten: epochs then do the same.
-        Until then, a pickle of the estimator holds these rows.
+        A single sequence rarely pays for a new state. The latest batches are therefore kept with their rows,
+        up to 20,000 rows or 2,000,000 numbers, and now and then laps go over all of them as in `fit`
+        (:doc:`/streams`). Once a batch comes back, in a second epoch, these rows are not needed and are
+        forgotten. Until then, a pickle of the estimator holds them.
 
         Parameters
         ----------

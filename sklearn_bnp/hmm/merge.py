@@ -135,22 +135,22 @@ class CoarseningTrial(Trial):
 class StateMerge(SecondTries):
     """Join states whose union explains the sequences as well.
 
-    What a union does to the objective is estimated for all pairs, from the totals and from a sample of
+    The gain of a merge is estimated for all pairs, from the totals and from a sample of
     steps between rows. In one lap the exact change of the entropy is found for each of the most promising
-    pairs, and the best pair is joined if the objective of the whole data rises. All others that would
+    pairs, and the best pair is joined if the objective of the whole data rises. All other pairs that would
     have raised it are then tried together.
 
-    A merge is judged with every row where it was, in one of the two states or in another. When nothing else
-    is left to try, the best pairs are therefore tried again, one at a time. A lap begins with one state in
-    place of two, and all rows may move. Up to ten passes more follow as long as the objective of the whole
-    data rises fast. All is taken back if the objective does not exceed its value from before.
+    Such a merge is judged without moving rows between states. When nothing else is left to try, the best
+    pairs are therefore tried again, one at a time. A lap begins with one state in place of two, and all rows
+    may move. Up to ten passes more follow as long as the objective of the whole data rises fast. All is taken
+    back unless the objective is higher than before.
 
     Parameters
     ----------
     pairs_per_component : int, default=1
-        Budget of pairs a lap, a multiple of the number of states.
+        How many pairs are looked at in a lap, as a multiple of the number of states.
     max_second_tries : int, default=3
-        Pairs that are joined with laps to follow, each time that nothing else is left to try; 0 for none.
+        How many pairs are tried again, each time that nothing else is left to try; 0 for none.
         Those come first that are estimated to lose least for each row of the smaller state.
 
     References

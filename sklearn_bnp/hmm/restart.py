@@ -68,9 +68,9 @@ class RestartTrial(Trial):
 class StateRestart(Proposal):
     """Start again from the posterior of the states, made softer.
 
-    When nothing else is left to try, each row forgets its state with a small probability. The parameters that
-    suit this open transitions again that no sequence uses any more. Laps go on from there, and are
-    taken back if the objective of the whole data does not exceed what it was.
+    When nothing else is left to try, each row forgets its state with a small probability. This makes
+    transitions possible again that no sequence uses any more. Laps go on from there, and are
+    taken back unless the objective of the whole data is higher than before.
 
     Parameters
     ----------

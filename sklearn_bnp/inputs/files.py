@@ -34,8 +34,9 @@ def open_batches(
 ) -> list[Any]:
     """References to batches of data in files, which are read one at a time.
 
-    A fit on the list never holds all rows. A reference has a ``batch_id`` and a method ``load()``, which
-    gives what `fit` takes. It holds no rows and no open file, and can be pickled.
+    Give the list to `fit`, which loads one batch after the other and never holds all rows. A reference has a
+    ``batch_id`` and a method ``load()``, which returns what `fit` takes as X. It holds no rows and no open
+    file, and can be pickled.
 
     Parameters
     ----------
@@ -50,9 +51,10 @@ def open_batches(
         - an ``.npz`` file, which is one batch: a sparse matrix from `scipy.sparse.save_npz`, or arrays named
           as arguments of `fit`, such as ``X`` and ``sample_weight``.
     batch_size : int, default=None
-        Most rows of a batch. Batches of a file are of nearly equal size, and are whole storage chunks if
-        one of these has no more rows. A row group, or a sequence, is never cut, however long it is. None
-        stands for 64 MiB of numbers; a row group is then a batch.
+        The greatest number of rows in a batch. Batches of a file are of nearly equal size. Storage chunks
+        of a file stay whole, unless they have more rows than that. A row group of a parquet file, or a
+        sequence, is never cut, however long it is. If None, a batch has 64 MiB of numbers, or is one row
+        group.
     name : str, default=None
         Name of a dataset in an HDF5 file, or of an array in a zarr group.
     columns : list of str, default=None

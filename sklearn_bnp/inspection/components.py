@@ -16,12 +16,12 @@ class ComponentsDisplay:
     """Show rows in a plane, coloured by component, with an ellipse for each component.
 
     The plane is that of two features, or of the first two principal components of the standardised rows. An
-    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. It is dashed if none
-    of the rows that are drawn is the component's. Beside it, bars show the weights. Likelihoods without
+    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. It is dashed if no
+    row that is drawn belongs to the component. Beside the plane, bars show the weights. Likelihoods without
     covariances have no ellipses.
 
-    A component's colour follows from its name alone, which is its position or, with ``lasting_names``, its
-    entry in ``component_ids_``. Thirty names have colours of their own, then colours come again.
+    The name of a component is its position or, with ``lasting_names``, its entry in ``component_ids_``. The
+    same name has the same colour in all pictures. After thirty names, colours are used again.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -40,7 +40,8 @@ class ComponentsDisplay:
     axis_names : tuple of (str, str), default=("", "")
         Names of the two directions.
     names : array-like of int of shape (n_components,), default=None
-        Names of the components, which are shown and say their colours. They are the positions if None.
+        Names of the components, which are shown, and on which their colours depend. They are the positions
+        if None.
 
     Attributes
     ----------
@@ -111,13 +112,13 @@ class ComponentsDisplay:
         estimator : estimator
             A fitted `DPMixtureVB` or `HDPHMMVB`.
         X : array-like of shape (n_samples, n_features)
-            Rows. Those of a frame have their columns' names. `HDPHMMVB` takes them for one sequence;
-            for several, give a list of them.
+            Rows. If X is a frame, axes have the names of its columns. For `HDPHMMVB` an array is one
+            sequence; for several sequences give a list.
         features : "pca" or array-like of 2 int or str, default="pca"
             The plane: the first two principal components of the standardised rows, or two columns by
             position or name. Rows of two columns are drawn as they are.
         max_points : int, default=5000
-            Rows to draw at the most. More are drawn from at random.
+            The greatest number of rows to draw. If there are more, so many are chosen at random.
         random_state : int, RandomState instance or None, default=0
             Seed for the choice of rows.
         lasting_names : bool, default=False

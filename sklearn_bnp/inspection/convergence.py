@@ -28,9 +28,9 @@ _OTHER = ("o", "C6")
 class ConvergenceDisplay:
     """Show how the bound and the number of components went over the laps of a fit.
 
-    The upper panel has the bound on the evidence, which a fit raises. Marks show the laps in which
-    components were born, merged or deleted. The lower panel has the number of components. A bound that
-    still rises at the end calls for a larger ``max_iter``.
+    The upper panel has the lower bound on the log evidence (``lower_bound_``), which a fit raises. Marks show
+    the laps in which components were born, merged or deleted. The lower panel has the number of components.
+    If the bound still rises at the end, give a larger ``max_iter``.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 

@@ -27,8 +27,8 @@ class StatesDisplay:
     - *transitions*: the matrix of transition probabilities;
     - *durations*: how long visits to each state last, as boxes from the first to the third quartile.
 
-    A state's colour follows from its name alone, which is its position or, with ``lasting_names``, its entry
-    in ``component_ids_``. Thirty names have colours of their own, then colours come again.
+    The name of a state is its position or, with ``lasting_names``, its entry in ``component_ids_``. The same
+    name has the same colour in all pictures. After thirty names, colours are used again.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -43,7 +43,8 @@ class StatesDisplay:
     feature_names : list of str
         Names of the columns.
     names : array-like of int of shape (n_states,), default=None
-        Names of the states, which are shown and say their colours. They are the positions if None.
+        Names of the states, which are shown, and on which their colours depend. They are the positions if
+        None.
 
     Attributes
     ----------
@@ -114,9 +115,9 @@ class StatesDisplay:
         X : array-like of shape (n_samples, n_features), or list of such
             Sequences, in one of the forms that ``predict`` takes.
         lengths : array-like of shape (n_sequences,), default=None
-            Lengths of the sequences, if ``X`` has them one after the other.
+            Lengths of the sequences, if X is one array with all of their rows.
         kind : str or list of str, default=None
-            Panels to draw. All are drawn if None, but "rugs" for a single sequence.
+            Panels to draw. If None, all are drawn, but no "rugs" if there is a single sequence.
         lasting_names : bool, default=False
             Whether to name states by ``component_ids_``. In a stream, positions and weights change, and these
             names stay: a state keeps its name and its colour in the pictures of later batches.
@@ -184,7 +185,7 @@ class StatesDisplay:
         ax : matplotlib Axes, array-like of Axes, or None, default=None
             As many axes as there are panels, or one to divide. A new figure is made if None.
         kind : str or list of str, default=None
-            Panels to draw. All are drawn if None, but "rugs" for a single sequence.
+            Panels to draw. If None, all are drawn, but no "rugs" if there is a single sequence.
         sequence : int, default=0
             The sequence of the panel *sequence*.
         columns : list of int, default=None

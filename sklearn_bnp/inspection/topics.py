@@ -19,10 +19,10 @@ _COLUMNS = 4
 class TopicsDisplay:
     """Show the words of topics as bars, a panel for each topic.
 
-    Words are ordered by relevance: their probability in the topic, and how much more probable they are there
-    than in the whole corpus. The title of a panel has the topic's share of the corpus, and its position in
-    the estimator: in ``components_`` and in the columns of ``transform``. Panels are in that order, which is
-    the one of the weights ``topic_probs_``. Shares of the corpus may be in another one.
+    Words are ordered by relevance. A word is relevant if it is probable in the topic, and more probable there
+    than in the whole corpus. The title of a panel has the topic's position in the estimator (its row of
+    ``components_`` and its column of ``transform``), and its share of the corpus. Panels are in the order of
+    the positions, which follow ``topic_probs_``. So the shares of the corpus need not be in falling order.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -110,10 +110,11 @@ class TopicsDisplay:
         n_words : int, default=8
             Words of each topic.
         n_topics : int, default=12
-            Topics to draw, at the most: those with the largest shares.
+            The greatest number of topics to draw: those with the largest shares.
         relevance : float, default=0.6
-            1 orders words by their probability in the topic, 0 by how much more probable they are there
-            than in the whole corpus. Between the two, logarithms are averaged.
+            With 1, words are ordered by their probability in the topic. With 0, they are ordered by how much
+            more probable they are there than in the whole corpus. In between, the logarithms of both are
+            averaged with this weight.
         lasting_names : bool, default=False
             Whether to name topics by ``component_ids_``, which stay in a stream, and not by their positions.
         ax : matplotlib Axes, array-like of Axes, or None, default=None

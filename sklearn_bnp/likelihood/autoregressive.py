@@ -116,8 +116,8 @@ class Regressions(NamedTuple):
 class AutoregressiveObservation(ObservationModel):
     """Sequences in which each row is a linear function of the rows before it, plus Gaussian noise.
 
-    ``y_t = A_1 y_{t-1} + ... + A_p y_{t-p} + b + e_t`` with the coefficients, the intercept and the
-    covariance of the noise of the state at time t. The first p rows of a sequence are taken as given.
+    ``y_t = A_1 y_{t-1} + ... + A_p y_{t-p} + b + e_t``. Each state has its own coefficients A, intercept b
+    and covariance of the noise e. The first p rows of a sequence are taken as given.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ class AutoregressiveObservation(ObservationModel):
         Prior mean of the coefficients, lag 1 first, in the data's units. If None, it is the identity on
         lag 1 and 0 elsewhere, so that each row is expected to be the row before it plus the mean step.
     coef_precision_prior : float, default=None
-        Prior precision of each coefficient. It is worth as many observations that lie one standard
-        deviation of a step away from the mean. 1 if None.
+        Prior precision of each coefficient; 1 if None. A precision of c has the influence of c observations
+        that lie one standard deviation of a step away from the mean.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of the noise's precision matrix, above ``n_features - 1``;
         ``n_features + 2`` if None.
@@ -136,12 +136,13 @@ class AutoregressiveObservation(ObservationModel):
         Inverse scale matrix of the Wishart prior, in squared units of the data. If None, it is diagonal,
         and the noise is expected to have the variance of the steps from row to row.
     reg_covar : float, default=1e-6
-        Variance, as a share of that of each column's steps, by which every observation is blurred.
+        Variance of the noise that every observation is taken to have, as a share of the variance of each
+        column's steps.
 
     Notes
     -----
-    Rows with missing entries (NaN) are gaps. They and the ``order`` rows after them are not explained, and
-    the chain of states goes through them without an observation.
+    A row with missing entries (NaN) counts as missing as a whole. Neither it nor the ``order`` rows after it
+    are modelled. The sequence of states goes on through these rows without an observation.
 
     References
     ----------

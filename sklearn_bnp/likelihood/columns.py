@@ -37,8 +37,8 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         name : str
             Name of the block, by which its parameters are set: ``set_params(name__covariance_type="diag")``.
         observation : str or ObservationModel
-            A name such as ``"gaussian"``, or a model. It may not be a model with lags, nor another
-            `ColumnObservation`.
+            A name such as ``"gaussian"``, or a model. It may not be a model in which rows depend on those
+            before them, nor another `ColumnObservation`.
         columns : int, str, slice, list of int, of str or of bool, or callable
             Columns as `sklearn.compose.ColumnTransformer` takes them: numbers, or names if X is a pandas or
             polars frame. Of a frame, they may also be chosen by a callable, such as

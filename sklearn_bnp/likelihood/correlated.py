@@ -43,12 +43,12 @@ _FIRST_CORRELATION, _FIRST_RESTART = 0.0, 0.05
 
 
 class CorrelatedGaussianObservation(GaussianParameters):
-    """Gaussian states whose rows are like the rows before them.
+    """Gaussian states with noise that is correlated between successive rows.
 
     A state has a mean and a covariance, as in `GaussianObservation`. Within a state, the deviation of a row
-    from the mean is ``autocorrelation`` times that of the row before, plus noise. This number is the same in
-    all states. With the probability ``restart_probability`` a row starts anew, independently of the row
-    before, as rows often do when the state changes. The first row of each sequence is taken as given.
+    from the mean is ``autocorrelation`` times that of the row before, plus noise. ``autocorrelation`` is the
+    same in all states. With the probability ``restart_probability`` a row starts anew, independently of the
+    row before, as rows often do when the state changes. The first row of each sequence is taken as given.
 
     Independent Gaussian states explain such rows only by many states. Use this model for rows of overlapping
     windows, smoothed signals, and measurements in quick succession.
@@ -70,17 +70,17 @@ class CorrelatedGaussianObservation(GaussianParameters):
         Prior degrees of freedom of a precision matrix; see `GaussianObservation`.
     covariance_prior : array-like or {"data"}, default=None
         Inverse scale matrix of the Wishart prior; see `GaussianObservation`. If None, it is diagonal and
-        maximises the objective, in sequences too: as correlation is part of the model, states are not split
-        into ever narrower ones.
+        maximises the objective. In sequences this is safe here: as correlation is part of the model, states
+        are not split into ever narrower ones.
     reg_covar : float, default=1e-6
-        Variance, as a share of each column's, by which every observation is blurred.
+        Variance of the noise that every observation is taken to have; see `GaussianObservation`.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
         Step to which each column was recorded; see `GaussianObservation`.
 
     Notes
     -----
-    Rows with missing entries (NaN) are gaps. They and the row after them are not explained, and the chain of
-    states goes through them without an observation.
+    A row with missing entries (NaN) counts as missing as a whole. Neither it nor the row after it is
+    modelled. The sequence of states goes on through these rows without an observation.
 
     References
     ----------

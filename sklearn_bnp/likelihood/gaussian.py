@@ -120,41 +120,48 @@ class GaussianObservation(GaussianParameters):
     Parameters
     ----------
     covariance_type : {"full", "diag", "spherical"}, default="full"
-        Shape of each component's covariance. Full and diagonal covariances do not depend on the units of
-        the columns. Spherical ones do: columns in which the data vary most decide. Bring the columns to
-        comparable units first, by ``StandardScaler`` for example.
+        Shape of each component's covariance. With full and diagonal covariances, results do not depend on
+        the units of the columns. With spherical ones they do: the columns in which the data vary most
+        decide. Then bring the columns to comparable units first, by ``StandardScaler`` for example.
     zero_mean : bool, default=False
-        Whether all means are 0, in the data's own units; then the prior is of Wishart (Gamma) form.
+        Whether all means are 0, in the data's own units. The prior of precisions is then a Wishart (Gamma)
+        distribution.
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
     mean_precision_prior : float, default=None
         How many observations the prior of a mean is worth; 0.01 if None.
     degrees_of_freedom_prior : float, default=None
-        Prior degrees of freedom of a precision matrix, above ``n_features - 1`` for full
-        covariances, above 0 for the others; ``n_features + 2`` and 3 if None, and up to ``n_features`` more
-        with ``covariance_prior="data"`` or ``"increments"``.
+        Prior degrees of freedom of a precision matrix: the larger, the firmer is the prior of covariances.
+        It must be above ``n_features - 1`` for full covariances, and above 0 for the others. If None, it is
+        ``n_features + 2`` and 3, and up to ``n_features`` more with ``covariance_prior="data"`` or
+        ``"increments"``.
     covariance_prior : array-like or {"data", "increments"}, default=None
-        Inverse scale matrix of the Wishart prior, in squared units of the data: of shape (n_features,
-        n_features), (n_features,) or a float for full, diagonal and spherical covariances. The
-        prior expects covariances near ``covariance_prior / degrees_of_freedom_prior``. If None, it is
-        diagonal and maximises the objective (empirical Bayes). With ``"data"``, the prior expects the
-        variances of all the data. ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None:
-        the prior expects the variances of rows about the levels of their states, which are told by the
-        differences between successive rows. If the noise of successive rows is correlated, with a coefficient
-        above 0.45, it goes over to ``"data"`` (from 0.6 on): such rows would otherwise be split into ever
-        narrower components.
+        How wide components are expected to be: the inverse scale matrix of the Wishart prior, in squared
+        units of the data. Its shape is (n_features, n_features) for full covariances, (n_features,) for
+        diagonal ones, and it is a float for spherical ones. The prior expects covariances near
+        ``covariance_prior / degrees_of_freedom_prior``.
+
+        - None: it is diagonal, and maximises the objective (empirical Bayes).
+        - ``"data"``: the prior expects the variances of all the data.
+        - ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None. The prior expects the
+          variances of rows about the levels of their states, which follow from the differences between
+          successive rows. If the noise of successive rows is correlated, such states would be split into ever
+          narrower ones. From a correlation of 0.45 on it therefore goes over to ``"data"``, which it is from
+          0.6 on.
     reg_covar : float, default=1e-6
-        Variance, as a share of each column's, by which every observation is blurred.
+        Variance of the noise that every observation is taken to have, as a share of the variance of each
+        column. It keeps components from collapsing on repeated rows.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
         Step to which each column was recorded, in the data's units: 1 for whole numbers, 0 for none.
-        Every observation is also blurred by the variance ``resolution ** 2 / 12``, so that no
-        component is narrower than the step. ``"auto"`` finds the step from values and rows that occur
-        repeatedly, and is 0 for continuous data; None is 0.
+        Every observation is also taken to have the noise of rounding, of variance ``resolution ** 2 / 12``,
+        so that no component is narrower than the step. ``"auto"`` finds the step from values and rows that
+        occur repeatedly, and is 0 for continuous data; None is 0.
 
     Notes
     -----
-    Entries that are missing (NaN) are integrated out. For diagonal and spherical covariances this is exact;
-    for full ones, each component has a Gaussian for them, given the observed entries of the row.
+    Entries that are missing (NaN) are integrated out: a row is used for the columns that it has. For diagonal
+    and spherical covariances this is exact. For full ones, each component has a Gaussian for the missing
+    entries, given the observed entries of the row.
 
     References
     ----------

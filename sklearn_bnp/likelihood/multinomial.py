@@ -59,9 +59,9 @@ class MultinomialObservation(ObservationModel):
 
     Notes
     -----
-    The objective (``lower_bound_``) is a bound of the probability of the tokens in a given order, as is usual
-    for topic models. `score_samples` gives the probability of the counts, and thus includes the
-    multinomial coefficient, which depends on no parameter.
+    `score_samples` gives the log probability of the counts. The objective (``lower_bound_``) leaves out the
+    multinomial coefficient, which depends on no parameter: as is usual for topic models, it is a bound of the
+    probability of the tokens in a given order.
 
     References
     ----------

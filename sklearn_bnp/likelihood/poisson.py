@@ -66,9 +66,8 @@ class PoissonObservation(ObservationModel):
 
     Notes
     -----
-    The objective (``lower_bound_``) is a bound of the density of the events. `score_samples` gives the
-    probability of their numbers, and thus includes ``-log x!``, which depends on no parameter. Entries
-    that are missing (NaN) are integrated out.
+    `score_samples` gives the log probability of the counts. The objective (``lower_bound_``) leaves out
+    ``-log x!``, which depends on no parameter. Entries that are missing (NaN) are integrated out.
 
     References
     ----------

@@ -85,19 +85,20 @@ class EpochRecord(NamedTuple):
 class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredictor):
     """Topic model of an endless stream of documents, in bounded memory.
 
-    A document (an image, a recording, a site) is a group of rows, and mixes topics. Documents come in
-    epochs. Each epoch has two phases. In the first, the model is built by variational updates, and by
-    splits and merges of topics. In the second, the data are compressed: rows that the topics hardly tell
-    apart become a *clump*. Only the summed statistics of a clump are kept, and its rows are forgotten.
+    A document is a group of rows, and mixes topics: an image of pixels, for instance, or a recording of
+    frames. Documents come in epochs. Each epoch has two phases. In the first, the model is built by
+    variational updates, and by splits and merges of topics. In the second, the data are compressed: rows
+    that the topics hardly tell apart become a *clump*. Only the summed statistics of a clump are kept, and
+    its rows are forgotten.
 
     Parameters
     ----------
     memory_bound : int or None, default=100_000
-        Most numbers that may be kept between epochs. A clump costs its statistics and a count of its rows in
-        each document group; a row that is kept as it is costs its columns. In d columns, a clump has
-        ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with diagonal ones, and ``d`` for
-        counts. None keeps all rows, which is the batch algorithm. Not counted are an integer
-        per document, which `similarity` needs, and a record per epoch.
+        How many numbers, of eight bytes, may be kept between epochs. A clump costs its
+        statistics and a count of its rows in each document group. A row that is kept as it is costs its
+        columns. In d columns, a clump has ``d (d + 3) / 2`` statistics with full covariances, ``2 d`` with
+        diagonal ones, and ``d`` for counts. An integer per document, which `similarity` needs, and a record
+        per epoch are not counted. With None all rows are kept, and nothing is compressed.
     target_points : float, default=None
         Number of rows that the model is expected to see in its life. Compression assumes that so many rows
         will come, all like those seen so far. If None, ten times the rows seen so far.
@@ -105,28 +106,29 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         Number of documents that the model is expected to see in its life, a document of weight w counting
         w times. If None, ten times the documents seen so far.
     max_document_groups : int, default=None
-        Most groups of documents. The documents of a group share their topic weights; those whose grouping
-        lowers the bound least are grouped. If None, the square root of half the ``memory_bound``: the counts
-        of twice as many clumps would then fill the bound. Without a bound, each document is a group.
+        The greatest number of groups of documents. All documents of a group have the same shares of topics.
+        Those are grouped by which the bound falls least. If None, it is the square root of half the
+        ``memory_bound``: the counts of twice as many clumps would then fill the bound. Without a
+        ``memory_bound``, each document is a group of its own.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="gaussian"
-        The likelihood of rows; `ColumnObservation` for columns of several kinds.
+        The likelihood of rows. For columns of several kinds it is a `ColumnObservation`.
     doc_topic_prior_shape : float, default=1.0
-        Shape a >= 1 of the gamma prior of alpha_k, the weight of each topic in the documents' Dirichlet
-        prior.
+        Shape a >= 1 of the gamma prior of alpha_k, the weight of each topic in the Dirichlet prior of
+        documents.
     doc_topic_prior_rate : float, default=0.5
         Rate b of the gamma prior of alpha_k.
     max_components : int, default=None
-        Most topics that splits may lead to. The memory bound limits topics too, since each needs at
-        least one clump.
+        The greatest number of topics that splits may lead to; no limit if None. The memory bound limits
+        topics too, since each needs at least one clump.
     documents_per_epoch : int, default=None
         Number of documents that `fit` takes per epoch, in the order of their sorted ids; all if None.
         For `partial_fit`, each call is one epoch.
     max_iter : int, default=100
-        Most updates in a row.
+        The greatest number of updates between two splits or merges.
     tol : float, default=1e-5
-        Updates end when the bound's change is below ``tol`` times the bound (or times the number of
-        rows, if that is greater). A split or merge is accepted only if it gains more than that.
+        Updates end when the bound changes by less than ``tol`` times the bound, or times the number of
+        rows if that is greater. A split or merge is accepted only if it gains more than that.
     $n_jobs
     verbose : int, default=0
         If 1, show a line per epoch on standard error. It goes through the logger ``sklearn_bnp``.
@@ -142,8 +144,8 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     means_, covariances_, precisions_, precisions_cholesky_ : ndarray
         Parameters of the topics, as in `DPMixtureVB`; other likelihoods have their own.
     lower_bound_ : float
-        Variational lower bound of the log evidence of all data seen, given the learned alpha_k, in nats;
-        higher is better. It is the bound after model building in the last epoch, before compression. The
+        Variational lower bound of the log evidence of all data seen, given the learned alpha_k, in nats.
+        Higher is better. It is the bound after the first phase of the last epoch, before compression. The
         bound after compression is ``history_[-1].kept_lower_bound``.
     elbo_terms_ : dict
         The terms "data", "entropy" and "allocation" (weights of topics in documents), which sum to

@@ -26,24 +26,23 @@ class Birth(Proposal):
     Parameters
     ----------
     strategy : {"split", "adopt"}, default="split"
-        "split" replaces a component by several, whose statistics on the whole data are found before the
-        verdict (Hughes 2016, Sec. 4.2). "adopt" adds new components to the model for one lap, in which
-        any row may go over to them, and keeps them if the objective has risen at its end (Hughes
-        and Sudderth 2013, supplement Sec. 2); one target a lap.
+        "split" replaces a component, the target, by several. Their statistics on the whole data are found
+        before it is decided whether they stay (Hughes 2016, Sec. 4.2). "adopt" adds new components to the
+        model for one lap, in which any row may go over to them. They stay if the objective has risen at its
+        end (Hughes and Sudderth 2013, supplement Sec. 2). There is one target a lap.
     n_seeds : int, default=10
-        How many components a target is first broken into; agglomeration then finds how many stay.
+        How many components a target is first broken into. Those that do not pay are then joined.
     max_rows : int or None, default=None
-        Rows of a target's sample, at the most. None is between 2000 and 10000: few where
-        statistics are long, but four for each of their numbers, for fewer hide parts of a large
-        component.
+        The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
+        where a component has many statistics, but at least four for each of these.
     max_targets : int or None, default=None
-        Targets a lap; all eligible components if None.
+        The greatest number of targets in a lap; no limit if None.
     patience : int, default=2
-        Failures after which a component is left alone until its mass has changed by 10 %. Where a sample is
-        small, one failure is enough, since an attempt tries every way that promises something.
+        Failures after which a component is not tried again until its mass has changed by 10 %. Where a
+        sample is small, one failure is enough, since an attempt then tries everything that is promising.
     min_rows : float, default=4
         Components with fewer rows are not split. If rows have weights, it is enough that their number or
-        their weights add up to this.
+        the sum of their weights reaches this.
 
     References
     ----------

@@ -25,12 +25,12 @@ class Delete(Proposal):
     Parameters
     ----------
     max_targets : int, default=5
-        Targets a lap, the smallest components first.
+        The greatest number of components that are tried in a lap, the smallest first.
     n_absorbers : int, default=5
-        Neighbours that absorb a target; if these are all other components, rows of their own may
-        change hands as well.
+        How many neighbours may take over the rows of a removed component. If these are all other components,
+        rows may also move between them.
     n_steps : int, default=5
-        Local steps on samples in which the absorbers adapt.
+        Local steps on samples in which these neighbours adapt.
 
     References
     ----------

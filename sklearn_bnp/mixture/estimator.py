@@ -46,19 +46,21 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     The number is learned by memoized variational inference with birth, merge and delete proposals. A
     proposal is accepted only if the exact evidence lower bound (ELBO) of the whole data rises. There are
     no methods ``aic`` and ``bic``, because the ELBO already charges for every parameter, and `fit` itself
-    chooses the number of components by it.
+    chooses the number of components by it. Parameters of the components' distribution, such as
+    ``covariance_type``, are those of ``observation``.
 
     Parameters
     ----------
     $n_components
     observation : {"gaussian", "fixed_variance_gaussian", "bernoulli", "categorical", \
             "multinomial", "poisson"} or ObservationModel, default="gaussian"
-        The likelihood. For columns of several kinds it is a `ColumnObservation`. Nested parameters may be
-        set even if this is a name: ``set_params(observation__covariance_type="diag")``.
+        The likelihood: the kind of distribution that the rows of a component have. For columns of several
+        kinds it is a `ColumnObservation`. Nested parameters may be set even if this is a name:
+        ``set_params(observation__covariance_type="diag")``.
     allocation : {"dp", "pitman-yor", "dirichlet"} or MixtureAllocation, default="dp"
         Prior of the weights: a Dirichlet process, a Pitman-Yor process whose discount is learned, or a
-        finite symmetric Dirichlet distribution; or an object, such as `PitmanYorAllocation` with a
-        given discount. Nested parameters may be set even if this is a name:
+        finite symmetric Dirichlet distribution. It may also be an object, such as `PitmanYorAllocation`
+        with a given discount. Nested parameters may be set even if this is a name:
         ``set_params(allocation__discount=0.5)``.
     weight_concentration_prior : float, default=None
         For ``"dp"`` and ``"pitman-yor"`` the concentration gamma (1 if None); for ``"dirichlet"`` the
@@ -77,23 +79,26 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         covariances, 2 D + 1 for diagonal ones).
     $n_batches
     n_nonzero_resp : int, default=None
-        The greatest number of components that share a row, called L in L-sparse responsibilities. All
-        of them may if None. Of responsibilities in ``init_params``, the largest of each row are kept.
+        The greatest number L of components that may share a row: its other responsibilities are 0
+        (L-sparse). All components may share a row if None. Of responsibilities in ``init_params``, the
+        largest of each row are kept.
     $max_iter
     $tol
     n_init : int, default=1
         Number of fits from different initialisations. The one with the highest ELBO is kept.
     init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable, array, default="k-means++"
-        Source of the first components. "k-means++" draws rows of a sample that are far from each other
-        (Bregman k-means++, Alg. 2.2), and makes three steps of k-means from them. "kmeans" makes up to 100
-        steps, until no row changes its component. "random" and "random_from_data" are the same: rows drawn
-        at random, and each row goes to the nearest of them. scikit-learn's mixtures have these names, but
-        their "random" draws responsibilities instead. Otherwise, responsibilities of shape
-        (n_samples, K) are given. They are an array, or are returned by a callable
-        ``(X, n_components, random_state)``. Their columns are the components, whatever ``n_components``
-        is. With responsibilities and ``max_iter=0``, `fit` makes one global step on them. If the number of
-        components is fixed (``proposals=None``, or the stochastic method), components keep the order of
-        the columns.
+        Source of the first components:
+
+        - "k-means++" draws rows of a sample that are far from each other (Bregman k-means++, Alg. 2.2),
+          and makes three steps of k-means from them. "kmeans" makes up to 100 steps, until no row changes
+          its component.
+        - "random" and "random_from_data" are the same: some rows are drawn at random, and each row goes
+          to the nearest of them. (In scikit-learn's mixtures, "random" draws responsibilities instead.)
+        - Responsibilities of shape (n_samples, K): an array, or a callable
+          ``(X, n_components, random_state)`` that returns one. Its columns are the components, whatever
+          ``n_components`` is. With ``max_iter=0``, `fit` makes one global step on them. If the number of
+          components is fixed (``proposals=None``, or the stochastic method), components keep the order
+          of the columns.
     means_init : array-like of shape (n_components, n_features), default=None
         Initial means, in place of ``init_params``. If the number of components is fixed, they keep this
         order.
@@ -116,7 +121,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     labels_ : ndarray of shape (n_samples,)
         The component of each row of the last call of `fit` or `partial_fit`, as `predict` returns it. After
         `partial_fit` it is found when it is first read; until then the model holds a copy of the batch.
-        Memory maps and data in chunks leave none: call `predict`, which reads such data in parts.
+        There are none after a fit of a memory map or of data in chunks: call `predict`, which reads such
+        data in parts.
     weights_ : ndarray of shape (`n_components_`,)
         Expected weights.
     means_ : ndarray of shape (`n_components_`, n_features)
@@ -294,8 +300,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         be like the others. After `fit`, batches add to the data of that fit.
 
         Parameters may be set between two calls. The prior of the weights, the proposals and
-        ``max_components`` are those that are set now, and so is the prior in the ELBO, which may fall when
-        it changes. Another ``observation`` is an error.
+        ``max_components`` are then the new ones. The ELBO is that of the new prior, and may be lower than
+        before. Another ``observation`` is an error.
 
         Parameters
         ----------

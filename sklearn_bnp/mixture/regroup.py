@@ -40,23 +40,23 @@ _INNER = (0.25, 0.55)
 class Regroup(LastResort):
     """Pool two or three near components and split the pool anew.
 
-    Two components may share the rows of two clusters in the wrong way, each with a part of both; or a narrow
-    cluster inside a wide one is cut in halves together with it. No birth and no merge leads out of this.
+    Two components may divide the rows of two clusters in the wrong way, each with a part of both. Or a narrow
+    cluster inside a wide one is cut in halves together with it. No birth and no merge mends this.
     When nothing else is left to try, the nearest components are therefore pooled. Each pool is split from
-    several seeds, side by side and one around the other, and agglomeration finds how many components stay.
+    several seeds, side by side and one around the other, and components that do not pay are joined.
     They replace the pooled ones if that raises the objective of the whole data. The largest components are
-    split in this way, too. Where rows are wide, fewer pools and fewer seeds are tried. A pool is
+    split in this way, too. With many columns, fewer pools and fewer seeds are tried. A pool is
     given up if its first splits are far worse than the present components.
 
     Parameters
     ----------
     max_pools : int, default=4
-        Pairs that are pooled each time. Half as many of them are tried together with a third component, and
-        half as many of the largest components are tried alone.
+        How many pairs are pooled each time. Half as many pools have a third component, and half as many of
+        the largest components are split alone.
     max_rows : int, default=2000
-        Rows of a component's sample, at the most.
+        The greatest number of rows of a component's sample.
     max_rounds : int, default=5
-        How often a fit pools components, at the most.
+        How many times a fit may pool components.
 
     Examples
     --------

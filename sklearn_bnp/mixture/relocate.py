@@ -19,19 +19,19 @@ class Relocate(LastResort):
     """Let all rows change components at once, each compared with components that do not hold it.
 
     Where a component has few rows for its parameters, it fits its own rows so closely that ordinary steps
-    never release them. When nothing else is left to try, a few collapsed steps are therefore made on a sample
-    of all rows. In these, each row is first taken out of where it is. The result replaces all components,
-    if it raises the objective of the whole data.
+    never release them. When nothing else is left to try, a few *collapsed* steps are therefore made on a
+    sample of all rows: each row is compared with its component as it would be without this row. The result
+    replaces all components if it raises the objective of the whole data.
 
     Parameters
     ----------
     n_steps : int, default=10
-        Collapsed steps, at the most.
+        The greatest number of collapsed steps.
     max_rows : int, default=10_000
-        Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
-        components and their statistics are many, and nothing is tried on less than a quarter of the rows.
+        The greatest number of rows of the sample. Fewer are taken if components and their statistics are
+        many. Nothing is tried on less than a quarter of all rows.
     max_rounds : int, default=5
-        Relocations that a fit tries, at the most.
+        How many times a fit may try this.
 
     References
     ----------

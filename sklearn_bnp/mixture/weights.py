@@ -240,8 +240,8 @@ class PitmanYorAllocation(_StickBreaking):
         Concentration gamma of the process. Greater values favour more components.
     discount : float or "auto", default="auto"
         Discount d of the process, at least 0 and less than 1. Greater values favour more small
-        components. If "auto", it is learned: each objective is the greatest that any discount
-        gives. The maximum is unique, because the objective is concave in the discount.
+        components. If "auto", it is learned: it is the discount that gives the highest objective.
+        There is only one such discount, because the objective is concave in it.
 
     See Also
     --------

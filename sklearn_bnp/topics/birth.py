@@ -26,25 +26,25 @@ _GROWTH = 2.0
 class TopicBirth(Proposal):
     """Replace topics by several, created by a topic model nested in each.
 
-    A new topic pays only once documents have gone over to it, and from other topics too; to share
-    out the target's own tokens among its successors hardly ever raises the objective on real
-    text. So all targets of a lap give way to their successors for one lap of ordinary local steps
-    over all topics. At its end the successors of each target stay, unless the objective of the
-    whole data is higher with their union; and if it is not higher than before the lap in any case,
-    everything is as before.
+    A topic that is to be replaced is called a target. On real text it hardly ever raises the objective to
+    share out the target's own tokens among the new topics: a new topic pays only once documents have moved
+    tokens to it from other topics, too. So new topics take the place of all targets for one lap of ordinary
+    local steps over all topics. At its end the new topics of a target stay, unless the objective of the
+    whole data is higher if they are joined to one. If the objective is not higher than before the lap in any
+    case, everything is as it was.
 
-    Topics found in the first few documents of a stream may be blends, which no split of one of them
-    mends. When the corpus has doubled since topics were last made of all of it, and has been seen as a
-    whole again, all of them give way at once to topics created anew.
+    Topics found in the first few documents of a stream may be blends of several true ones. To split one of
+    them does not mend that. When the corpus has doubled since topics were last made of all of it, and has
+    been seen as a whole again, all topics are therefore replaced at once by topics created anew.
 
     Parameters
     ----------
     n_seeds : int, default=10
         How many topics a target is first broken into.
     n_first_seeds : int, default=150
-        The same, when there is one topic in all. Rows of data start from 50 at the most.
+        The same, while there is a single topic. For rows with ``groups`` it is 50 at the most.
     max_targets : int, default=10
-        Targets a lap, the largest first.
+        The greatest number of targets in a lap, the largest first.
     min_tokens : float, default=50
         Topics with fewer tokens are not split, unless documents have weights.
 

@@ -132,14 +132,14 @@ class TopicDeleteTrial(Trial):
 
 
 class TopicDelete(Proposal):
-    """Remove a topic; each document shares out what it had of it among other topics.
+    """Remove a topic; each document shares out its tokens of this topic among others.
 
     Parameters
     ----------
     max_targets : int, default=10
-        Targets a lap, the smallest topics first.
+        The greatest number of topics that are tried in a lap, the smallest first.
     n_absorbers : int, default=10
-        Topics that may absorb a target.
+        How many topics may take over the tokens of a removed one.
 
     References
     ----------

@@ -52,8 +52,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     The model is a hierarchical Dirichlet process, or latent Dirichlet allocation with
     ``allocation="dirichlet"``. It is learned by memoized variational inference with birth, merge and
-    delete proposals, each of which is judged by the objective of the whole corpus. With ``groups``, rows
-    of data of any likelihood take the place of words; such a model is called an admixture.
+    delete proposals. A proposal is accepted only if the evidence lower bound (ELBO) of the whole corpus
+    rises. With ``groups``, rows of numbers take the place of words; such a model is called an admixture.
 
     Parameters
     ----------
@@ -66,17 +66,18 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         symmetric Dirichlet distribution.
     topic_word_prior : float, array-like of shape (n_features,) or "auto", default=None
         Pseudo-count of each word type in the Dirichlet prior of topics. With ``"auto"`` it is
-        ``a + b p``, where p is the frequency of the type in the corpus. The ELBO learns a and b once there
-        are several topics, or if a fit starts with several, once these have settled; stochastic steps keep
-        the values that learning starts from. If None, it is that of a `MultinomialObservation` that is given
-        as ``observation``, and else ``"auto"``. Other likelihoods have priors of their own.
+        ``a + b p``, where p is the frequency of the type in the corpus. a and b are chosen such that the
+        ELBO is highest, once there are several topics. If a fit starts with several, this waits until they
+        have settled. Stochastic learning keeps the first values of a and b. If None, it is ``"auto"``, or the
+        prior of a `MultinomialObservation` that is given as ``observation``. Other likelihoods have priors
+        of their own.
     doc_topic_prior : float or "auto", default="auto"
-        For ``"hdp"``, the concentration alpha of the documents' shares of topics about those of the corpus.
-        ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics, or if a fit starts
-        with several, once these have settled; with stochastic learning it is 1. For ``"dirichlet"``, the
-        parameter of each topic; ``"auto"`` is 1 / K.
+        For ``"hdp"``, the concentration alpha: how closely the shares of topics in a document follow those
+        in the corpus. ``"auto"`` starts from 1 and learns it by the ELBO once there are several topics. If a
+        fit starts with several, this waits until they have settled. With stochastic learning it is 1. For
+        ``"dirichlet"``, the parameter of each topic; ``"auto"`` is 1 / K.
     weight_concentration_prior : float, default=None
-        For ``"hdp"``, the concentration gamma of the topics' shares of the corpus (1 if None). Greater
+        For ``"hdp"``, the concentration gamma of the shares of topics in the corpus (1 if None). Greater
         values favour more topics.
     $max_components
     $proposals
@@ -86,15 +87,15 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         4096 documents.
     $n_batches
     n_nonzero_resp : int, default=None
-        The greatest number of topics that share a word of a document in a fit. All of them may if None. Of
-        responsibilities in ``init_params``, the largest of each word are kept.
+        The greatest number of topics that may share a word of a document in a fit. All topics may if None.
+        Of responsibilities in ``init_params``, the largest of each word are kept.
     warm_start_docs : bool, default=True
-        Whether documents go on from the topics they had at their last visit. Every other lap they also
-        start anew, and the better result is kept, so that the ELBO never falls. If False, documents start
-        anew in each lap.
+        Whether the computation of a document's topics goes on from those of its last visit. Every other
+        lap it also starts anew, and the better result is kept, so that the ELBO never falls. If False, it
+        starts anew in each lap.
     doc_restarts : int, default=5
-        Number of its smallest topics that a document tries to remove, one by one, when it starts anew in
-        a fit. Predictions need no restarts.
+        When the computation for a document starts anew in a fit, so many of its smallest topics are removed
+        on trial, one by one. Each stays away if that is better. Predictions do without.
     max_doc_update_iter : int, default=100
         The greatest number of iterations for a document in a local step.
     doc_tol : float, default=0.05
@@ -102,18 +103,23 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     $max_iter
     $tol
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
-        Source of the first topics. With ``"random"`` and ``"k-means++"``, half of each topic is the corpus,
-        and half is a document, drawn at random or by Bregman k-means++. With ``"anchor"``, which is best
-        for text, topics are built about anchor words. An array, or the array that a callable
-        ``(X, n_components, random_state)`` returns, holds topics of shape (K, n_features), of which only
-        the proportions count; or responsibilities of shape (n_entries, K) for the nonzeros of X row by
-        row, or with ``groups``, for the rows of X. With responsibilities and ``max_iter=0``, `fit` makes one
-        global step on them. If the number of topics is fixed (``proposals=None``, or the stochastic
-        method), topics keep the order in which they were given.
+        Source of the first topics:
+
+        - ``"random"`` and ``"k-means++"``: each topic is half the corpus and half a document. Documents are
+          drawn at random, or by Bregman k-means++.
+        - ``"anchor"``, which is best for text: each topic is built about an anchor word, which occurs in
+          this topic alone.
+        - An array of topics of shape (K, n_features), of which only the proportions count.
+        - An array of responsibilities of shape (n_entries, K), for the nonzeros of X row by row; with
+          ``groups``, for the rows of X. With ``max_iter=0``, `fit` makes one global step on them.
+        - A callable ``(X, n_components, random_state)`` that returns one of these arrays.
+
+        If the number of topics is fixed (``proposals=None``, or the stochastic method), topics keep the
+        order in which they were given.
     $warm_start
     memoize : bool, default=True
-        Whether `partial_fit` keeps the counts of topics in each document. The objective needs them: False
-        is only for ``learning_method="stochastic"``, which never keeps any.
+        Whether `partial_fit` keeps the counts of topics in each document. The objective needs them, so
+        False is only for ``learning_method="stochastic"``, which never keeps any.
     $max_batches
     $learning_decay
     $learning_offset
@@ -128,8 +134,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Number of topics found. They are sorted by decreasing weight; but if their number is fixed, they
         keep the order in which ``init_params`` gave them.
     components_ : ndarray of shape (`n_components_`, n_features)
-        Words only: parameters of the topics' Dirichlet posteriors, which are ``topic_word_prior`` plus
-        expected counts.
+        Words only: ``topic_word_prior`` plus the expected count of each word in each topic. These are the
+        parameters of the topics' Dirichlet posteriors.
     exp_dirichlet_component_ : ndarray of shape (`n_components_`, n_features)
         Words only: ``exp(E[log p(word | topic)])``.
     means_ : ndarray of shape (`n_components_`, n_features)
@@ -139,14 +145,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     probabilities_, blocks_, categories_ : ndarray, dict, dict
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     topic_probs_ : ndarray of shape (`n_components_`,)
-        Expected shares of the topics in the corpus. Under ``"hdp"`` they sum to less than 1: the rest is
-        for topics that were never seen.
+        Expected shares of the topics in a new document. Under ``"hdp"`` they sum to less than 1: the rest
+        is for topics that were never seen.
     doc_topic_prior_ : float
-        The concentration, or the parameter, that was given or learned.
+        The value of ``doc_topic_prior`` that was given or learned.
     topic_word_prior_ : float or ndarray of shape (n_features,)
         Words only: the prior that was given or learned.
     lower_bound_ : float
-        The ELBO of the whole corpus, in nats, as a sequence of tokens in a given order.
+        The ELBO of the whole corpus, in nats. The words of a document count as a sequence in a given order.
     $component_ids_
     $lower_bounds_
     bound_ : float
@@ -161,9 +167,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
 
     Notes
     -----
-    Counts need not be whole numbers: a word that counts 0.5 is half a token. But they have to be counts. With
-    tf-idf and other weights of words, the number of topics has no meaning; `fit` and the first `partial_fit`
-    warn of them.
+    Counts need not be whole numbers: a word that counts 0.5 is half a token. But do not give tf-idf or other
+    weights of words, since the number of topics then has no meaning. `fit` and the first `partial_fit` warn
+    of them.
 
     References
     ----------
@@ -325,9 +331,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         that fit.
 
         Parameters may be set between two calls. The prior of documents, the proposals and ``max_components``
-        are those that are set now, and the ELBO, which may fall when the prior changes, is that of the
-        present prior. Another ``observation`` or ``topic_word_prior`` is an error. Words that a later batch
-        makes frequent become frequent in a learned ``topic_word_prior``, too.
+        are then the new ones. The ELBO is that of the new prior, and may be lower than before. Another
+        ``observation`` or ``topic_word_prior`` is an error. A learned ``topic_word_prior`` follows the
+        frequencies of words in all batches so far.
 
         Between two calls the estimator holds the counts of topics in each document, and in the middle of an
         epoch also samples of the documents. A pickle of it holds the same.

@@ -36,14 +36,14 @@ _WORTH = 1.0
 class TopicRestart(Proposal):
     """Start again from all topics at once, each blended with the mean of all.
 
-    When nothing else is left to try, the topics give way to blends of each with all of them together, and all
-    documents start anew. The lap is taken back if the objective of the whole corpus does not exceed what it
-    was. It helps where documents are short.
+    When nothing else is left to try, each topic is replaced by a blend of itself with all topics together,
+    and all documents start anew. The lap is taken back unless the objective of the whole corpus is higher
+    than before. This helps where documents are short.
 
     Parameters
     ----------
     blend : float, default=0.5
-        Share of each new topic that comes from all topics together.
+        Part of each new topic that comes from all topics together, from 0 to 1.
 
     Examples
     --------

@@ -196,5 +196,7 @@ def test_memory_maps_leave_no_labels(tmp_path):
     rows = np.memmap(tmp_path / "x", mode="r").view(X.dtype).reshape(X.shape)
     model = DPMixtureVB(random_state=0).fit(rows)
     assert not hasattr(model, "labels_")
+    with pytest.raises(AttributeError, match=r"no attribute 'labels_'.* Call predict\(X\)"):
+        model.labels_  # noqa: B018
     np.testing.assert_array_equal(clone(model).fit_predict(rows), model.predict(rows))
     assert not hasattr(model.partial_fit(rows), "labels_")

@@ -36,9 +36,24 @@ class ObservationParameters(ExplainedParameters):
         """
         nested = any(name.startswith("observation__") for name in params)
         observation = params.get("observation", self.observation)
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]  # of BaseEstimator
+        _check_none_is_of_likelihood(sorted(set(params).difference(own)), observation, self)
         if nested and isinstance(observation, str):
             params["observation"] = resolve_observation(observation)
         return super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator
+
+
+def _check_none_is_of_likelihood(names, observation, estimator):
+    """Raise if one of these names, which the estimator does not have, is a parameter of its likelihood."""
+    if isinstance(observation, str) and observation in OBSERVATIONS:
+        observation = OBSERVATIONS[observation]()
+    its = observation.get_params(deep=False) if isinstance(observation, ObservationModel) else ()
+    for name in names:
+        if name in its:
+            raise ValueError(
+                f"Invalid parameter {name!r} for estimator {type(estimator).__name__}: it is a parameter of "
+                f"the likelihood. Set observation__{name}."
+            )
 
 
 def resolve_observation(observation, reading=None):

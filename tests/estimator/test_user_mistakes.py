@@ -101,6 +101,10 @@ MIXTURE_PARAMETERS = {
         mixture(observation="full"),
         ["observation='full'", "covariance_type"],
     ),
+    "covariances set as in scikit-learn": (
+        lambda: DPMixtureVB().set_params(covariance_type="diag"),
+        ["Invalid parameter 'covariance_type'", "observation__covariance_type"],
+    ),
     "observation without a name": (
         mixture(observation="zzz"),
         ["observation='zzz'", "'gaussian'", "instance"],

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .restricted import RestrictedMixture, most_collapsed
+from .restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
@@ -243,4 +243,4 @@ def seeded(model, sample, target, n_seeds, whiten, rng):
     resp = lloyd(points, seeding[rows], n_seeds, rng)
     del points  # they are as large as the rows
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
-    return s[s[:, -1] >= sample.one_row]
+    return s[s[:, -1] >= LEAST_ROWS * sample.one_row]

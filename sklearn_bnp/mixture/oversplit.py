@@ -19,16 +19,19 @@ from .restricted import most_collapsed
 
 # Numbers (rows x components x P) that a step of all parts may take.
 _MOST_NUMBERS = 100_000_000
-# Rows whose responsibility is less do not count as rows of a component when it is split.
-_LEAST_RESP = 1e-2
+# Rows whose responsibility is less do not count as rows of a component when it is deleted.
+_LEAST_RESP = 1e-3
+# Least mass that anything is divided by.
+_LEAST_MASS = 1e-10
 # Collapsed and ordinary steps of the parts, and those after each agglomeration.
 _COLLAPSED, _STEPS = 4, 6
 # Agglomerations of a search, and how many of them are followed by collapsed steps.
 _ROUNDS, _COLLAPSED_ROUNDS = 8, 6
 # Each part may be joined with so many neighbours.
 _N_NEIGHBORS = 10
-# Searches of one round, at the most.
-_MOST_SEARCHES = 15
+# Searches of one round, at the most: fewer if steps take many numbers, but not fewer than the first.
+_LEAST_SEARCHES, _MOST_SEARCHES = 3, 15
+_ROUND_NUMBERS = 500_000_000
 # Searches that end where they began, after which there is hardly anything better.
 _RETURNS = 2
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
@@ -52,7 +55,8 @@ class Oversplit(LastResort):
         Parts that each component is split into, at the most. There are fewer if components and their
         statistics are many.
     patience : int, default=6
-        Searches without a gain, one after the other, after which a round ends.
+        Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
+        are costly, or if two of them have come back to where they began.
     max_rows : int, default=10_000
         Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
         components and their statistics are many, and nothing is tried on less than a quarter of the rows.
@@ -100,21 +104,22 @@ class Oversplit(LastResort):
         everything = Everything(model, totals, context.uniform)
         numbers = everything.resp.size * totals.s.shape[1]
         n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
-        n_most = min(context.max_components, len(everything.resp))
         if n_seeds < 2:
             return []
-        s, gain = self._best(everything, n_seeds, n_most, context.rng)
+        n_searches = np.clip(_ROUND_NUMBERS // (n_seeds * numbers), _LEAST_SEARCHES, _MOST_SEARCHES)
+        n_most = min(context.max_components, len(everything.resp))
+        s, gain = self._best(everything, n_seeds, n_most, int(n_searches), context.rng)
         if gain <= WORTH_A_TRIAL:
             return []
         coef, created = everything.small.coefficients(s), context.new_uids(len(s))
         return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
 
-    def _best(self, everything, n_seeds, n_most, rng):
+    def _best(self, everything, n_seeds, n_most, n_searches, rng):
         """Statistics (J, P) of the best components that are found, and what they gain in nats."""
         best, most, n_failures, n_returns = everything.s, 0.0, 0, 0
-        for _ in range(_MOST_SEARCHES):
+        for _ in range(n_searches):
             found = oversplit(everything.small, best, n_seeds, n_most, rng)
-            s, gain = everything.settled(found)
+            s, gain = (best, -np.inf) if found is None else everything.settled(found)
             if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
                 best, most, n_failures, n_returns = s, gain, 0, 0
                 continue
@@ -127,6 +132,8 @@ class Oversplit(LastResort):
 
 def oversplit(small, s, n_seeds, n_most, rng):
     """Statistics (J, P) after splits of all components, and joins and deletes of what does not pay.
+
+    They are None if a single component is left.
 
     Parameters
     ----------
@@ -143,11 +150,10 @@ def oversplit(small, s, n_seeds, n_most, rng):
     tol, K = 1e-4 * small.sample.total, len(s)
     s = _parts(small, s, n_seeds, rng)
     collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
-    if collapses:
-        s, _, resp = small.step(s)
-        s, _ = small.collapse(s, resp, _COLLAPSED)
-    s, entropy, resp = small.iterate(s, _STEPS, tol)
+    s, entropy, resp = _settled(small, s, small.step(s)[2] if collapses and len(s) else None, tol)
     for i in range(_ROUNDS):
+        if len(s) < 2:
+            return None
         parts = StatBag(np.arange(len(s)), s, entropy)
         near = nearest(reassignment_loss(small.model, parts), _N_NEIGHBORS)
         union_entropy = small.union_entropy(resp)
@@ -157,29 +163,30 @@ def oversplit(small, s, n_seeds, n_most, rng):
         # the first tree is made of parts that are not yet what they will be
         groups = [list(group) for group in tree.groups(K if i == 0 else 1)]
         s = np.array([s[group].sum(axis=0) for group in groups])
+        shares = None
         if collapses and i < _COLLAPSED_ROUNDS:
-            resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
-            s, _ = small.collapse(s, resp, _COLLAPSED)
-        s, entropy, resp = small.iterate(s, _STEPS, tol)
-    return _Deletes(small, s).made(n_most)
+            shares = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
+        s, entropy, resp = _settled(small, s, shares, tol)
+    return _Deletes(small, s).made(n_most) if len(s) > 1 else None
+
+
+def _settled(small, s, resp, tol):
+    """Statistics, entropies and responsibilities after steps; the first are collapsed if given ``resp``."""
+    if len(s) > 1 and resp is not None:
+        s, _ = small.collapse(s, resp, _COLLAPSED)
+    return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)
 
 
 def _parts(small, s, n_seeds, rng):
-    """Statistics (J, P) of seeds among the rows of every component, which keeps its mass."""
+    """Statistics (J, P) of seeds among the rows that are most of all a component's, for every component."""
     _, _, resp = small.step(s)
-    parts = []
-    for k, own in enumerate(resp.T):
-        if s[k, -1] < small.sample.one_row:
-            continue
-        rows = np.flatnonzero(own > _LEAST_RESP)
-        sample = small.sample.rows(rows)._replace(mass=own[rows].astype(float))
-        seeds = s[k : k + 1]
-        if len(rows):
-            seeds = seeded(small.model, sample, s[k], n_seeds, bool(rng.randint(2)), rng)
-        if len(seeds) < 2:
-            seeds = s[k : k + 1]
-        parts.append(seeds * (s[k, -1] / seeds[:, -1].sum()))
-    return np.concatenate(parts) if parts else s
+    owner, parts = resp.argmax(axis=1), []
+    for k, own in enumerate(s):
+        sample = small.sample.rows(np.flatnonzero(owner == k))
+        if len(sample.mass):
+            seeds = seeded(small.model, sample, own, n_seeds, bool(rng.randint(2)), rng)
+            parts.append(seeds * (sample.total / max(seeds[:, -1].sum(), _LEAST_MASS)))
+    return np.concatenate(parts)
 
 
 class _State(NamedTuple):
@@ -219,7 +226,7 @@ class _Deletes:
 
     def _rows(self, j):
         """Numbers of the rows that component ``j`` has some part of."""
-        return np.flatnonzero(self.state.resp[:, j] > 0.1 * _LEAST_RESP)
+        return np.flatnonzero(self.state.resp[:, j] > _LEAST_RESP)
 
     def made(self, n_most):
         """Statistics (J, P) after all deletes that gain, or that leave no more than ``n_most``."""

@@ -19,7 +19,7 @@ from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import HOPELESS, Creation, most_seeds, seeded
 from .last_resort import WORTH_A_TRIAL, LastResort
-from .restricted import RestrictedMixture, most_collapsed
+from .restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
 _NEAR = 6.0
@@ -259,7 +259,7 @@ def _around(model, sample, s):
             seeds = summaries(
                 model.likelihood, z, np.column_stack([inner, ~inner]) * mass[:, np.newaxis]
             )
-            yield seeds[seeds[:, -1] >= sample.one_row], 2
+            yield seeds[seeds[:, -1] >= LEAST_ROWS * sample.one_row], 2
 
 
 def _settled(small, s, n_seeds):

@@ -20,6 +20,8 @@ _STEPS, _STEPS_AFTER_CUT = 8, 4
 _COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
 # Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
 _COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
+# Components with fewer rows are dropped. One row may be a component, and leave a little of itself to others.
+LEAST_ROWS = 0.9
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -97,7 +99,7 @@ class RestrictedMixture:
         last = -np.inf
         for i in range(n_steps):
             moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= self.sample.one_row
+            keep = moved[:, -1] >= LEAST_ROWS * self.sample.one_row
             if not keep.all() and keep.any():
                 s, last = moved[keep], -np.inf
                 continue
@@ -148,7 +150,7 @@ class RestrictedMixture:
         out = np.empty_like(s)
         shares = resp * own[:, np.newaxis]
         likelihood.summarise(z, shares, out, coef=coef, sparse=True)
-        keep = out[:, -1] >= self.sample.one_row
+        keep = out[:, -1] >= LEAST_ROWS * self.sample.one_row
         if keep.all():
             return out, resp
         del shares

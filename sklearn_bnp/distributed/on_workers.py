@@ -16,6 +16,7 @@ from ..engine.task import added_siblings, partly_combined
 from ..inputs.rows import arrays_of
 from .chunks import with_others
 from .places import Loaded, Through
+from .wire import Nodes
 
 
 def _arguments(spec, values):
@@ -89,9 +90,9 @@ def each_of(function, args, group):
 
 
 def run_group(order, items, first, n, group):
-    """Results of tasks about the chunks of a group, as nodes of the tree over all ``n`` chunks of the batch.
+    """Results of tasks about the chunks of a group: `Nodes` of the tree over all ``n`` chunks of the batch.
 
-    They are pickled: dask then knows how large they are. ``first`` is the place of the group's first chunk.
+    ``first`` is the place of the group's first chunk.
     """
     run, task = order
     nodes = {
@@ -100,14 +101,14 @@ def run_group(order, items, first, n, group):
         )
         for i, (part, carry, seed) in enumerate(loads(items))
     }
-    return dumps(joined(task.probes, [nodes], n))
+    return Nodes(joined(task.probes, [nodes], n))
 
 
-class Visited:
+class Visited(Nodes):
     """Results of tasks about the chunks of a group, and what they left behind.
 
     The results are those of `run_group`. What was left stays with this object, by position of the chunk. It
-    is also written to ``path``, unless that is None.
+    is also written to ``path``, unless that is None. No other process should ask for all of this.
     """
 
     def __init__(self, order, items, first, n, visit, path, group, *before):
@@ -120,7 +121,7 @@ class Visited:
             if result is not None:
                 result, self.kept[part.position] = parted(result, visit, part.position)
             nodes[0, first + i] = result
-        self.nodes = dumps(joined(task.probes, [nodes], n))
+        super().__init__(joined(task.probes, [nodes], n))
         self.name = visit.name
         if path is not None:
             with open(f"{path}.part", "wb") as file:
@@ -130,7 +131,7 @@ class Visited:
     def __sizeof__(self):
         """Bytes, by which dask decides what to keep in memory, and where tasks go."""
         columns = (c for kept in self.kept.values() for part in kept for c in part.columns.values())
-        return len(self.nodes) + sum(c.docs.nbytes + c.values.nbytes for c in columns)
+        return super().__sizeof__() + sum(c.docs.nbytes + c.values.nbytes for c in columns)
 
 
 class Stored(NamedTuple):
@@ -151,10 +152,6 @@ class Stored(NamedTuple):
         """As that of the `Visited`."""
         with open(self.path, "rb") as file:
             return loads(file.read())
-
-
-def nodes_of(visited):
-    return visited.nodes
 
 
 def finder(visited):
@@ -179,8 +176,8 @@ def brought(away, *visited):
 
 
 def joined_nodes(order, n, *results):
-    """Nodes of several groups, added as far as they can be; pickled as these are."""
-    return dumps(joined(order[1].probes, [loads(result) for result in results], n))
+    """`Nodes` of several groups, added as far as they can be."""
+    return Nodes(joined(order[1].probes, [result.nodes for result in results], n))
 
 
 def joined(probes, parts, n):

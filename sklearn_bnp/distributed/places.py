@@ -32,7 +32,8 @@ def place_of(chunks, n_batches, leaves=False):
     if "distributed" not in sys.modules:
         yield Here(chunks, edges, leaves)
         return
-    from .cluster import OnClient, current_client
+    from .cluster import OnClient
+    from .waiting import current_client
 
     with current_client() as client:
         if client is None:

@@ -138,9 +138,12 @@ class StatBag(NamedTuple):
         bag : StatBag
             ``self + sign * other``.
         """
-        extra = self.extra.joined(other.extra) if sign > 0 else self.extra.without(other.extra)
+        if sign > 0:
+            change, extra = np.add, self.extra.joined(other.extra)
+        else:
+            change, extra = np.subtract, self.extra.without(other.extra)
         return StatBag(
-            self.uids, self.s + sign * other.s, self.entropy + sign * other.entropy, extra
+            self.uids, change(self.s, other.s), change(self.entropy, other.entropy), extra
         )
 
     def scaled(self, factor):

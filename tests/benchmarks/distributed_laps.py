@@ -32,11 +32,13 @@ from typing import NamedTuple
 import dask
 import numpy as np
 from distributed import Client, LocalCluster
+from distributed.protocol.pickle import dumps
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.distributed.cluster import OnClient
+from sklearn_bnp.distributed.wire import Nodes
 from sklearn_bnp.engine import learner as learner_module
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.task import run
@@ -154,7 +156,19 @@ class Measured(NamedTuple):
 
 
 def sizes(values):
-    return sum(len(value) for value in values if isinstance(value, bytes))
+    """Bytes of what is large among some arguments or results of tasks."""
+    return sum(map(_n_bytes, values))
+
+
+def _n_bytes(value):
+    if isinstance(value, bytes):
+        return len(value)
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if not isinstance(value, Nodes):
+        return 0
+    beside = []
+    return len(dumps(value, buffer_callback=beside.append)) + sum(b.raw().nbytes for b in beside)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 
-from sklearn_bnp.distributed import cluster  # noqa: E402
+from sklearn_bnp.distributed import cluster, waiting  # noqa: E402
 
 WORDS, _ = documents(90)
 OFTEN = 1.0 + np.arange(90) % 3
@@ -98,7 +98,7 @@ def test_what_documents_leave_is_written_to_files(clusters, tmp_path, monkeypatc
     """
     expected = public_state(HDPTopicVB(random_state=0).fit(words()))
     monkeypatch.setattr(cluster, "_LAPS_A_FILE", 3)
-    monkeypatch.setattr(cluster, "_LOOK", 0.02)
+    monkeypatch.setattr(waiting, "_LOOK", 0.02)
     monkeypatch.setattr(cluster, "_LARGE", 0)
     most, take = [0], cluster.take_from_files
 

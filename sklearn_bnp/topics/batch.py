@@ -178,6 +178,13 @@ class DocumentBatch(NamedTuple):
         return group_cuts(self.indptr, n_entries)
 
 
+def _more(total, step):
+    """A `StatBag` with the sums of one more block, in the memory that it has."""
+    total.s[...] += step.s
+    total.entropy[...] += step.entropy
+    return total
+
+
 def document_pass(batch, likelihood, params, uids, observers, carry, settings):
     """`StatBag` of a batch of documents after its local step.
 
@@ -210,8 +217,7 @@ def document_pass(batch, likelihood, params, uids, observers, carry, settings):
             rows = slice(int(batch.indptr[first]), int(batch.indptr[last]))
             resp = np.asarray(batch.resp[rows], dtype=float)
             step = document_summary(likelihood, docs, largest_shares(resp, settings.n_nonzero))
-        total.s[...] += step.s
-        total.entropy[...] += step.entropy
+        total = total._replace(s=step.s, entropy=step.entropy) if not parts else _more(total, step)
         parts.append(step.counts)
         lengths.append(docs.lengths)
         if observed:

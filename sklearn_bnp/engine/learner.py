@@ -58,7 +58,7 @@ class Learner:
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
         self.stream, self.retried = state.stream, state.retried
-        self._evidence = state.evidence
+        self._evidence, self._bound = state.evidence, None
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
     @property
@@ -76,7 +76,10 @@ class Learner:
     @property
     def lower_bound(self):
         """The objective as things stand, in nats."""
-        return self.model.elbo(self.totals, self.evidence())
+        of = (self.model, self.totals)
+        if self._bound is None or any(a is not b for a, b in zip(self._bound[0], of, strict=True)):
+            self._bound = of, self.model.elbo(self.totals, self.evidence())
+        return self._bound[1]
 
     def evidence(self):
         """Evidence (K,) of each component as things stand, in nats."""

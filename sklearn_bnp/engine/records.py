@@ -103,7 +103,13 @@ def taken_back(records):
 
 
 def drop_old_trials(history):
-    """Leave records of trials out of those laps of a history, a list, that came before the latest ones."""
+    """Leave records of trials out of those laps of a history, a list, that came before the latest ones.
+
+    To be called after each lap. A lap's records may still grow until the next one ends, so that there is
+    nothing to do if the last two laps have none: a stream has a thousand laps, most of them without trials.
+    """
+    if not any(lap.trials for lap in history[-2:]):
+        return
     room = _MOST_TRIALS
     for i in range(len(history) - 1, -1, -1):
         trials = history[i].trials

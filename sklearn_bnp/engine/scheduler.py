@@ -140,7 +140,7 @@ class Scheduler:
     def fit_samples_to(self, n_rows, values_per_row):
         """Let samples hold some times the numbers of ``n_rows`` prepared rows, within bounds."""
         values = _SAMPLE_BATCHES * n_rows * values_per_row
-        self._values = int(np.clip(values, _LEAST_NUMBERS, _MOST_NUMBERS))
+        self._values = int(min(max(values, _LEAST_NUMBERS), _MOST_NUMBERS))
         self._values_per_row = values_per_row
 
     def heed_weights(self, batch):
@@ -304,7 +304,8 @@ class Scheduler:
 
     def _refused(self, totals):
         """Let proposals know of trials that were given up in the lap; their records."""
-        trials, self._given_up, sizes = self._given_up, [], totals.sizes
+        trials, self._given_up = self._given_up, []
+        sizes = totals.sizes if trials else {}
         for trial in trials:
             if sizes.keys() >= set(trial.targets):
                 mass = sum(sizes[uid] for uid in trial.targets)

@@ -134,8 +134,9 @@ def _same(one, other):
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, BaseEstimator):
-        names = _parameter_names(type(one))
-        return all(_same(getattr(one, name), getattr(other, name)) for name in names)
+        pairs = ((getattr(one, n), getattr(other, n)) for n in _parameter_names(type(one)))
+        # defaults are mostly one object
+        return all(mine is its or _same(mine, its) for mine, its in pairs)
     return _identity(one) == _identity(other)
 
 

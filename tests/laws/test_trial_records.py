@@ -120,3 +120,16 @@ def test_histories_keep_a_limited_number_of_trials():
     assert sum(len(lap.trials) for lap in history) == 2000
     assert [len(lap.trials) for lap in history[-7:]] == [200] + 6 * [300]
     assert all(lap.tried == {"birth": 300} for lap in history)
+
+
+def test_records_that_come_after_a_lap_count_too():
+    """Most laps of a stream have no records, some have them at once, and some after they have ended."""
+    record, history = TrialRecord("birth", (0,), "refused"), []
+    for i in range(60):
+        n = 300 if i % 5 == 0 else 0
+        history.append(Lap(i, 1, 0.0, 0.0, 0.0, {}, {}, (record,) * n))
+        drop_old_trials(history)
+        if i % 5 == 2:
+            history[-1] = history[-1].with_trials([record] * 100)
+        assert sum(len(lap.trials) for lap in history) <= 2100
+    assert [len(lap.trials) for lap in history if lap.trials] == [300, 100] * 5

@@ -111,8 +111,15 @@ def pool():
 
 
 def backwards(run, tasks):
-    """Results of tasks that are run from the last to the first."""
-    return [run(task) for task in reversed(list(tasks))][::-1]
+    """Results of tasks that are run from the last to the first, and cannot write to what they were given."""
+    return [run(read_only(task)) for task in reversed(list(tasks))][::-1]
+
+
+def read_only(task):
+    """A copy of a task whose arrays are read-only, as tasks of a cluster share them."""
+    buffers = []
+    pickled = pickle.dumps(task, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(pickled, buffers=[bytes(buffer) for buffer in buffers])
 
 
 def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_iter=8, **params):

@@ -5,8 +5,6 @@ Design note
 (a) *Groups* of neighbouring chunks lie on the workers, as checked batches, for as long as a call lasts.
     There are few of them, so that there are few tasks. Chunks with loaders of the user's own are loaded in
     each task.
-    Each group has a *home*, the worker where all that is about it should run. It may run elsewhere, if the
-    home is gone.
 (b) All that a wave of tasks has in common goes down once, as the result of a task. Whatever is lost with a
     worker is therefore computed anew by the scheduler, from tasks that it knows, and the same task gives the
     same bits. Nothing is scattered.
@@ -20,9 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 from distributed.protocol.pickle import dumps, loads
@@ -31,7 +27,6 @@ from distributed.scheduler import KilledWorker
 from ..engine.left import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError
-from .homes import homes_of, neighbours
 from .left import kept, shared_folder, take_from_files
 from .on_workers import (
     Group,
@@ -42,6 +37,7 @@ from .on_workers import (
     joined,
     joined_nodes,
     looked,
+    nodes_of,
     run_group,
     sums_of_left,
 )
@@ -76,12 +72,12 @@ class OnClient:
         self._client, self._chunks, self.groups, self.leaves = client, chunks, groups, leaves
         self._cluster = Cluster(client)
         most = _TASKS_A_THREAD * max(1, sum(self._cluster.threads().values()))
-        self._ranges_of_batches = [
-            [(first + lo, first + hi) for lo, hi in evenly(last - first, most)]
+        self._ranges = [
+            (first + lo, first + hi)
             for first, last in groups
+            for lo, hi in evenly(last - first, most)
         ]
-        self._ranges = [each for ranges in self._ranges_of_batches for each in ranges]
-        self._raw, self._held, self._homes = self._sent(chunks), None, [None] * len(self._ranges)
+        self._raw, self._held = self._sent(chunks), None
         self._folder, self._owns_folder = shared_folder(client) if leaves else (None, False)
         self._n_visits = {}
 
@@ -120,51 +116,30 @@ class OnClient:
     def read_by(self, reader):
         """From now on, let ``reader(arguments, name)`` make batches of chunks."""
         keeps = all(chunk.is_lazy for chunk in self._chunks)
-        reader, self._held, self._homes = dumps(reader), [], self._homes_found()
-        for (first, last), home in zip(self._ranges, self._homes, strict=True):
+        reader, self._held = dumps(reader), []
+        for first, last in self._ranges:
             raw = self._raw[first:last]
             specs = [(r.spec, len(r.futures)) for r in raw]
             futures = [future for r in raw for future in r.futures]
-            self._held.append(self._submit(Group, reader, specs, keeps, *futures, home=home))
+            self._held.append(self._submit(Group, reader, specs, keeps, *futures))
         self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
         if keeps:  # what they were made from is not needed, unless it has to be loaded again
             for future in (future for raw in self._raw for future in raw.futures):
                 future.release()
             self._raw = []
 
-    def _homes_found(self):
-        """List the homes of the groups: where most of their chunks are, as far as all have as many."""
-        threads = self._cluster.threads()
-        if not threads:
-            return [None] * len(self._ranges)
-        keys = [future.key for raw in self._raw for future in raw.futures]
-        who_has = self._cluster.asked("who_has", keys=keys) if keys else {}
-
-        def lies(first, last):
-            futures = (future for raw in self._raw[first:last] for future in raw.futures)
-            return Counter(home for future in futures for home in who_has.get(future.key, ()))
-
-        return [
-            home
-            for ranges in self._ranges_of_batches
-            for home in homes_of([lies(*each) for each in ranges], threads)
-        ]
-
     def go_through(self, function):
         """From now on, let the batch of a chunk be what ``function(batch)`` returns."""
         payload = dumps(function)
-        self._held = [
-            self._submit(gone_through, payload, group, home=home)
-            for group, home in zip(self._held, self._homes, strict=True)
-        ]
+        self._held = [self._submit(gone_through, payload, group) for group in self._held]
         self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
 
     def each(self, function, args=None):
         """``function(batch)``, or ``function(batch, arg)``, of each chunk; None of one without rows."""
         payload, tasks = dumps(function), {}
-        for group, home, (first, last) in self._groups():
+        for group, (first, last) in zip(self._held, self._ranges, strict=True):
             own = None if args is None else dumps(args[first:last])
-            tasks[self._submit(each_of, payload, own, group, home=home)] = (first, last)
+            tasks[self._submit(each_of, payload, own, group)] = (first, last)
         return [value for values in self._gathered(list(tasks), tasks) for value in values]
 
     # ------------------------------------------------------------------ tasks of local steps
@@ -178,62 +153,37 @@ class OnClient:
         wave, level = {down: (first, first + n)}, []
         visit = Visit(self) if leaves_behind(tasks[0], self.leaves) else None
         folder = None if visit is None else self._folder_of_visit(first)
-        for group, home, (lo, hi) in self._groups():
+        for group, (lo, hi) in zip(self._held, self._ranges, strict=True):
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
                 items = dumps([(task.part, task.carry, task.seed) for task in own])
                 about = down, items, lo - first, n
                 if visit is None:
-                    done = self._submit(run_group, *about, group, home=home)
+                    done = self._submit(run_group, *about, group)
                 else:
                     path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
                     carries = [task.carry for task in own if task.carry is not None]
-                    done = self._submit(
-                        Visited, *about, dumps(visit), path, group, *kept(carries), home=home
-                    )
+                    done = self._submit(Visited, *about, dumps(visit), path, group, *kept(carries))
                     visit.files |= {
                         file for c in carries for left in c.needed for file in left.visit.files
                     }
                     visit.kept.update(dict.fromkeys(range(lo, hi), done))
+                    wave[done] = (lo, hi)
+                    done = self._submit(nodes_of, done)
                 wave[done] = (lo, hi)
-                level.append((done, home))
-        sums = self._sums(level, down, n, wave, visit is not None, order.n_bytes > _LARGE)
-        nodes = [result.nodes for result in self._gathered(sums, wave)]
+                level.append(done)
+        priority = 0
+        while len(level) > (1 if order.n_bytes > _LARGE else _FAN_IN):
+            priority += 1  # sums before further local steps, so that few results are held
+            parts = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
+            level = []
+            for some in parts:
+                level.append(self._submit(joined_nodes, down, n, *some, priority=priority))
+                wave[level[-1]] = (wave[some[0]][0], wave[some[-1]][1])
+        nodes = [result.nodes for result in self._gathered(level, wave)]
         if visit is not None and folder is not None:
             take_from_files(visit, folder)
         return joined(tasks[0].probes, nodes, n).values()
-
-    def _sums(self, level, down, n, wave, leaves, large):
-        """Futures of the sums of results, which come to the driver.
-
-        Parameters
-        ----------
-        level : list of pairs (future, home)
-            Tasks about neighbouring groups.
-        down, n : Future, int
-            See `joined_nodes`.
-        wave : dict
-            All futures, to which those of sums are added.
-        leaves : bool
-            Whether a task's result is also what it leaves behind. Then its nodes are taken out where it is.
-        large : bool
-            Whether results are so large that only one should come.
-        """
-        priority, at_home = 0, leaves
-        while at_home or len(level) > (1 if large else _FAN_IN):
-            several = any(one == next_one for (_, one), (_, next_one) in pairwise(level))
-            parts = neighbours(level, _FAN_IN, at_home or (large and several))
-            level, at_home, priority = [], False, priority + 1
-            for some, home in parts:
-                # before further local steps, so that few results are held
-                done = self._submit(joined_nodes, down, n, *some, priority=priority, home=home)
-                wave[done] = (wave[some[0]][0], wave[some[-1]][1])
-                level.append((done, home))
-        return [future for future, _ in level]
-
-    def _groups(self):
-        """Triples of each group: its future, its home, and the chunks from the first to before the last."""
-        return zip(self._held, self._homes, self._ranges, strict=True)
 
     # ------------------------------------------------------------------ what tasks have left behind
 
@@ -256,16 +206,16 @@ class OnClient:
     def _of_left(self, submit, away, *args):
         """Results of a task for each group of chunks, about what was left there."""
         tasks = {}
-        for home, (lo, hi) in zip(self._homes, self._ranges, strict=True):
+        for lo, hi in self._ranges:
             own = {i: part for i, part in away.items() if lo <= part.left.position < hi}
             if own:
-                tasks[submit(dumps(own), *args, *kept(own.values()), home=home)] = (lo, hi)
+                tasks[submit(dumps(own), *args, *kept(own.values()))] = (lo, hi)
         return [loads(result) for result in self._gathered(list(tasks), tasks)]
 
     # ------------------------------------------------------------------ waiting
 
-    def _submit(self, function, *args, **where):
-        return self._cluster.submit(function, *args, **where)
+    def _submit(self, function, *args, **how):
+        return self._cluster.submit(function, *args, **how)
 
     def _gathered(self, wanted, wave):
         return self._cluster.gathered(wanted, wave, self._error_of)

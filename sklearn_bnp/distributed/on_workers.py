@@ -134,6 +134,11 @@ class Visited(Nodes):
         return super().__sizeof__() + sum(c.docs.nbytes + c.values.nbytes for c in columns)
 
 
+def nodes_of(visited):
+    """`Nodes` of a `Visited`, without what was left."""
+    return Nodes(visited.nodes)
+
+
 class Stored(NamedTuple):
     """Names the file that holds what the tasks of a visit left behind.
 

@@ -61,13 +61,12 @@ class Cluster:
             parse_timedelta(dask.config.get(*setting)) for setting in (_SILENCE, _PATIENCE)
         )
 
-    def submit(self, function, *args, priority=0, home=None):
-        """Future of a call, which should run on the worker with the address ``home`` as long as it lives."""
-        where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+    def submit(self, function, *args, priority=0):
+        """Future of a call."""
         try:
             with large_graphs():
                 return self.client.submit(
-                    function, *args, pure=False, retries=ATTEMPTS - 1, priority=priority, **where
+                    function, *args, pure=False, retries=ATTEMPTS - 1, priority=priority
                 )
         except Exception as error:
             if self.client.status == "running":

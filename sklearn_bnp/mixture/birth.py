@@ -15,7 +15,7 @@ from ..engine.trials import AdoptTrial, SplitTrial
 from .creation import create, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
-_ADAPT_BELOW = 12
+ADAPT_BELOW = 12
 # Numbers (rows x P) that a target's sample may hold whatever P.
 _SAMPLE_NUMBERS = 1_000_000
 
@@ -155,7 +155,7 @@ class Birth(Proposal):
         creation = create(
             context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
             int(min(self.n_seeds, room + 1)), self._failures.count(uid, n), context.rng,
-            adapt=len(totals.uids) <= _ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
+            adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
         )  # fmt: skip
         if creation is None or creation.gain <= 0:
             # all ways have failed; but a component that is alone was first tried from many seeds

@@ -91,11 +91,11 @@ class Everything:
         Statistics of the sample and responsibilities, after a local step of the present components.
     """
 
-    def __init__(self, model, totals, uniform):
+    def __init__(self, model, totals, uniform, adapt=False):
         z, resp, weight = uniform
         sample = Sample(z, np.ones(len(resp)), weight)
         sample = sample.standing_for(totals.n.sum())
-        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
+        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt)
         self.s, _, self.resp = self.small.step(totals.s)
         self._present = None
 
@@ -105,8 +105,13 @@ class Everything:
         return s, self.small.objective(s, entropy)
 
     def settled(self, s):
-        """Statistics (J, P) after ordinary steps from ``s``, and the gain of the sample in nats."""
+        """Statistics (J, P) after ordinary steps from ``s``, and the gain of the sample in nats.
+
+        If the prior adapts, it goes on from what it has become in the search for ``s``.
+        """
         if self._present is None:
+            prior, self.small.prior = self.small.prior, self.small.model.prior
             self._present = self._settled(self.s)[1]
+            self.small.prior = prior
         s, value = self._settled(s)
         return s, value - self._present

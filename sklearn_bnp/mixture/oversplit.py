@@ -13,6 +13,7 @@ from ..engine.agglomeration import agglomerate
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
+from .birth import ADAPT_BELOW
 from .creation import seeded
 from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
 from .restricted import most_collapsed
@@ -30,10 +31,10 @@ _ROUNDS, _COLLAPSED_ROUNDS = 8, 6
 # Each part may be joined with so many neighbours.
 _N_NEIGHBORS = 10
 # Searches of one round, at the most: fewer if steps take many numbers, but not fewer than the first.
-_LEAST_SEARCHES, _MOST_SEARCHES = 3, 15
+_LEAST_SEARCHES, _MOST_SEARCHES = 3, 20
 _ROUND_NUMBERS = 500_000_000
 # Searches that end where they began, after which there is hardly anything better.
-_RETURNS = 2
+_RETURNS = 3
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
 _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
@@ -54,9 +55,9 @@ class Oversplit(LastResort):
     n_seeds : int, default=6
         Parts that each component is split into, at the most. There are fewer if components and their
         statistics are many.
-    patience : int, default=6
+    patience : int, default=10
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
-        are costly, or if two of them have come back to where they began.
+        are costly, or if three of them have come back to where they began.
     max_rows : int, default=10_000
         Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
         components and their statistics are many, and nothing is tried on less than a quarter of the rows.
@@ -66,7 +67,7 @@ class Oversplit(LastResort):
     Examples
     --------
     >>> from sklearn_bnp import DPMixtureVB, Oversplit
-    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Oversplit(patience=10)))
+    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Oversplit(patience=30)))
     """
 
     kind = "oversplit"
@@ -80,7 +81,7 @@ class Oversplit(LastResort):
     def __init__(
         self,
         n_seeds: int = 6,
-        patience: int = 6,
+        patience: int = 10,
         max_rows: int | None = 10_000,
         max_rounds: int = 3,
     ) -> None:
@@ -101,33 +102,35 @@ class Oversplit(LastResort):
             return []
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
-        everything = Everything(model, totals, context.uniform)
+        few = len(totals.uids) <= ADAPT_BELOW
+        everything = Everything(model, totals, context.uniform, adapt=few)
         numbers = everything.resp.size * totals.s.shape[1]
         n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
         if n_seeds < 2:
             return []
         n_searches = np.clip(_ROUND_NUMBERS // (n_seeds * numbers), _LEAST_SEARCHES, _MOST_SEARCHES)
         n_most = min(context.max_components, len(everything.resp))
-        s, gain = self._best(everything, n_seeds, n_most, int(n_searches), context.rng)
-        if gain <= WORTH_A_TRIAL:
+        coef, gain = self._best(everything, n_seeds, n_most, int(n_searches), context.rng)
+        if coef is None:
             return []
-        coef, created = everything.small.coefficients(s), context.new_uids(len(s))
+        created = context.new_uids(len(coef))
         return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
 
     def _best(self, everything, n_seeds, n_most, n_searches, rng):
-        """Statistics (J, P) of the best components that are found, and what they gain in nats."""
-        best, most, n_failures, n_returns = everything.s, 0.0, 0, 0
+        """Coefficients (J, P) of the best components that are found, or None, and their gain in nats."""
+        best, coef, most, n_failures, n_returns = everything.s, None, 0.0, 0, 0
         for _ in range(n_searches):
             found = oversplit(everything.small, best, n_seeds, n_most, rng)
             s, gain = (best, -np.inf) if found is None else everything.settled(found)
             if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
-                best, most, n_failures, n_returns = s, gain, 0, 0
+                best, coef, most = s, everything.small.coefficients(s), gain
+                n_failures = n_returns = 0
                 continue
             n_failures += 1
             n_returns += abs(gain - most) <= WORTH_A_TRIAL
             if n_failures == self.patience or n_returns == _RETURNS:
                 break
-        return best, most
+        return coef, most
 
 
 def oversplit(small, s, n_seeds, n_most, rng):
@@ -148,9 +151,13 @@ def oversplit(small, s, n_seeds, n_most, rng):
     rng : numpy.random.RandomState
     """
     tol, K = 1e-4 * small.sample.total, len(s)
+    small.prior = small.model.prior
     s = _parts(small, s, n_seeds, rng)
+    if len(s) < 2:
+        return None
     collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
-    s, entropy, resp = _settled(small, s, small.step(s)[2] if collapses and len(s) else None, tol)
+    s, _, resp = small.step(s)
+    s, entropy, resp = _settled(small, s, resp if collapses else None, tol)
     for i in range(_ROUNDS):
         if len(s) < 2:
             return None
@@ -171,7 +178,10 @@ def oversplit(small, s, n_seeds, n_most, rng):
 
 
 def _settled(small, s, resp, tol):
-    """Statistics, entropies and responsibilities after steps; the first are collapsed if given ``resp``."""
+    """Statistics, entropies and responsibilities after steps.
+
+    The first steps are collapsed if there are ``resp``, the responsibilities that ``s`` are statistics of.
+    """
     if len(s) > 1 and resp is not None:
         s, _ = small.collapse(s, resp, _COLLAPSED)
     return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)

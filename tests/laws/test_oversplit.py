@@ -64,6 +64,25 @@ def test_a_search_keeps_all_rows(whole):
     assert parts[:, -1].sum() == pytest.approx(s[:, -1].sum())
 
 
+def test_collapsed_steps_begin_with_the_statistics_of_their_responsibilities(whole, monkeypatch):
+    """They take each row out of the component that holds it: it has to hold what they take."""
+    small, s = whole
+    collapse, seen = RestrictedMixture.collapse, []
+
+    def checked(self, s, resp, n_steps):
+        z, mass, weight = self.sample
+        if not self.model.likelihood.imputes:  # which completes rows under other coefficients
+            found, own = np.empty_like(s), mass if weight is None else mass * weight
+            self.model.likelihood.summarise(z, resp * own[:, np.newaxis], found)
+            np.testing.assert_allclose(found, s, rtol=1e-7, atol=1e-6)
+        seen.append(len(s))
+        return collapse(self, s, resp, n_steps)
+
+    monkeypatch.setattr(RestrictedMixture, "collapse", checked)
+    oversplit.oversplit(small, s, 3, 10, np.random.RandomState(0))
+    assert seen or not small.model.likelihood.leaves_out
+
+
 @pytest.mark.parametrize(("most_numbers", "n_seeds"), [(0, None), (3, 3), (10**9, 6)])
 def test_its_cost_is_bounded(most_numbers, n_seeds, monkeypatch):
     """Parts are fewer where statistics are many, and nothing is tried with less than two."""

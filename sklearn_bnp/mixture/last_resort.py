@@ -83,6 +83,8 @@ def shows_everything(uniform, totals):
 class Everything:
     """A sample of all rows, on which other components are compared with the present ones.
 
+    With ``adapt`` both are compared under the priors that suit them.
+
     Attributes
     ----------
     small : RestrictedMixture
@@ -95,23 +97,29 @@ class Everything:
         z, resp, weight = uniform
         sample = Sample(z, np.ones(len(resp)), weight)
         sample = sample.standing_for(totals.n.sum())
-        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt)
+        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
+        self._adapted = RestrictedMixture(model, sample, totals.s[:0], adapt)
         self.s, _, self.resp = self.small.step(totals.s)
         self._present = None
 
     def _settled(self, s):
-        """Statistics after ordinary steps, and the objective of the sample in nats."""
-        s, entropy, _ = self.small.iterate(s, _SETTLING_STEPS, 1e-4 * self.small.sample.total)
-        return s, self.small.objective(s, entropy)
+        """Statistics after ordinary steps, their coefficients, and the objective of the sample in nats."""
+        small = self._adapted
+        small.prior = small.model.prior
+        s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * small.sample.total)
+        return s, small.coefficients(s), small.objective(s, entropy)
 
     def settled(self, s):
-        """Statistics (J, P) after ordinary steps from ``s``, and the gain of the sample in nats.
+        """What ordinary steps from ``s`` lead to, with a prior that adapts if it may.
 
-        If the prior adapts, it goes on from what it has become in the search for ``s``.
+        Returns
+        -------
+        s, coef : ndarray, shapes (J, P)
+            Statistics and coefficients.
+        gain : float
+            Objective of the sample, less that of the present components after such steps, in nats.
         """
         if self._present is None:
-            prior, self.small.prior = self.small.prior, self.small.model.prior
-            self._present = self._settled(self.s)[1]
-            self.small.prior = prior
-        s, value = self._settled(s)
-        return s, value - self._present
+            self._present = self._settled(self.s)[2]
+        s, coef, value = self._settled(s)
+        return s, coef, value - self._present

@@ -121,9 +121,9 @@ class Oversplit(LastResort):
         best, coef, most, n_failures, n_returns = everything.s, None, 0.0, 0, 0
         for _ in range(n_searches):
             found = oversplit(everything.small, best, n_seeds, n_most, rng)
-            s, gain = (best, -np.inf) if found is None else everything.settled(found)
+            s, new, gain = (best, coef, -np.inf) if found is None else everything.settled(found)
             if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
-                best, coef, most = s, everything.small.coefficients(s), gain
+                best, coef, most = s, new, gain
                 n_failures = n_returns = 0
                 continue
             n_failures += 1
@@ -151,7 +151,6 @@ def oversplit(small, s, n_seeds, n_most, rng):
     rng : numpy.random.RandomState
     """
     tol, K = 1e-4 * small.sample.total, len(s)
-    small.prior = small.model.prior
     s = _parts(small, s, n_seeds, rng)
     if len(s) < 2:
         return None

@@ -99,5 +99,5 @@ def relocated(model, totals, uniform, n_steps):
         return None, None
     everything = Everything(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
-    s, gain = everything.settled(s) if len(s) > 1 else (s, -np.inf)
-    return (everything.small.coefficients(s), gain) if gain > WORTH_A_TRIAL else (None, None)
+    _, coef, gain = everything.settled(s) if len(s) > 1 else (s, None, -np.inf)
+    return (coef, gain) if gain > WORTH_A_TRIAL else (None, None)

@@ -110,7 +110,7 @@ class Everything:
         return s, small.coefficients(s), small.objective(s, entropy)
 
     def settled(self, s):
-        """What ordinary steps from ``s`` lead to, with a prior that adapts if it may.
+        """Make ordinary steps from ``s``, and compare the result with the present components.
 
         Returns
         -------

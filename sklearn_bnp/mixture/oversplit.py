@@ -254,10 +254,8 @@ class _Deletes:
             if state.objective <= self.state.objective and not needed:
                 gains[j] = -np.inf
                 continue
-            lost = len(s) < len(gains) - 1
             self.state = state
-            if lost:
+            del gains[j]
+            if len(s) < len(gains):  # the steps have lost others
                 return self.made(n_most)
-            else:
-                del gains[j]
         return self.state.s

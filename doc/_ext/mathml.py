@@ -40,7 +40,7 @@ def mathml(text, display="inline"):
 
 
 def left_over(maths):
-    """What MathML still has of LaTeX, as a reader would see it."""
+    """List the LaTeX commands that were not translated, and that a reader of the page would see."""
     return _LEFT_OVER.findall(maths)
 
 

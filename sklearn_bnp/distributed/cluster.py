@@ -71,7 +71,7 @@ class OnClient:
     def __init__(self, client, chunks, groups, leaves=False):
         self._client, self._chunks, self.groups, self.leaves = client, chunks, groups, leaves
         self._cluster = Cluster(client)
-        most = _TASKS_A_THREAD * max(1, sum(self._cluster.threads().values()))
+        most = _TASKS_A_THREAD * max(1, self._cluster.n_threads())
         self._ranges = [
             (first + lo, first + hi)
             for first, last in groups

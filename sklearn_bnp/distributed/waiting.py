@@ -131,21 +131,17 @@ class Cluster:
 
     def workers(self):
         """Return the scheduler's records of its workers, a dict by address."""
-        return self.asked("identity", n_workers=-1)["workers"]
-
-    def threads(self):
-        """Address of each worker -> number of its threads."""
-        return {address: worker["nthreads"] for address, worker in self.workers().items()}
-
-    def asked(self, question, **about):
-        """The scheduler's answer to a question, the name of one of its handlers."""
         try:
             scheduler = self.client.scheduler
             if scheduler is None or self.client.status not in ("running", "connecting"):
                 raise OSError(f"the client is {self.client.status}")
-            return self._on_loop(getattr(scheduler, question)(**about)).result(_ANSWER)
+            return self._on_loop(scheduler.identity(n_workers=-1)).result(_ANSWER)["workers"]
         except (OSError, CancelledError) as error:  # TimeoutError is an OSError
             raise self.lost(error) from error
+
+    def n_threads(self):
+        """Return the number of threads of all workers together."""
+        return sum(worker["nthreads"] for worker in self.workers().values())
 
     def lost(self, why):
         """`ChunkError` or `StalledError` for tasks that are gone."""

@@ -201,7 +201,7 @@ def topics_of_words(estimator, feature_names):
 def pyldavis_data(
     estimator: Any, X: Any, feature_names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """What ``pyLDAvis.prepare`` takes, of a fitted topic model and its documents.
+    """Return the arguments of ``pyLDAvis.prepare`` for a fitted topic model and its documents.
 
     Parameters
     ----------

@@ -103,11 +103,11 @@ class Oversplit(LastResort):
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
         few = len(totals.uids) <= ADAPT_BELOW
-        everything = Everything(model, totals, context.uniform, adapt=few)
-        numbers = everything.resp.size * totals.s.shape[1]
+        numbers = context.uniform.resp.size * totals.s.shape[1]
         n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
         if n_seeds < 2:
             return []
+        everything = Everything(model, totals, context.uniform, adapt=few)
         n_searches = np.clip(_ROUND_NUMBERS // (n_seeds * numbers), _LEAST_SEARCHES, _MOST_SEARCHES)
         n_most = min(context.max_components, len(everything.resp))
         coef, gain = self._best(everything, n_seeds, n_most, int(n_searches), context.rng)

@@ -262,7 +262,8 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         """Log normaliser of the posterior, without terms that depend only on D'."""
         c, _ = self._scatter(prior, s)
         spd_logdet(c, np.empty(len(s)))
-        logs = 2.0 * np.log(np.diagonal(c, axis1=1, axis2=2))  # c now holds its Cholesky factor
+        diagonal = np.ascontiguousarray(np.diagonal(c, axis1=1, axis2=2))  # of the Cholesky factor
+        logs = 2.0 * np.log(diagonal)
         log_det_x = logs[:, : self.n_lagged].sum(axis=1)
         log_det_b = logs[:, self.n_lagged :].sum(axis=1)
         nu, kappa = prior.nu + s[:, -1], prior.kappa + s[:, -1]

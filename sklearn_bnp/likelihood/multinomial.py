@@ -224,10 +224,11 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 
     def attributes(self, prior, s):
         a = prior.lam + s[:, :-1]
+        log_p = self.coefficients(prior, s)[:, :-1].copy()
         return {
             "means_": a / a.sum(axis=1, keepdims=True),
             "components_": a,
-            "exp_dirichlet_component_": np.exp(self.coefficients(prior, s)[:, :-1]),
+            "exp_dirichlet_component_": np.exp(log_p),
         }
 
     def sample(self, attributes, labels, rng):

@@ -235,12 +235,14 @@ class SplitTrial(Trial):
     kind : str
         Kind of the proposal.
     removed, created : tuple of int
-        Uids. The first of the removed is the target.
+        Uids. The first of the removed are the targets.
     coef : ndarray, shape (J, P)
         Coefficients of the created components: their log weights in a row, up to a constant, are
         ``coef @ s(x)``.
     estimate : float, default=None
         Gain in nats that the proposal expects.
+    n_targets : int, default=1
+        How many of the removed are split. The others, if there are any, take up rows of these.
 
     Examples
     --------
@@ -258,10 +260,16 @@ class SplitTrial(Trial):
         created: Sequence[int],
         coef: Any,
         estimate: float | None = None,
+        n_targets: int = 1,
     ) -> None:
         self.kind, self.removed, self.created = kind, tuple(removed), tuple(created)
-        self.target, self.coef, self.estimate = self.removed[0], coef, estimate
+        self.n_targets, self.coef, self.estimate = n_targets, coef, estimate
         self.probe = SplitProbe(self.removed, self.created, coef)
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The components that are split."""
+        return self.removed[: self.n_targets]
 
     def share(self, model: Any, z: Any) -> Floats | None:
         """Shares (n, J) of the successors, by the restricted local step."""
@@ -279,7 +287,7 @@ class SplitTrial(Trial):
             if len(self.removed) > 1:
                 return None
             heir = int(np.argmax(self.coef @ rest.s[0]))
-            created = (*created[:heir], self.target, *created[heir + 1 :])
+            created = (*created[:heir], self.removed[0], *created[heir + 1 :])
             uids = np.asarray(created, dtype=np.int64)
             findings = {name: bag._replace(uids=uids) for name, bag in findings.items()}
             s, entropy = successors.s.copy(), successors.entropy.copy()

@@ -18,8 +18,10 @@ from .creation import seeded
 from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
 from .restricted import most_collapsed
 
-# Numbers (rows x components x P) that a step of all parts may take.
-_MOST_NUMBERS = 100_000_000
+# Work is counted in numbers: a step takes rows x components x (P + this), and a search this beside its steps.
+_NUMBERS_BESIDE_P, _NUMBERS_OF_A_SEARCH = 100, 2_000_000
+# Numbers that a step of all parts may take.
+_MOST_NUMBERS = 200_000_000
 # Rows whose responsibility is less do not count as rows of a component when it is deleted.
 _LEAST_RESP = 1e-3
 # Least mass that anything is divided by.
@@ -30,44 +32,49 @@ _COLLAPSED, _STEPS = 4, 6
 _ROUNDS, _COLLAPSED_ROUNDS = 8, 6
 # Each part may be joined with so many neighbours.
 _N_NEIGHBORS = 10
-# Searches of one round, at the most: fewer if steps take many numbers, but not fewer than the first.
-_LEAST_SEARCHES, _MOST_SEARCHES = 3, 20
-_ROUND_NUMBERS = 500_000_000
-# Searches that end where they began, after which there is hardly anything better.
-_RETURNS = 3
+# Searches of one round, and numbers that all searches of a fit may take, one step counted for each: about
+# five seconds. The least number of searches is made all the same.
+_LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
+_FIT_NUMBERS = 1_500_000_000
+# A round ends once so many searches have come back to where they began, and so many more for each search
+# that ended elsewhere: then there is hardly anything better. No round ends for this before its searches
+# have taken so many numbers.
+_RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
+_FREE_NUMBERS = 10_000_000
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
 _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
 
 class Oversplit(LastResort):
-    """Split all components at once, let the parts compete for the rows, and keep what pays.
+    """Split many components at once, let the parts compete for the rows, and keep what pays.
 
     A birth looks for new components among the rows of one component. It misses a cluster whose rows are
     spread over several components, since what each of these holds of it is too little to pay for a new
     component. When nothing else is left to try, all components are therefore split into several parts, in a
     sample of all rows. Collapsed steps follow, in which any row may go to any part. Then parts are joined,
-    and deleted, for as long as that raises the objective. This is repeated with other seeds, from the
-    best components so far, until several searches in a row have found nothing better. The result replaces
-    all components if that raises the objective of the whole data.
+    and deleted, for as long as that raises the objective. This is one search. Others follow with other
+    seeds, from the best components so far. Every second one splits a random half of the components and
+    leaves the others as they are. A round ends when many searches in a row have found nothing better. The
+    result replaces all components if that raises the objective of the whole data.
 
     Parameters
     ----------
-    n_seeds : int, default=6
+    n_seeds : int, default=3
         Parts that each component is split into, at the most. There are fewer if components and their
         statistics are many.
-    patience : int, default=10
+    patience : int, default=40
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
-        are costly, or if three of them have come back to where they began.
+        are costly, or if most of them come back to where they began, and after sixty searches in any case.
     max_rows : int, default=10_000
         Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
         components and their statistics are many, and nothing is tried on less than a quarter of the rows.
     max_rounds : int, default=3
-        How often a fit splits all components, at the most.
+        How many rounds of searches a fit makes, at the most.
 
     Examples
     --------
     >>> from sklearn_bnp import DPMixtureVB, Oversplit
-    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Oversplit(patience=30)))
+    >>> model = DPMixtureVB(proposals=("birth", "merge", "delete", Oversplit(n_seeds=6)))
     """
 
     kind = "oversplit"
@@ -80,14 +87,19 @@ class Oversplit(LastResort):
 
     def __init__(
         self,
-        n_seeds: int = 6,
-        patience: int = 10,
+        n_seeds: int = 3,
+        patience: int = 40,
         max_rows: int | None = 10_000,
         max_rounds: int = 3,
     ) -> None:
         super().__init__(max_rows, max_rounds)
         self.n_seeds = n_seeds
         self.patience = patience
+
+    def reset(self) -> None:
+        """Forget all attempts, and what they have cost."""
+        super().reset()
+        self._numbers_left = _FIT_NUMBERS
 
     def uniform_rows(self, totals: Any) -> int:
         """All rows, or as many as are allowed, if a round is due."""
@@ -103,24 +115,32 @@ class Oversplit(LastResort):
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
         few = len(totals.uids) <= ADAPT_BELOW
-        numbers = context.uniform.resp.size * totals.s.shape[1]
+        numbers = context.uniform.resp.size * (totals.s.shape[1] + _NUMBERS_BESIDE_P)
         n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
         if n_seeds < 2:
             return []
         everything = Everything(model, totals, context.uniform, adapt=few)
-        n_searches = np.clip(_ROUND_NUMBERS // (n_seeds * numbers), _LEAST_SEARCHES, _MOST_SEARCHES)
         n_most = min(context.max_components, len(everything.resp))
-        coef, gain = self._best(everything, n_seeds, n_most, int(n_searches), context.rng)
+        work = _NUMBERS_OF_A_SEARCH + n_seeds * numbers
+        coef, gain = self._best(everything, n_seeds, n_most, work, context.rng)
         if coef is None:
             return []
         created = context.new_uids(len(coef))
-        return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
+        uids = totals.uids.tolist()
+        return [SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))]
 
-    def _best(self, everything, n_seeds, n_most, n_searches, rng):
-        """Coefficients (J, P) of the best components that are found, or None, and their gain in nats."""
+    def _best(self, everything, n_seeds, n_most, numbers, rng):
+        """Coefficients (J, P) of the best components that are found, or None, and their gain in nats.
+
+        ``numbers`` is the work of a search.
+        """
         best, coef, most, n_failures, n_returns = everything.s, None, 0.0, 0, 0
-        for _ in range(n_searches):
-            found = oversplit(everything.small, best, n_seeds, n_most, rng)
+        for i in range(_MOST_SEARCHES):
+            if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
+                break
+            self._numbers_left = max(self._numbers_left - int(numbers), 0)
+            chosen = np.ones(len(best), dtype=bool) if i % 2 == 0 else _half(len(best), rng)
+            found = oversplit(everything.small, best, chosen, n_seeds, n_most, rng)
             s, new, gain = (best, coef, -np.inf) if found is None else everything.settled(found)
             if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
                 best, coef, most = s, new, gain
@@ -128,13 +148,22 @@ class Oversplit(LastResort):
                 continue
             n_failures += 1
             n_returns += abs(gain - most) <= WORTH_A_TRIAL
-            if n_failures == self.patience or n_returns == _RETURNS:
+            enough = _RETURNS + _RETURNS_PER_FAILURE * (n_failures - n_returns)
+            returned = n_returns >= enough and (i + 1) * numbers >= _FREE_NUMBERS
+            if n_failures == self.patience or returned:
                 break
         return coef, most
 
 
-def oversplit(small, s, n_seeds, n_most, rng):
-    """Statistics (J, P) after splits of all components, and joins and deletes of what does not pay.
+def _half(K, rng):
+    """A mask of about half of ``K`` components, and of one at least."""
+    chosen = rng.random_sample(K) < 0.5
+    chosen[rng.randint(K)] = True
+    return chosen
+
+
+def oversplit(small, s, chosen, n_seeds, n_most, rng):
+    """Statistics (J, P) after splits of several components, and joins and deletes of what does not pay.
 
     They are None if a single component is left.
 
@@ -144,14 +173,16 @@ def oversplit(small, s, n_seeds, n_most, rng):
         All components, on a sample of all rows.
     s : ndarray, shape (K, P)
         Statistics of the components as they are.
+    chosen : ndarray of bool, shape (K,)
+        Which components are split.
     n_seeds : int
-        Parts that each is split into.
+        Parts that each of them is split into.
     n_most : int
         Deletes go on until there are no more components than this.
     rng : numpy.random.RandomState
     """
     tol, K = 1e-4 * small.sample.total, len(s)
-    s = _parts(small, s, n_seeds, rng)
+    s = _parts(small, s, chosen, n_seeds, rng)
     if len(s) < 2:
         return None
     collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
@@ -186,11 +217,15 @@ def _settled(small, s, resp, tol):
     return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)
 
 
-def _parts(small, s, n_seeds, rng):
-    """Statistics (J, P) of seeds among the rows that are most of all a component's, for every component."""
+def _parts(small, s, chosen, n_seeds, rng):
+    """Statistics (J, P): the components that are not chosen, and seeds among the rows of each other one.
+
+    These are the rows that are most of all the component's.
+    """
     _, _, resp = small.step(s)
-    owner, parts = resp.argmax(axis=1), []
-    for k, own in enumerate(s):
+    owner, parts = resp.argmax(axis=1), [s[~chosen]]
+    for k in np.flatnonzero(chosen):
+        own = s[k]
         sample = small.sample.rows(np.flatnonzero(owner == k))
         if len(sample.mass):
             seeds = seeded(small.model, sample, own, n_seeds, bool(rng.randint(2)), rng)

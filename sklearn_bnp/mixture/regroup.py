@@ -96,8 +96,9 @@ class Regroup(LastResort):
             self._begin(totals, pool)
             new = _regrouped(context, pool, n_splits)
             if new is not None:
-                removed, created = totals.uids[pool], context.new_uids(len(new.coef))
-                trials.append(SplitTrial(self.kind, removed.tolist(), created, new.coef, new.gain))
+                created = context.new_uids(len(new.coef))
+                uids, n = totals.uids[pool].tolist(), len(pool)
+                trials.append(SplitTrial(self.kind, uids, created, new.coef, new.gain, n_targets=n))
         return trials
 
     def _begin(self, totals, pool):

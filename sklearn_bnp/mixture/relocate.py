@@ -76,7 +76,8 @@ class Relocate(LastResort):
         # as long as none is lost, components keep their names, and proposals what they know of them
         kept = len(coef) == len(totals.uids)
         created = totals.uids.tolist() if kept else context.new_uids(len(coef))
-        return [SplitTrial(self.kind, totals.uids.tolist(), created, coef, gain)]
+        uids = totals.uids.tolist()
+        return [SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))]
 
 
 def relocated(model, totals, uniform, n_steps):

@@ -1,4 +1,4 @@
-"""The examples about priors of weights: what they promise, by what a user may import."""
+"""The example of a prior of weights, and the Pitman-Yor process: what they promise."""
 
 import ast
 import importlib.util
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import sklearn_bnp
-from sklearn_bnp import DPMixtureVB
+from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, PitmanYorAllocation
 from tests.laws.families import FAMILIES, Allocation
 from tests.laws.harness import given, one_hot, quiet_fit, random_resp
 from tests.laws.test_monotone import assert_rises
@@ -50,13 +50,23 @@ def test_it_runs(capsys):
     assert re.findall(r"K=(\d+)", capsys.readouterr().out) == ["2", "3", "3"]
 
 
-def test_power_law_clusters_runs(capsys):
+def test_sizes_that_follow_a_power_law():
     """The Pitman-Yor process finds more clusters, and has a higher bound."""
-    example("power_law_clusters").main()
-    shown = re.findall(r"K=(\d+)\s+ELBO (\S+)", capsys.readouterr().out)
-    dp, *others = [(int(K), float(bound)) for K, bound in shown]
-    assert len(others) == 2
-    assert all(dp[0] < K and bound > dp[1] for K, bound in others)
+    rng, spread = np.random.default_rng(0), 6.0
+    sizes = np.ceil(150 / np.arange(1, 41) ** 1.4).astype(int)
+    centers = spread * rng.standard_normal((40, 4))
+    truth = rng.permutation(np.repeat(np.arange(40), sizes))
+    X = centers[truth] + rng.standard_normal((len(truth), 4))
+    observation = FixedVarianceGaussianObservation(
+        variance=np.ones(4), mean_prior=np.zeros(4), mean_variance_prior=np.full(4, spread**2)
+    )
+    dp, *others = [
+        DPMixtureVB(allocation=prior, observation=observation, random_state=0).fit(X)
+        for prior in ("dp", "pitman-yor", PitmanYorAllocation(discount=0.5))
+    ]
+    for model in others:
+        assert model.n_components_ > dp.n_components_
+        assert model.lower_bound_ > dp.lower_bound_
 
 
 class PoissonTwin:

@@ -76,7 +76,8 @@ def check_params(params, likelihood, n_components):
 @check_trial.register
 def _(trial: SplitTrial, findings, lap):
     check_change(trial.removed, trial.created, lap.names)
-    expect(trial.target in trial.removed, "the target of a split does not go")
+    expect_count("the number of targets of a split", trial.n_targets, least=1)
+    expect(trial.n_targets <= len(trial.removed), "a target of a split does not go")
     expect_numbers(
         "coefficients of a split", trial.coef, (len(trial.created), lap.names.n_statistics)
     )

@@ -43,8 +43,9 @@ from .on_workers import (
 )
 from .places import evenly, leaves_behind
 from .recognition import is_of_dask
+from .turns import copies, holders_of, in_turns
 from .waiting import Cluster, large_graphs
-from .wire import Packed, unpacked
+from .wire import Order, Packed
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4
@@ -149,41 +150,67 @@ class OnClient:
         tasks = list(tasks)
         first, n = tasks[0].part.position, len(tasks)
         order = Packed.of((run, tasks[0]._replace(part=None, carry=None, seed=())))
-        down = self._submit(unpacked, order.head, *order.arrays)
-        wave, level = {down: (first, first + n)}, []
         visit = Visit(self) if leaves_behind(tasks[0], self.leaves) else None
         folder = None if visit is None else self._folder_of_visit(first)
+        shares = self._shares(tasks)
+        turns = self._turns(shares)
+        down = self._submit(Order, order.head, *order.arrays)
+        wave, level = {down: (first, first + n)}, [None] * len(shares)
+        for turn, i in enumerate(turns):
+            priority = -turn / len(turns)
+            group, lo, hi, own, before = shares[i]
+            items = dumps([(task.part, task.carry, task.seed) for task in own])
+            about = down, items, lo - first, n
+            if visit is None:
+                done = self._submit(run_group, *about, group, priority=priority)
+            else:
+                path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
+                about = (*about, dumps(visit), path, group)
+                done = self._submit(Visited, *about, *before, priority=priority)
+                visit.files |= shares[i].files
+                visit.kept.update(dict.fromkeys(range(lo, hi), done))
+                wave[done] = (lo, hi)
+                done = self._submit(nodes_of, done)
+            wave[done] = (lo, hi)
+            level[i] = done
+        nodes = [result.nodes for result in self._summed(level, wave, down, order.n_bytes, n)]
+        if visit is not None and folder is not None:
+            take_from_files(visit, folder)
+        return joined(tasks[0].probes, nodes, n).values()
+
+    def _shares(self, tasks):
+        """List the `_Share` of each group of chunks in the tasks of a batch."""
+        first, shares = tasks[0].part.position, []
         for group, (lo, hi) in zip(self._held, self._ranges, strict=True):
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
-                items = dumps([(task.part, task.carry, task.seed) for task in own])
-                about = down, items, lo - first, n
-                if visit is None:
-                    done = self._submit(run_group, *about, group)
-                else:
-                    path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
-                    carries = [task.carry for task in own if task.carry is not None]
-                    done = self._submit(Visited, *about, dumps(visit), path, group, *kept(carries))
-                    visit.files |= {
-                        file for c in carries for left in c.needed for file in left.visit.files
-                    }
-                    visit.kept.update(dict.fromkeys(range(lo, hi), done))
-                    wave[done] = (lo, hi)
-                    done = self._submit(nodes_of, done)
-                wave[done] = (lo, hi)
-                level.append(done)
+                carries = [task.carry for task in own if task.carry is not None]
+                shares.append(_Share(group, lo, hi, own, kept(carries)))
+        return shares
+
+    def _turns(self, shares):
+        """Positions of the shares in the order in which to hand them out, each worker having as many."""
+        needed = [[getattr(x, "key", None) for x in (s.group, *s.before)] for s in shares]
+        who_has = self._cluster.who_has([key for keys in needed for key in keys if key is not None])
+        holders, to_copy = holders_of(needed, who_has), {}
+        for i, worker in copies(holders, self._cluster.threads()).items():
+            to_copy.setdefault(worker, []).append(shares[i].group)
+            holders[i] = [*holders[i], worker]
+        if to_copy:
+            self._cluster.copy(to_copy)
+        return in_turns(holders)
+
+    def _summed(self, level, wave, down, n_bytes, n):
+        """Results of neighbouring tasks ``level``, of which so many are added up that few come here."""
         priority = 0
-        while len(level) > (1 if order.n_bytes > _LARGE else _FAN_IN):
+        while len(level) > (1 if n_bytes > _LARGE else _FAN_IN):
             priority += 1  # sums before further local steps, so that few results are held
             parts = [level[i : i + _FAN_IN] for i in range(0, len(level), _FAN_IN)]
             level = []
             for some in parts:
                 level.append(self._submit(joined_nodes, down, n, *some, priority=priority))
                 wave[level[-1]] = (wave[some[0]][0], wave[some[-1]][1])
-        nodes = [result.nodes for result in self._gathered(level, wave)]
-        if visit is not None and folder is not None:
-            take_from_files(visit, folder)
-        return joined(tasks[0].probes, nodes, n).values()
+        return self._gathered(level, wave)
 
     # ------------------------------------------------------------------ what tasks have left behind
 
@@ -271,6 +298,26 @@ class _Form(NamedTuple):
         rest = chunk._replace(x=None if chunk.is_lazy else chunk.x, others=own)
         first = [chunk.x] if chunk.is_lazy else []
         return cls(dumps((rest, tuple(lazy))), [*first, *lazy.values()])
+
+
+class _Share(NamedTuple):
+    """The part of a wave that one group of chunks does.
+
+    It holds the group's future, its range of chunks and their tasks. ``before`` are the results that these
+    tasks go on from: futures, or pickled names of files.
+    """
+
+    group: object
+    lo: int
+    hi: int
+    tasks: list
+    before: list
+
+    @property
+    def files(self):
+        """Owners of the files that the tasks go on from."""
+        carries = (task.carry for task in self.tasks if task.carry is not None)
+        return {file for c in carries for left in c.needed for file in left.visit.files}
 
 
 class _Raw(NamedTuple):

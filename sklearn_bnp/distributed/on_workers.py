@@ -94,14 +94,13 @@ def run_group(order, items, first, n, group):
 
     ``first`` is the place of the group's first chunk.
     """
-    run, task = order
     nodes = {
-        (0, first + i): run(
-            task._replace(part=Loaded(group.load(i), part.batch_id), carry=carry, seed=seed)
+        (0, first + i): order.run(
+            order.task._replace(part=Loaded(group.load(i), part.batch_id), carry=carry, seed=seed)
         )
         for i, (part, carry, seed) in enumerate(loads(items))
     }
-    return Nodes(joined(task.probes, [nodes], n))
+    return Nodes(joined(order.task.probes, [nodes], n))
 
 
 class Visited(Nodes):
@@ -112,16 +111,16 @@ class Visited(Nodes):
     """
 
     def __init__(self, order, items, first, n, visit, path, group, *before):
-        (run, task), nodes, self.kept, visit = order, {}, {}, loads(visit)
+        nodes, self.kept, visit = {}, {}, loads(visit)
         find = finder(before)
         for i, (part, carry, seed) in enumerate(loads(items)):
             carry = None if carry is None else carry.at_hand(find)
             loaded = Loaded(group.load(i), part.batch_id)
-            result = run(task._replace(part=loaded, carry=carry, seed=seed))
+            result = order.run(order.task._replace(part=loaded, carry=carry, seed=seed))
             if result is not None:
                 result, self.kept[part.position] = parted(result, visit, part.position)
             nodes[0, first + i] = result
-        super().__init__(joined(task.probes, [nodes], n))
+        super().__init__(joined(order.task.probes, [nodes], n))
         self.name = visit.name
         if path is not None:
             with open(f"{path}.part", "wb") as file:
@@ -182,7 +181,7 @@ def brought(away, *visited):
 
 def joined_nodes(order, n, *results):
     """`Nodes` of several groups, added as far as they can be."""
-    return Nodes(joined(order[1].probes, [result.nodes for result in results], n))
+    return Nodes(joined(order.task.probes, [result.nodes for result in results], n))
 
 
 def joined(probes, parts, n):

@@ -132,12 +132,46 @@ class Cluster:
     def workers(self):
         """Return the scheduler's records of its workers, a dict by address."""
         try:
-            scheduler = self.client.scheduler
-            if scheduler is None or self.client.status not in ("running", "connecting"):
-                raise OSError(f"the client is {self.client.status}")
-            return self._on_loop(scheduler.identity(n_workers=-1)).result(_ANSWER)["workers"]
+            return self._answer("identity", n_workers=-1)["workers"]
         except (OSError, CancelledError) as error:  # TimeoutError is an OSError
             raise self.lost(error) from error
+
+    def threads(self):
+        """Return the number of threads of each worker, a dict by address; empty as in `who_has`."""
+        return self._hint("ncores")
+
+    def who_has(self, keys):
+        """Return the addresses of the workers that hold results, a dict by key.
+
+        It is a matter of speed alone, so it is empty if there is no answer. `gathered` will find out why.
+        """
+        return self._hint("who_has", keys=keys) if keys else {}
+
+    def copy(self, futures):
+        """Copy results to workers, for speed alone; ``futures`` is a dict of lists by address.
+
+        What cannot be copied, or not in time, stays where it is.
+        """
+        replicate = self.client.replicate
+        pending = [
+            self._on_loop(replicate(some, n=1, workers=[address], asynchronous=True))
+            for address, some in futures.items()
+        ]
+        for late in concurrent.futures.wait(pending, _ANSWER).not_done:
+            late.cancel()
+
+    def _hint(self, question, **about):
+        try:
+            return self._answer(question, **about)
+        except (OSError, CancelledError):
+            return {}
+
+    def _answer(self, question, **about):
+        """Return the scheduler's answer to a question; raise OSError if it does not come in time."""
+        scheduler = self.client.scheduler
+        if scheduler is None or self.client.status not in ("running", "connecting"):
+            raise OSError(f"the client is {self.client.status}")
+        return self._on_loop(getattr(scheduler, question)(**about)).result(_ANSWER)
 
     def n_threads(self):
         """Return the number of threads of all workers together."""

@@ -63,6 +63,23 @@ def unpacked(head, *arrays):
     return loads(pickled, buffers=list(buffers))
 
 
+class Order:
+    """Parameters that all tasks of a wave need. It is the result of a task of its own, and stays as it is.
+
+    Parameters
+    ----------
+    head, *arrays
+        Those of a `Packed`, of a pair (run, task).
+    """
+
+    def __init__(self, head, *arrays):
+        self.run, self.task = unpacked(head, *arrays)
+
+    def __sizeof__(self):
+        """No bytes. All workers need it, so where it lies already should not say where tasks go."""
+        return 0
+
+
 class Nodes:
     """Nodes of a tree of sums, as the result of a task; nobody changes them."""
 

@@ -5,11 +5,12 @@ replacement and thinned to some hundred words; needs SKLEARN_BNP_DATA), and 2,00
 10 columns. Chunks are made on the workers, processes with one thread each. Then fits with proposals, for the
 bytes of what births are made of.
 
-All but the first lap are averaged. *Compute* is the processor time of local steps, in the thread that makes
-them; *worker* what the busiest worker process took beside its own; *waves* what the driver's process, with
-the scheduler in it, took while tasks were out; *driver* what it took for global steps, verdicts and plans.
-*Length* is the sum along the critical path, the busiest worker and all that is not shared out: the lap as it
-would be if nothing else ran. Wall time says the same on a quiet machine.
+All but the first lap are averaged. *Chunks* are those of the busiest worker, on average and in the worst
+lap: of 16, each of two workers should have 8. *Compute* is the processor time of local steps, in the thread
+that makes them; *worker* what the busiest worker process took beside its own; *waves* what the driver's
+process, with the scheduler in it, took while tasks were out; *driver* what it took for global steps, verdicts
+and plans. *Length* is the sum along the critical path, the busiest worker and all that is not shared out: the
+lap as it would be if nothing else ran. Wall time says the same on a quiet machine.
 
 Targets: efficiency at two workers at least .85; beside compute, at most 50 ms and 4 ms a task; about 1 MB of
 parameters down and .7 MB of statistics up at K 50, D 50; 1 to 6 MB of sampled rows.
@@ -126,8 +127,8 @@ def timed_run(task):
 
 
 def spent():
-    """Processor seconds of a worker since it began: of local steps, and of all."""
-    return sum(_compute), time.process_time()
+    """Processor seconds of a worker since it began: of local steps, and of all; and its local steps."""
+    return sum(_compute), time.process_time(), len(_compute)
 
 
 class Measured(NamedTuple):
@@ -136,6 +137,7 @@ class Measured(NamedTuple):
     wall: float
     compute: list  # seconds, one number a worker
     worker: list  # seconds beside it
+    chunks: list  # local steps, one number a worker
     waves: float
     driver: float
     n_tasks: int
@@ -187,9 +189,9 @@ def measured(client):
         after = client.run(spent)
         used = [np.subtract(after[name], before[name]) for name in after]
         laps.append(Measured(
-            wall, [c for c, _ in used], [float(t - c) for c, t in used], now["waves"],
-            cpu - now["waves"], int(now["tasks"]), int(now["down"]), int(now["up"]),
-            out.n_components,
+            wall, [float(c) for c, _, _ in used], [float(t - c) for c, t, _ in used],
+            [int(n) for _, _, n in used], now["waves"], cpu - now["waves"],
+            int(now["tasks"]), int(now["down"]), int(now["up"]), out.n_components,
         ))  # fmt: skip
         return out
 
@@ -257,6 +259,11 @@ def mean(laps, get):
 _length, _overhead, _tasks = (attrgetter(name) for name in ("length", "overhead", "n_tasks"))
 
 
+def _busiest(lap):
+    """Chunks of the busiest worker; a chunk may have several local steps in a lap."""
+    return max(lap.chunks) * N_CHUNKS // sum(lap.chunks)
+
+
 def row(name, n_workers, laps):
     """A row of the table."""
     seconds = (
@@ -265,6 +272,7 @@ def row(name, n_workers, laps):
     )  # fmt: skip
     return (
         name, n_workers, max(lap.n_components for lap in laps), f"{mean(laps, _tasks):.0f}",
+        f"{mean(laps, _busiest):.1f}, {max(map(_busiest, laps))}",
         *(f"{mean(laps, get):.3f}" for get in seconds),
         *(f"{mean(laps, attrgetter(way)) / 1e6:.2f}" for way in ("down", "up")),
     )  # fmt: skip
@@ -293,7 +301,7 @@ def main() -> None:
                 efficiency = one / (2.0 * two)
                 what = f"{work.name}: efficiency at two workers"
                 targets.append((what, f"{efficiency:.2f}", ">= .85", efficiency >= 0.85))
-        head = "fit|workers|K|tasks|wall|length|compute|worker|waves|driver|MB down|MB up"
+        head = "fit|workers|K|tasks|chunks|wall|length|compute|worker|waves|driver|MB down|MB up"
         report.print_table(head.split("|"), table, "Seconds and megabytes a lap")
         report.print_targets(targets)
     if args.json:

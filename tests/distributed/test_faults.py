@@ -23,6 +23,8 @@ from tests.estimators import assert_same_state, blobs, documents, public_state
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+from sklearn_bnp.distributed.cluster import OnClient  # noqa: E402
+
 pytestmark = pytest.mark.slow
 
 ROWS, _ = blobs(400, seed=5)
@@ -201,6 +203,45 @@ def test_a_worker_is_added_or_removed(expected, before_laps, n_workers):
     with cluster() as client:
         before_laps(lambda: client.cluster.scale(n_workers))
         found = in_time(lambda: model().fit(chunks))
+    assert_same_state(public_state(found), expected)
+
+
+def all_are_killed(client):
+    kill(pids(client))  # each has a nanny that starts another one, under another address
+
+
+def all_go_and_others_come(client):
+    client.cluster.scale(0)
+    client.cluster.scale(2)
+
+
+def one_is_retired(client):
+    client.retire_workers([next(iter(client.run(os.getpid)))])
+
+
+@pytest.mark.parametrize("change", [all_are_killed, all_go_and_others_come, one_is_retired])
+@pytest.mark.parametrize("laps", [(1,), (2, 4)])
+def test_no_worker_stays(monkeypatch, change, laps):
+    """Tasks of a lap that are out, and those that come, find workers that were not there before."""
+    X, _ = documents(60)
+    chunks = [dask.delayed(np.array, pure=False)(X[i : i + 10]) for i in range(0, 60, 10)]
+    topics = HDPTopicVB(6, random_state=0)
+    expected, run_tasks = public_state(topics.fit(chunks)), OnClient.run_tasks
+    with cluster() as client:
+        n_waves, changes = [0], []
+
+        def watched(self, run, tasks):
+            n_waves[0] += 1
+            if n_waves[0] in laps:
+                changes.append(threading.Timer(0.02, change, [client]))
+                changes[-1].start()
+            return run_tasks(self, run, tasks)
+
+        monkeypatch.setattr(OnClient, "run_tasks", watched)
+        found = in_time(lambda: HDPTopicVB(6, random_state=0).fit(chunks))
+        for timer in changes:
+            timer.join()
+    assert len(changes) == len(laps)
     assert_same_state(public_state(found), expected)
 
 

@@ -7,8 +7,9 @@ import gc
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn import config_context
 
-from sklearn_bnp import HDPHMMVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from tests.estimators import (
     assert_same_state,
     chains,
@@ -147,11 +148,32 @@ def test_sequences_as_in_memory():
     here = HDPHMMVB(random_state=0, n_batches=1).fit(SEQUENCES)
     assert there.n_components_ == here.n_components_
     assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-5)
-    for name in ("predict", "predict_proba", "score_samples"):
+    for name in ("predict", "predict_proba", "transform", "score_samples"):
         lazy = getattr(there, name)(rows_of_sequences(), lengths=LENGTHS)
         np.testing.assert_allclose(lazy.compute(), getattr(there, name)(X, lengths=LENGTHS))
     chunks = [dask.delayed(SEQUENCES[:4]), dask.delayed(SEQUENCES[4:])]
     assert there.score(chunks) == pytest.approx(there.score(SEQUENCES), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "X"),
+    [(DPMixtureVB(2), TOKENS), (HDPTopicVB(2), WORDS), (HDPHMMVB(2), TOKENS)],
+    ids=["mixture", "topics", "states"],
+)
+def test_features_of_chunks_stay_lazy(model, X):
+    """Also where frames are asked for: dask has none of these."""
+    pytest.importorskip("pandas")
+    lazy = da.from_array(X, chunks=(len(X), -1))
+    model.set_params(max_iter=0).set_output(transform="pandas").fit(X)
+    expected = model.transform(X)
+    model.fit(lazy)
+    with config_context(transform_output="pandas"):
+        features = model.transform(lazy)
+        [part] = model.transform([dask.delayed(X)])
+        assert isinstance(features, da.Array)
+        np.testing.assert_array_equal(features.compute(), part.compute())
+    assert features.shape == expected.shape
+    assert isinstance(model.fit_transform(lazy), da.Array)
 
 
 def test_documents_and_sequences_are_whole():

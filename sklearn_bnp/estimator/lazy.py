@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..distributed.chunks import chunks_of
 from ..distributed.places import place_of
 from ..distributed.recognition import are_chunks
+from .arguments import require_names
 from .publishing import complete
 
 # What predictions do without: the learner, and the mark of a state that is checked when it is loaded.
@@ -25,6 +26,7 @@ def lazy_on_chunks(method):
 
     @wraps(method)
     def called(self, X, *args, **given):
+        require_names(method, self, (X, *args))
         if not are_chunks(X):
             return method(self, X, *args, **given)
         check_is_fitted(self)
@@ -40,7 +42,8 @@ def summed_over_chunks(method):
     """
 
     @wraps(method)
-    def called(self, X, y=None, **given):
+    def called(self, X, y=None, *args, **given):
+        require_names(method, self, (X, y, *args))
         if not are_chunks(X):
             return method(self, X, y, **given)
         check_is_fitted(self)

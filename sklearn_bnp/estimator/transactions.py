@@ -6,6 +6,7 @@ from functools import wraps
 
 import numpy as np
 
+from .arguments import require_names
 from .callbacks import OF_A_CALL
 
 
@@ -17,6 +18,7 @@ def leaves_model_on_error(method):
 
     @wraps(method)
     def guarded(self, *args, **kwargs):
+        require_names(method, self, args)
         before, rng = vars(self).copy(), getattr(self, "random_state", None)
         state = rng.get_state() if isinstance(rng, np.random.RandomState) else None
         try:

@@ -20,6 +20,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
+from ..estimator.arguments import by_name
+from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
@@ -62,7 +64,14 @@ class Message(NamedTuple):
     rows: np.ndarray
 
 
-class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
+class SequencePredictor(
+    Summarised,
+    SavedState,
+    ComponentFeatures,
+    DensityMixin,
+    BaseEstimator,
+    auto_wrap_output_keys=None,
+):
     """Inference for sequences under fitted states. `HDPHMMVB` derives from it and adds `fit`."""
 
     _check_state = check_chains
@@ -152,6 +161,66 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         resp = self._fill(np.empty((batch.n_entries, self.n_components_)), batch, np.asarray)
         return sequences.as_given(with_given_rows(resp, batch))
 
+    @in_containers
+    @by_name
+    def transform(
+        self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> OfSequences:
+        """Probabilities of the states as features, the same as from `predict_proba`.
+
+        Those of a row depend on the whole sequence, later rows included.
+
+        Parameters
+        ----------
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        lengths : array-like of int, default=None
+            Number of rows of X in each sequence, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_rows, n_components), or list of them
+            As from `predict_proba`. After ``set_output``, a frame, or a list of frames.
+        """
+        return self.predict_proba(X, lengths=lengths, groups=groups)
+
+    @by_name
+    def fit_transform(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> OfSequences:
+        """Fit to X and return the probabilities of the states at its rows.
+
+        Parameters
+        ----------
+        X : list of {array-like, sparse matrix} of shape (n_timesteps, n_features), or \
+                {array-like, sparse matrix} of shape (n_rows, n_features)
+            Sequences, or the rows of all of them.
+        y : array-like, default=None
+            Not used, as in `fit`.
+        lengths : array-like of int, default=None
+            Number of rows of X in each sequence, one after another.
+        groups : array-like of shape (n_rows,), default=None
+            The sequence of each row of X.
+        sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_rows, n_components), or list of them
+            As from `transform`.
+        """
+        fitted = self.fit(X, y, lengths=lengths, groups=groups, sample_weight=sample_weight)
+        return fitted.transform(X, lengths=lengths, groups=groups)
+
     @lazy_on_chunks
     def predict(
         self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -184,6 +253,7 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         states = self._fill(out, batch, lambda resp: resp.argmax(axis=1))
         return sequences.as_given(with_given_rows(states, batch))
 
+    @by_name
     def fit_predict(
         self,
         X: Data,
@@ -366,6 +436,7 @@ class SequencePredictor(Summarised, SavedState, DensityMixin, BaseEstimator):
         """
         return float(self._log_prob(self._sequences(X, lengths, groups, y).batch).mean())
 
+    @by_name
     def decode(
         self, X: Data, *, lengths: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> tuple[float, Any]:

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import digamma, logsumexp, softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator.arguments import by_name
+from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.prediction import in_range
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
@@ -60,7 +62,7 @@ def corpus_of_whole_rows(estimator, x, groups, *, reset):
 
 
 class BoundedPredictor(
-    Summarised, SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Summarised, SavedState, ComponentFeatures, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Base class of the estimator: prediction with fitted topics."""
 
@@ -97,6 +99,7 @@ class BoundedPredictor(
         values = [function(found.resp) for found in self._inferred(corpus.documents)]
         return corpus.in_order_of_rows(np.concatenate(values))
 
+    @by_name
     def predict_proba(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Responsibility of each topic for each row.
 
@@ -114,6 +117,7 @@ class BoundedPredictor(
         """
         return self._of_rows(X, groups, lambda resp: resp)
 
+    @by_name
     def predict(self, X: Data, *, groups: ArrayLike | None = None) -> Integers:
         """Topic of greatest responsibility for each row.
 
@@ -136,6 +140,8 @@ class BoundedPredictor(
         shares = counts + self.doc_topic_prior_
         return shares / shares.sum(axis=1, keepdims=True)
 
+    @in_containers
+    @by_name
     def transform(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Topic distribution of documents.
 
@@ -156,6 +162,7 @@ class BoundedPredictor(
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares.astype(dtype, copy=False)
 
+    @by_name
     def fit_transform(
         self,
         X: Data,
@@ -196,6 +203,7 @@ class BoundedPredictor(
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         return corpus, self._log_density(part.x, shares[owner]), owner
 
+    @by_name
     def score_samples(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Mean log predictive density of a fifth of each document's rows, given the others.
 
@@ -217,6 +225,7 @@ class BoundedPredictor(
         sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
         return (sums / np.bincount(owner, minlength=corpus.n_documents))[corpus.document_of_row]
 
+    @by_name
     def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:
         """Mean log predictive density of rows, in nats; higher is better.
 
@@ -253,6 +262,7 @@ class BoundedPredictor(
             out[rows] += likelihood.log_base(x[rows])
         return out
 
+    @by_name
     def similarity(
         self,
         X: Data,
@@ -332,7 +342,3 @@ class BoundedPredictor(
                 f"observation={self._observation!r} has no means_ of topics or clumps."
             )
         return found["means_"]
-
-    @property
-    def _n_features_out(self):
-        return self.n_components_

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    DensityMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator.arguments import by_name
+from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
@@ -36,10 +33,10 @@ _PREDICT_ROWS, _SCORE_ROWS = 4096, 1024
 class MixturePredictor(
     Summarised,
     SavedState,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
+    ComponentFeatures,
     DensityMixin,
     BaseEstimator,
+    auto_wrap_output_keys=None,
 ):
     """Prediction with a fitted mixture. `DPMixtureVB` derives from it and adds `fit`."""
 
@@ -135,6 +132,7 @@ class MixturePredictor(
         fitted = self.fit(X, sample_weight=sample_weight)
         return fitted.labels_ if hasattr(fitted, "labels_") else fitted.predict(X)
 
+    @in_containers
     def transform(self, X: Data) -> Floats:
         """Responsibilities as features, the same as from `predict_proba`.
 
@@ -149,6 +147,28 @@ class MixturePredictor(
             Rows sum to 1.
         """
         return self.predict_proba(X)
+
+    @by_name
+    def fit_transform(
+        self, X: Data, y: object = None, *, sample_weight: ArrayLike | None = None
+    ) -> Floats:
+        """Fit to X and return the responsibilities of its rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of data.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w equal rows.
+
+        Returns
+        -------
+        resp : ndarray of shape (n_samples, n_components)
+            As from `transform`.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
 
     @lazy_on_chunks
     def score_samples(self, X: Data) -> Floats:
@@ -223,7 +243,3 @@ class MixturePredictor(
         likelihood, prior = self._model.likelihood, self._model.prior
         attributes = likelihood.attributes(prior, self._statistics)
         return likelihood.sample(attributes, labels, rng), labels
-
-    @property
-    def _n_features_out(self):
-        return self.n_components_

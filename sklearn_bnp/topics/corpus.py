@@ -188,7 +188,8 @@ def _corpus_of_words(estimator, x, observation, reset):
     if least < 0:
         raise ValueError(
             f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
-            "counts of words are zero or more. Look for errors in X."
+            "counts of words are zero or more. Look for errors in X; or if its rows are data and no "
+            "documents, give the document of each by name, groups=..., and an observation such as 'gaussian'."
         )
     least = x.data.min(initial=1.0)  # zeros are not stored
     if least < LEAST:

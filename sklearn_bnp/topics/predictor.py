@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from ..estimator.arguments import by_name
+from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
@@ -74,7 +76,7 @@ class _OfRows:
 
 
 class TopicPredictor(
-    Summarised, SavedState, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Summarised, SavedState, ComponentFeatures, BaseEstimator, auto_wrap_output_keys=None
 ):
     """Inference for documents under fitted topics. `HDPTopicVB` derives from it and adds `fit`."""
 
@@ -127,7 +129,8 @@ class TopicPredictor(
         each = [function(one.resp.astype(dtype, copy=False)) for one in found]
         return corpus.in_order_of_rows(np.concatenate(each))
 
-    @lazy_on_chunks
+    @in_containers
+    @by_name
     def transform(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Topic distribution of documents.
 
@@ -144,11 +147,17 @@ class TopicPredictor(
             Expected shares of the topics in the document of each row of X. They sum to 1: nothing is left
             for topics that were never seen.
         """
+        return self._shares_of_rows(X, groups=groups)
+
+    @lazy_on_chunks
+    def _shares_of_rows(self, X, *, groups=None):
+        """Result of `transform` before it is put into a frame."""
         corpus = self._corpus(X, groups)
         shares = self._shares(corpus.documents)
         dtype = np.float32 if corpus.dtype == np.float32 else np.float64
         return shares[corpus.document_of_row].astype(dtype, copy=False)
 
+    @by_name
     def fit_transform(
         self,
         X: Data,
@@ -323,6 +332,7 @@ class TopicPredictor(
         _, log_prob, _, counts = self._scored(X, groups)
         return mean_of_tokens(log_prob, counts)
 
+    @by_name
     def perplexity(self, X: Data, *, groups: ArrayLike | None = None) -> float:
         """Perplexity of documents: ``exp(-score(X))``; lower is better.
 
@@ -340,6 +350,7 @@ class TopicPredictor(
         """
         return perplexity_of(self.score(X, groups=groups))
 
+    @by_name
     def score_completion(
         self,
         X: Data,
@@ -475,10 +486,6 @@ class TopicPredictor(
         return drawn_documents(
             self._model, self._doc_prior, self._statistics, n_samples, n_tokens, rng
         )
-
-    @property
-    def _n_features_out(self):
-        return self.n_components_
 
 
 def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):

@@ -372,6 +372,7 @@ def test_silent_by_default(method, estimator, data, capsys):
 
 def test_fits_that_fail_close_the_bar(monkeypatch):
     monkeypatch.setattr(progress, "tqdm", Bar)
+    monkeypatch.setattr(progress, "_is_watched", lambda: True)
 
     def stop(lap):
         raise KeyboardInterrupt

@@ -458,7 +458,7 @@ TOPICS = {
         topics(sparse.csr_array(put(WORDS, np.nan))),
         ["NaN", "row 7", "column 1"],
     ),
-    "negative counts": (topics(put(WORDS, -1)), ["-1", "zero or more"]),
+    "negative counts": (topics(put(WORDS, -1)), ["-1", "zero or more", "groups=...", "by name"]),
     "counts of zero": (topics(np.zeros((4, V))), ["no tokens", "stop_words"]),
     "one document as a vector": (topics(WORDS[0]), ["1D array", "reshape(1, -1)"]),
     "rows without groups": (
@@ -552,6 +552,11 @@ SEQUENCES_OF_STATES = {
     "lengths in the place of y": (
         lambda: HDPHMMVB().fit(JOINED, LENGTHS),
         ["y", "lengths=...", "by name"],
+    ),
+    "lengths in the third place": (
+        lambda: HDPHMMVB().fit(JOINED, None, LENGTHS),
+        ["HDPHMMVB.fit", LENGTHS, "by name", "fit(X, lengths=...)"],
+        TypeError,
     ),
     "groups of wrong length": (hmm(JOINED, groups=[0, 1]), ["groups", "2 ids", len(JOINED)]),
     "short sequence": (
@@ -758,6 +763,23 @@ FITTED = {
         lambda m, f: m.topics.inverse_transform(np.ones((2, 17))),
         ["X", "17 columns", "as from transform"],
     ),
+    **{
+        f"grouped topics: groups by position, {method}": (
+            lambda m, f, method=method: getattr(m.grouped, method)(ROWS, GROUPS),
+            [f"HDPTopicVB.{method}", "array(", "groups by name", f"{method}(X, groups=...)"],
+            TypeError,
+        )
+        for method in ("predict", "predict_proba", "transform", "score_samples", "perplexity")
+    },
+    "grouped topics: groups in the place of y": (
+        lambda m, f: m.grouped.score(ROWS, GROUPS),
+        ["groups=None", "give the document"],
+    ),
+    "mixture: weights in the third place": (
+        lambda m, f: m.mixture.partial_fit(X, None, np.ones(N)),
+        ["DPMixtureVB.partial_fit", "sample_weight", "by name"],
+        TypeError,
+    ),
     "grouped topics: no groups": (
         lambda m, f: m.grouped.transform(ROWS),
         ["groups=None", "each row"],
@@ -769,6 +791,24 @@ FITTED = {
     "states: lengths": (
         lambda m, f: m.states.predict(JOINED, lengths=[1]),
         ["lengths", "1", len(JOINED)],
+    ),
+    **{
+        f"states: lengths by position, {method}": (
+            lambda m, f, method=method: getattr(m.states, method)(JOINED, LENGTHS),
+            [f"HDPHMMVB.{method}", LENGTHS, "lengths and groups by name", "lengths=..."],
+            TypeError,
+        )
+        for method in ("predict", "predict_proba", "transform", "score_samples", "decode")
+    },
+    "states: lengths after y": (
+        lambda m, f: m.states.score(JOINED, None, LENGTHS),
+        ["HDPHMMVB.score", LENGTHS, "score(X, lengths=...)"],
+        TypeError,
+    ),
+    "states: batch in the third place": (
+        lambda m, f: m.states.partial_fit(SEQUENCES, None, "monday"),
+        ["HDPHMMVB.partial_fit", "'monday'", "batch_id by name"],
+        TypeError,
     ),
     "states: vector": (lambda m, f: m.states.decode(JOINED[:, 0]), ["1D array", "reshape"]),
     "states: list of vectors": (
@@ -789,6 +829,11 @@ FITTED = {
     ),
     "states: no samples": (lambda m, f: m.states.sample(0), ["n_samples", "0"]),
     "bounded: groups": (lambda m, f: m.bounded.transform(ROWS), ["groups", "each row"]),
+    "bounded: groups by position": (
+        lambda m, f: m.bounded.predict(ROWS, GROUPS),
+        ["MemoryBoundedTopicVB.predict", "array(", "predict(X, groups=...)"],
+        TypeError,
+    ),
     "bounded: widths": (
         lambda m, f: m.bounded.transform(ROWS[:, :2], groups=GROUPS),
         ["X has 2 features", "3 features"],

@@ -130,7 +130,9 @@ def test_one_array_is_one_sequence():
 
 
 @pytest.mark.parametrize("fitted", ["model", "regression"])
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "score_samples", "decode"])
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "transform", "score_samples", "decode"]
+)
 def test_results_are_in_the_form_of_the_rows(fitted, method, request):
     model = request.getfixturevalue(fitted)
     call = getattr(model, method)

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -177,6 +178,52 @@ def test_pipeline(model):
     states = pipe.fit_predict(ROWS, hdphmmvb__lengths=LENGTHS)
     assert same_partition(states, TRUTH)
     assert pipe.score_samples(ROWS).shape == (len(ROWS),)
+
+
+def test_probabilities_are_features(model):
+    assert_array_equal(
+        model.transform(ROWS, groups=GROUPS), model.predict_proba(ROWS, groups=GROUPS)
+    )
+    for given in ({"X": X}, {"X": ROWS, "lengths": LENGTHS}, {"X": ROWS, "groups": GROUPS}):
+        found = HDPHMMVB(random_state=0).fit_transform(**given)
+        assert_array_equal(
+            np.concatenate(found) if given["X"] is X else found,
+            model.predict_proba(ROWS, lengths=LENGTHS),
+        )
+    pipe = make_pipeline(HDPHMMVB(random_state=0), LogisticRegression()).fit(ROWS, TRUTH)
+    assert pipe.score(ROWS, TRUTH) > 0.99
+    assert pipe[:-1].get_feature_names_out().tolist() == [f"hdphmmvb{k}" for k in range(K)]
+
+
+def test_groups_are_routed_to_features(model):
+    with config_context(enable_metadata_routing=True):
+        states = HDPHMMVB(random_state=0).set_fit_request(groups=True)
+        states.set_transform_request(groups=True)
+        pipe = make_pipeline(states, StandardScaler(with_mean=False, with_std=False))
+        found = pipe.fit_transform(ROWS, groups=GROUPS)
+        assert_array_equal(found, model.predict_proba(ROWS, groups=GROUPS))
+        assert_array_equal(pipe.transform(ROWS, groups=GROUPS), found)
+
+
+def test_features_in_frames(model):
+    """Sequences have a frame each, with the rows' own names."""
+    pandas = pytest.importorskip("pandas")
+    days = pandas.date_range("2020-01-01", periods=len(ROWS))
+    frame = pandas.DataFrame(ROWS, index=days)
+    frames = [frame.iloc[hi - n : hi] for hi, n in zip(np.cumsum(LENGTHS), LENGTHS, strict=True)]
+    columns, resp = [f"hdphmmvb{k}" for k in range(K)], model.predict_proba(X)
+    framed = HDPHMMVB(random_state=0).set_output(transform="pandas")
+    for listed in (framed.fit_transform(frames), framed.transform(frames)):
+        for found, x, expected in zip(listed, frames, resp, strict=True):
+            assert found.columns.tolist() == columns and found.index.equals(x.index)
+            assert_allclose(found, expected, atol=1e-12)
+    whole = framed.transform(frame, lengths=LENGTHS)
+    assert whole.index.equals(days)
+    assert_allclose(whole, np.concatenate(resp), atol=1e-12)
+    assert framed.predict_proba(X)[0].__class__ is np.ndarray
+    with config_context(transform_output="pandas"):
+        assert [found.shape for found in model.transform(X)] == [r.shape for r in resp]
+        assert model.transform(X)[0].columns.tolist() == columns
 
 
 def test_clone_and_pickle(model):

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
@@ -277,4 +278,11 @@ def _attributes(estimator, state):
     graph = Graph(*(state[name] for name in Graph._fields))
     if _checksum(estimator, state["version"], graph) != state["checksum"]:
         raise ValueError("its content is not what its checksum was made of")
+    if not all(_is_plain(array.dtype) for array in graph.arrays):
+        raise ValueError("an array's type of numbers is not as NumPy makes it")
     return value_of(graph, estimator)
+
+
+def _is_plain(dtype):
+    """Whether a type has no flags of another one. Pickles have them, and NumPy believes what it reads."""
+    return dtype.kind == "V" or dtype.flags == np.dtype(dtype.str).flags

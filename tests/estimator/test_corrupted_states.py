@@ -180,6 +180,17 @@ def test_random_generators_are_looked_at():
     assert is_refused(model, {**state, "others": spoiled})
 
 
+def test_spoiled_flags_of_types():
+    """A pickled type has flags. By this one, NumPy's numbers became Python's when they were taken out."""
+    model = saved_model("topics on trial")
+    state, spoiled = model.__getstate__(), np.dtype(np.float64, copy=True)
+    spoiled.__setstate__((3, "<", None, None, None, -1, -1, 32))
+    arrays = [x.view(spoiled) if x.dtype == np.float64 else x for x in state["arrays"]]
+    assert {x.dtype.flags for x in arrays} == {0, 32}
+    assert type(np.ones((), spoiled)[()]) is float
+    assert is_refused(model, {**state, "arrays": arrays})
+
+
 # ---------------------------------------------------------------------- bytes
 
 

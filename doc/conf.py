@@ -11,6 +11,8 @@ from sklearn_bnp import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from gallery_order import SECTIONS
+
 project = "sklearn_bnp"
 author = "The sklearn_bnp developers"
 copyright = f"2026, {author}"
@@ -130,7 +132,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [f"../examples/gallery/{section}" for section in SECTIONS],
+    "within_subsection_order": "gallery_order.place_of",
     "doc_module": ("sklearn_bnp",),
     "backreferences_dir": "generated/backreferences",
     "inspect_global_variables": False,

@@ -115,14 +115,14 @@ for panel, (name, picture) in zip(axes.flat, pictures.items(), strict=True):
     panel.set_axis_off()
 
 # %%
-# The patches need 12 components. Those of plain areas smooth the noise away, and the others keep edges: the
+# The patches need 19 components. Those of plain areas smooth the noise away, and the others keep edges: the
 # mixture is one dB better than one Gaussian, which leaves noise everywhere. Faint texture is lost: the
 # mixture takes it for noise on a plain area.
 #
 # From more photographs the model learns more. With all 100,000 patches of 8 x 8 of 200 photographs
-# (BSDS500) it found 131 components from one, 42 of them with a weight above 0.001. Noise of 15, 25 and 50
+# (BSDS500) it found 118 components from one, 41 of them with a weight above 0.001. Noise of 15, 25 and 50
 # gray levels leaves the twelve images of Set12 at 24.61, 20.18 and 14.15 dB on average. One Gaussian takes
-# them to 28.56, 26.25 and 23.67 dB, and these 42 components to 31.82, 29.28 and 25.94 dB
+# them to 28.56, 26.25 and 23.67 dB, and these 41 components to 31.82, 29.27 and 25.94 dB
 # (``tests/benchmarks/denoising.py``).
 
 plt.show()

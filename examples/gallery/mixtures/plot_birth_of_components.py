@@ -53,7 +53,9 @@ with warnings.catch_warnings():
 
 model = DPMixtureVB(random_state=0).fit(X)
 ConvergenceDisplay.from_estimator(model)
-print(f"{model.n_components_} components after {model.n_iter_} laps; {N_CLUSTERS} clusters")
+print(f"{N_CLUSTERS} clusters")
+for lap in model.history_:
+    print(f"lap {lap.lap}: {lap.n_components} components")
 
 # %%
 # Two laps with births are enough to go from 1 to 26 components, and two merges in the next two laps leave

@@ -4,7 +4,7 @@ Which columns make a cluster
 
 A cluster of thirteen columns is hard to describe. For each column by itself, the fitted means and
 covariances say how much better the cluster knows its values than the whole table does. This says which
-columns make each cluster. The five that say most tell more about the growers of wines than all thirteen.
+columns make each cluster. The three that say most are enough to find the growers of most wines.
 """
 
 import matplotlib.pyplot as plt
@@ -68,8 +68,8 @@ for k in range(K):
     )
 
 # %%
-# Five columns are enough
-# -----------------------
+# Few columns are enough
+# ----------------------
 # Fits to the columns with the largest gain over all clusters, and to those with the smallest.
 
 print(f"{'columns':<44}{'K':>3}{'adjusted Rand index':>21}")
@@ -92,10 +92,9 @@ for panel, values, title, shades in (
     panel.legend()
 
 # %%
-# Two clusters are two of the growers, and are made by flavanoids, proline and the like, high in one and low
-# in the other. The largest cluster has little of its own but pale colour. The smallest one is no grower's:
-# it is six wines or so with unusual magnesium. Fitted to the five columns with the largest gains there are
-# three clusters, and they agree with the growers better than those of all columns; the last five columns
-# say nothing about growers.
+# The three large clusters are the growers, but for a few wines. One has much flavanoids and proline, one is
+# pale and low in proline, and one lacks flavanoids. The smallest cluster is nine wines of one grower, with
+# unusual proanthocyanins and magnesium. The three columns with the largest gains have an index of 0.78, where
+# all thirteen have 0.85. The five columns with the smallest gains say little about growers.
 
 plt.show()

@@ -113,7 +113,7 @@ StatesDisplay.from_estimator(model, chromosomes, kind="durations")
 # %%
 # Six states, each with the marks of one of the true ones, and nearly all stretches are in their state: the
 # adjusted Rand index is 0.97. A mixture, which cannot know that a stretch without any mark in the midst of
-# transcribed ones is transcribed, finds five clusters and reaches 0.35. Long and short visits are told apart,
+# transcribed ones is transcribed, finds 4 clusters and reaches 0.38. Long and short visits are told apart,
 # too, from tens of stretches to three.
 
 plt.show()

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "gallery"
 FILES = sorted(FOLDER.rglob("plot_*.py"))
-QUICK = {"plot_getting_started.py", "plot_mixed_columns.py"}
+QUICK = {"plot_getting_started.py"}
 # Folders of scikit-learn's photographs, and other things that third parties import late, may warn at import.
 RUN = "import runpy, sys, warnings; import matplotlib.pyplot, sklearn_bnp; warnings.simplefilter('error'); "
 RUN += "runpy.run_path(sys.argv[1], run_name='__main__')"

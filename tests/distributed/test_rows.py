@@ -23,7 +23,7 @@ import dask.array as da  # noqa: E402
 ROWS, LABELS = blobs(700, seed=3)
 INCOMPLETE = np.where(np.random.default_rng(2).random(ROWS.shape) < 0.1, np.nan, ROWS)
 COUNTS = np.random.default_rng(1).poisson(np.exp(ROWS / 6.0))
-WEIGHTS = np.random.default_rng(4).choice([0.0, 1.0, 2.0, 40.0], size=700)
+WEIGHTS = np.random.default_rng(4).choice([0.0, 0.5, 1.0, 2.0], size=700)
 MIXED = np.column_stack([ROWS[:, :2], COUNTS[:, 2]])
 COLUMNS = ColumnObservation([("level", "gaussian", [0, 1]), ("counts", "poisson", [2])])
 EDGES = [0, 90, 220, 221, 400, 520, 700]
@@ -38,7 +38,11 @@ KINDS = {
     "diag": ({"observation": GaussianObservation("diag")}, ROWS, None),
     "missing": ({}, INCOMPLETE, None),
     "missing_diag": (
-        {"observation": GaussianObservation("diag"), "max_iter": 8},
+        {
+            "observation": GaussianObservation("diag"),
+            "max_iter": 8,
+            "proposals": ("birth", "merge", "delete"),
+        },
         INCOMPLETE,
         WEIGHTS,
     ),

@@ -16,7 +16,7 @@ from tests.estimators import assert_same_state, blobs, peak_memory, public_state
 X, truth = blobs(300)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 299, 10_000])
+@pytest.mark.parametrize("batch_size", [pytest.param(1, marks=pytest.mark.slow), 7, 299, 10_000])
 def test_any_batch_size(batch_size):
     model = DPMixtureVB(batch_size=batch_size, random_state=0).fit(X)
     assert same_partition(model.predict(X), truth)
@@ -75,7 +75,10 @@ def test_memory_map_equals_array(on_disk):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("learning_method", ["memoized", "full", "stochastic"])
+@pytest.mark.parametrize(
+    "learning_method",
+    ["memoized", *(pytest.param(x, marks=pytest.mark.slow) for x in ("full", "stochastic"))],
+)
 def test_memory_map_is_never_copied(on_disk, learning_method):
     model = DPMixtureVB(
         3, batch_size=2000, learning_method=learning_method, max_iter=4, random_state=0
@@ -118,7 +121,7 @@ def bound(n_rows, n_features, n_statistics, model, most):
         ),
         (40_000, 10, 30, 1, 2000, GaussianObservation()),
         pytest.param(30_000, 50, 20, 20, 4096, GaussianObservation(), marks=pytest.mark.slow),
-        (12_000, 400, 3, 1, 500, GaussianObservation("diag")),
+        pytest.param(12_000, 400, 3, 1, 500, GaussianObservation("diag"), marks=pytest.mark.slow),
         pytest.param(
             12_000, 400, 3, 4, 100, GaussianObservation("spherical"), marks=pytest.mark.slow
         ),

@@ -218,7 +218,7 @@ def damaged(name, n, seed=0):
 
 
 def test_damaged_files():
-    damaged("birth under way", 60)
+    damaged("birth under way", 30)
 
 
 @pytest.mark.slow

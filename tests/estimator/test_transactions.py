@@ -199,9 +199,14 @@ def check(stream, injector, positions):
 
 # Faults of a step in the quick test; others have three. These steps are long, and much alike.
 N_FAULTS = {mixture: 1, mixture_with_missing_values: 1, endless_mixture: 1, sequences: 1}
+LONG = (mixture_with_missing_values, endless_mixture)
+QUICK_STREAMS = [
+    pytest.param(make, id=make.__name__, marks=[pytest.mark.slow] * (make in LONG))
+    for make in STREAMS
+]
 
 
-@pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", QUICK_STREAMS)
 def test_faults_leave_no_trace(make, monkeypatch):
     stream = make(np.random.default_rng(0))
     injector, rng = Injector(monkeypatch), np.random.default_rng(1)

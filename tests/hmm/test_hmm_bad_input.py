@@ -1,5 +1,7 @@
 """Bad input to `HDPHMMVB`: an error that names parameter, value and remedy, and a model left as it was."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -272,7 +274,7 @@ TAKE_Y = ["fit", "partial_fit", "fit_predict", "score"]
 @pytest.mark.parametrize("form", [list, tuple, np.array, lambda lengths: sum(lengths)])
 def test_lengths_are_given_by_name(method, form, fitted):
     """In hmmlearn they are the second argument, which in scikit-learn is y."""
-    model = HDPHMMVB(random_state=0).fit(X)
+    model = pickle.loads(pickle.dumps(fitted))
     with pytest.raises(ValueError, match=names("y is ignored", "sum to the 127 rows", "lengths=")):
         getattr(model, method)(ROWS, form(LENGTHS))
     with pytest.raises(ValueError, match=names("y is ignored", "each row", N, "lengths=")):

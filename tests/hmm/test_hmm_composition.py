@@ -163,10 +163,11 @@ def test_groups_with_metadata_routing_hold_out_whole_sequences():
 
 def test_grid_search_over_the_observation():
     mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
-    rng, (_, states) = np.random.default_rng(0), chains(18)
+    rng, (_, states) = np.random.default_rng(0), chains(10)
     data = [CENTERS[path] + rng.normal(size=(len(path), 3)) @ mixing for path in states]
     search = GridSearchCV(
-        HDPHMMVB(random_state=0), {"observation__covariance_type": ["diag", "full"]},
+        HDPHMMVB(proposals=("birth", "merge"), random_state=0),
+        {"observation__covariance_type": ["diag", "full"]},
         cv=2, error_score="raise",
     ).fit(data)  # fmt: skip
     assert search.best_params_ == {"observation__covariance_type": "full"}

@@ -96,8 +96,8 @@ def test_it_may_be_set_between_batches(short_parts):
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
-        ("merge", np.float32),
         ("delete", np.float64),
+        pytest.param("merge", np.float32, marks=pytest.mark.slow),
         pytest.param("merge", np.float64, marks=pytest.mark.slow),
         pytest.param("delete", np.float32, marks=pytest.mark.slow),
     ],

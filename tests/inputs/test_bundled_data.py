@@ -16,7 +16,6 @@ SHORT = {
     ("iris", "fixed variance"),
     ("wine", "full"),
     ("wine", "categorical, quartiles"),
-    ("breast_cancer", "full"),
 }
 CASES = [
     pytest.param(
@@ -48,7 +47,7 @@ def test_clusters_are_the_classes(name, numbers, least):
     _, labels = best_by_bic(every[0].X, ("full", "diag"), range(1, 6))
     peer = adjusted_rand_score(y, labels)
     found = []
-    for seed in range(5):
+    for seed in range(3):
         model = fitted(every[0], seed=seed)
         found.append(adjusted_rand_score(y, model.predict(every[0].X)))
         assert model.n_components_ in numbers
@@ -56,6 +55,7 @@ def test_clusters_are_the_classes(name, numbers, least):
     assert min(found) > least - 0.05
 
 
+@pytest.mark.slow
 def test_digits_are_told_apart():
     """Ten digits in 64 columns, some of which never change."""
     y, every = SUITED["digits"]

@@ -114,13 +114,13 @@ def test_stochastic_steps_go_on_from_given_responsibilities(kind):
 def test_pickled_in_mid_stream():
     """A copy goes on as the model would have, whatever is under way."""
     rng = np.random.default_rng(4)
-    parts = batches(rng, 4, lengths=(50, 30), n_states=4, spread=6.0, stay=0.95)
-    model = HDPHMMVB(8, random_state=0)
-    for _ in range(3):
+    parts = batches(rng, 4, lengths=(40, 20), n_states=3, spread=6.0, stay=0.95)
+    model = HDPHMMVB(5, random_state=0)
+    for _ in range(2):
         for i, part in enumerate(parts):
             model = pickle.loads(pickle.dumps(model)).partial_fit(part, batch_id=i)
-    other = HDPHMMVB(8, random_state=0)
-    for _ in range(3):
+    other = HDPHMMVB(5, random_state=0)
+    for _ in range(2):
         for i, part in enumerate(parts):
             other.partial_fit(part, batch_id=i)
     assert model.lower_bound_ == other.lower_bound_

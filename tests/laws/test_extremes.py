@@ -303,8 +303,7 @@ def test_weights_of_one_refuse_nothing(estimator, family):
     "family",
     [
         "full",
-        "spherical",
-        *(pytest.param(f, marks=pytest.mark.slow) for f in ("diag", "zero-mean")),
+        *(pytest.param(f, marks=pytest.mark.slow) for f in ("spherical", "diag", "zero-mean")),
         "fixed-variance",
     ],
 )

@@ -105,7 +105,7 @@ def test_what_was_forgotten_cannot_be_found():
 
 def test_window_holds_the_latest_batches(kind):
     cls, make = kind
-    batches = batches_of(make, 8)
+    batches = batches_of(make, 6)
     model = cls(random_state=0, max_batches=3)
     for i, batch in enumerate(batches):
         model.partial_fit(batch, batch_id=i)
@@ -120,7 +120,7 @@ def test_window_holds_the_latest_batches(kind):
 
 @pytest.mark.parametrize(("cls", "make"), [MODELS["mixture"], MODELS["sequences"]])
 def test_half_life_weighs_batches_by_their_age(cls, make):
-    batches = batches_of(make, 9)
+    batches = batches_of(make, 6)
     model = cls(random_state=0, memoize=False, half_life=2.0)
     for batch in batches:
         model.partial_fit(batch)
@@ -147,13 +147,13 @@ def test_a_cluster_that_ended_is_forgotten():
     rng = np.random.default_rng(0)
     window, decaying, all_of_it = (
         DPMixtureVB(random_state=0, **params)
-        for params in ({"max_batches": 5}, {"memoize": False, "half_life": 1.0}, {"memoize": False})
+        for params in ({"max_batches": 4}, {"memoize": False, "half_life": 0.5}, {"memoize": False})
     )
-    for i in range(24):
-        batch = rows(rng, [0, 1, 2] if i < 6 else [0, 1], 150)
+    for i in range(14):
+        batch = rows(rng, [0, 1, 2] if i < 3 else [0, 1], 150)
         for model in (window, decaying, all_of_it):
             model.partial_fit(batch, batch_id=i)
-        assert window.n_components_ == (3 if i < 10 else 2)
+        assert window.n_components_ == (3 if i < 6 else 2)
     assert decaying.n_components_ == 2
     assert all_of_it.n_components_ == 3
 

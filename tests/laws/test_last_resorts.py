@@ -193,7 +193,8 @@ def test_parameters_are_checked(proposal):
 
 
 @pytest.mark.parametrize(
-    ("make", "problem", "seed"), [(gaussian, 5, 2), (gaussian, 14, 0), (nested, 1, 0)]
+    ("make", "problem", "seed"),
+    [pytest.param(gaussian, 5, 2, marks=pytest.mark.slow), (gaussian, 14, 0), (nested, 1, 0)],
 )
 def test_one_start_is_as_good_as_the_truth(make, problem, seed):
     """Problems on which births, merges and deletes alone end tens of nats below a start from the truth."""

@@ -122,7 +122,7 @@ def read_only(task):
     return pickle.loads(pickled, buffers=[bytes(buffer) for buffer in buffers])
 
 
-def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_iter=8, **params):
+def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_iter=5, **params):
     """A model fitted to composite batches, ``n_parts`` of ``n_batches`` at a time."""
     fit_learner = fitting.fit_learner
 

@@ -247,7 +247,9 @@ def test_grid_search():
     X = mixed(LABELS)
     X[:, 2] = X[:, 2] / 3.0 + X[:, 0]
     search = GridSearchCV(
-        DPMixtureVB(observation=ColumnObservation(blocks()), random_state=0),
+        DPMixtureVB(
+            observation=ColumnObservation(blocks()), proposals=("birth", "merge"), random_state=0
+        ),
         {"observation__size__covariance_type": ["diag", "full"], "observation__kind__prior": [1.0]},
         cv=KFold(2, shuffle=True, random_state=0),
         error_score="raise",

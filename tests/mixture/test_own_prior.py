@@ -61,9 +61,12 @@ def test_sizes_that_follow_a_power_law():
         variance=np.ones(4), mean_prior=np.zeros(4), mean_variance_prior=np.full(4, spread**2)
     )
     dp, *others = [
-        DPMixtureVB(allocation=prior, observation=observation, random_state=0).fit(X)
+        DPMixtureVB(
+            allocation=prior, observation=observation, proposals=("birth", "merge", "delete"),
+            random_state=0,
+        ).fit(X)
         for prior in ("dp", "pitman-yor", PitmanYorAllocation(discount=0.5))
-    ]
+    ]  # fmt: skip
     for model in others:
         assert model.n_components_ > dp.n_components_
         assert model.lower_bound_ > dp.lower_bound_

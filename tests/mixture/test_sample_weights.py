@@ -168,7 +168,7 @@ def test_topics_are_found(init_params, scale):
 @pytest.mark.parametrize(
     "n_components, init_params", [(1, "random"), (6, "random"), (6, "k-means++")]
 )
-@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, 3.0])
 def test_states_are_found(n_components, init_params, scale):
     weight = scale * np.exp(0.7 * np.random.default_rng(1).normal(size=8))
     model = HDPHMMVB(n_components, init_params=init_params, n_batches=2, random_state=0)
@@ -196,7 +196,10 @@ def test_states_of_a_wide_prior_are_found(scale):
     assert model.fit(SEQUENCES, sample_weight=weight).n_components_ == 3
 
 
-SCALES = [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]
+SCALES = [
+    pytest.param(scale, marks=[pytest.mark.slow] * (scale in (1e2, 1e4)))
+    for scale in (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
+]
 HEAVY = ["every other", "one", "all but one"]
 
 

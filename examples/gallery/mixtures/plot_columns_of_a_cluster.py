@@ -93,8 +93,8 @@ for panel, values, title, shades in (
 
 # %%
 # The three large clusters are the growers, but for a few wines. One has much flavanoids and proline, one is
-# pale and low in proline, and one lacks flavanoids. The smallest cluster is nine wines of one grower, with
-# unusual proanthocyanins and magnesium. The three columns with the largest gains have an index of 0.78, where
-# all thirteen have 0.85. The five columns with the smallest gains say little about growers.
+# pale and low in proline, and one lacks flavanoids. The smallest cluster is a few wines with unusual
+# proanthocyanins and magnesium. The three columns with the largest gains tell the growers apart about as
+# well as all thirteen do. The five columns with the smallest gains say little about growers.
 
 plt.show()

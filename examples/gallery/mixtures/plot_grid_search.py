@@ -69,7 +69,7 @@ for kind in kinds:
 
 # %%
 # Full covariances win in each of the five folds, by a nat a row on average, and the components that they
-# give are also nearest to the growers, with an index of 0.85. There are four of them and not three.
+# give are also nearest to the growers. There are four of them and not three.
 # Diagonal covariances need more components, because they make up for correlations by cutting clusters in
 # pieces.
 

@@ -244,8 +244,9 @@ def check_units(likelihood, batch):
     for rows in batch.slices():
         with np.errstate(over="ignore"):
             z = likelihood.prepare(part(batch.x, rows))
-        overall = max(overall, _farthest(likelihood, z))
-        largest = max(largest, _farthest(likelihood, z if counts is None else z[counts[rows]]))
+        far = _farthest(likelihood, z)
+        overall = max(overall, far)
+        largest = max(largest, far if counts is None else _farthest(likelihood, z[counts[rows]]))
     if not largest <= _FARTHEST[np.float64]:
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data of the first fit or batch, "

@@ -133,7 +133,7 @@ class _Absorption:
 
     def coefficients(self, s):
         coef = self.model.likelihood.coefficients(self.model.prior, s)
-        coef[:, -1] += np.log(s[:, -1].copy())  # of a column, bits hang on what lies behind it
+        coef[:, -1] += np.log(s[:, -1].copy())  # of a column, the last bit may vary
         return coef
 
     def step(self, s):

@@ -133,7 +133,8 @@ class _Absorption:
 
     def coefficients(self, s):
         coef = self.model.likelihood.coefficients(self.model.prior, s)
-        coef[:, -1] += np.log(s[:, -1].copy())  # of a column, the last bit may vary
+        n = s[:, -1].copy()  # NumPy 1.23 may give the logarithm of a column another last bit
+        coef[:, -1] += np.log(n)
         return coef
 
     def step(self, s):

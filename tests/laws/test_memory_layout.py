@@ -1,8 +1,8 @@
 """No result hangs on where arrays happen to lie in memory.
 
-Older releases of NumPy take exp and log of a column by another way if the result happens to lie just behind
-the array that the column belongs to. The two ways differ in the last bit. So columns are copied first, or the
-same fit has other bits now and then.
+NumPy 1.23 has two ways to take exp and log, which differ in the last bit. It takes the second one of a column
+if the result happens to lie just behind the array that the column belongs to. So columns are copied first:
+otherwise the same fit would have other bits now and then.
 """
 
 import sys

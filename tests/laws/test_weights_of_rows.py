@@ -268,7 +268,10 @@ def test_components_that_are_not_needed_go(weight, proposals):
     assert adjusted_rand_score(labels, model.predict(X)) == 1.0
 
 
-@pytest.mark.parametrize("family", FEW[:1])
+@pytest.mark.parametrize(
+    "family",
+    [FEW[0], pytest.param(*FEW[1].values, id=FEW[1].id, marks=pytest.mark.slow)],
+)
 def test_rows_ten_times_are_weights_of_ten(family):
     X, labels = family.rows(np.random.default_rng(0), 150, spread=0.6)
     one = quiet_fit(estimator(family, random_state=0), X, sample_weight=np.full(150, 10.0))

@@ -193,9 +193,9 @@ def test_allocation_and_concentration():
             ).fit(X)
             assert same_partition(model.predict(X), truth)
             objectives.add(model.lower_bound_)
-            if concentration is not None:
-                same = DPMixtureVB(allocation=family(concentration), random_state=0).fit(X)
-                assert same.lower_bounds_ == model.lower_bounds_
+            given = family() if concentration is None else family(concentration)
+            same = DPMixtureVB(allocation=given, random_state=0).fit(X)
+            assert same.lower_bounds_ == model.lower_bounds_
     assert len(objectives) == 4  # few large clusters want no discount: the Dirichlet process
     assert model.discount_ == 0.0
 

@@ -20,7 +20,7 @@ def short():
     return power_law(12, 0, n_topics=5, V=300, total=24_000, strength=60.0, alpha=0.1)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_one_start_is_enough_for_short_texts(seed, short):
     """The default ends no lower than a start from anchors, and with topics."""
     one = HDPTopicVB(random_state=seed).fit(short.train)

@@ -80,27 +80,39 @@ def shows_everything(uniform, totals):
     return len(uniform.resp) > 0 and uniform.total >= _LEAST_PART * totals.n.sum()
 
 
-class Everything:
-    """A sample of all rows, on which other components are compared with the present ones.
+class Comparison:
+    """Components that may take the place of present ones, compared with these on a sample of their rows.
 
     With ``adapt`` both are compared under the priors that suit them.
+
+    Parameters
+    ----------
+    model : Model
+    sample : Sample
+    present, others : ndarray, shapes (J, P) and (K - J, P)
+        Statistics of the components that may be replaced, and of all that stay.
+    adapt : bool
 
     Attributes
     ----------
     small : RestrictedMixture
-        All components, on the sample.
-    s, resp : ndarray, shapes (K, P) and (m, K)
+        The components that may be replaced, on the sample.
+    s, resp : ndarray, shapes (J, P) and (m, J)
         Statistics of the sample and responsibilities, after a local step of the present components.
     """
 
-    def __init__(self, model, totals, uniform, adapt=False):
-        z, resp, weight = uniform
-        sample = Sample(z, np.ones(len(resp)), weight)
-        sample = sample.standing_for(totals.n.sum())
-        self.small = RestrictedMixture(model, sample, totals.s[:0], adapt=False)
-        self._adapted = RestrictedMixture(model, sample, totals.s[:0], adapt)
-        self.s, _, self.resp = self.small.step(totals.s)
+    def __init__(self, model, sample, present, others, adapt=False):
+        self.small = RestrictedMixture(model, sample, others, adapt=False)
+        self._adapted = RestrictedMixture(model, sample, others, adapt)
+        self.s, _, self.resp = self.small.step(present)
         self._present = None
+
+    @classmethod
+    def of_all(cls, model, totals, uniform, adapt=False):
+        """All components may be replaced, and are compared on rows drawn from all."""
+        z, resp, weight = uniform
+        sample = Sample(z, np.ones(len(resp)), weight).standing_for(totals.n.sum())
+        return cls(model, sample, totals.s, totals.s[:0], adapt)
 
     def _settled(self, s):
         """Statistics after ordinary steps, their coefficients, and the objective of the sample in nats."""

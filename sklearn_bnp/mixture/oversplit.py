@@ -1,4 +1,15 @@
-"""Splits of all components at once, of which those stay that pay."""
+"""Splits of many components at once, of which those stay that pay.
+
+Design note
+-----------
+(a) All components are searched together if enough rows of all of them can be looked at. Otherwise
+    neighbours are: pools of a few components, which together hold all of them. What is outside of a pool
+    stays as it is during the search, and the verdict on the whole data knows of it.
+(b) Both kinds of searches are the same, from `Comparison` to trial. They differ in where the rows come from:
+    a uniform sample, or the samples of the pool's components.
+(c) Work is counted in numbers that a step reads, not in seconds, so that a fit does not depend on the
+    machine.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +26,8 @@ from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from .birth import ADAPT_BELOW
 from .creation import seeded
-from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
+from .last_resort import WORTH_A_TRIAL, Comparison, LastResort, affordable_rows, shows_everything
+from .pools import Pool, neighbourhoods
 from .restricted import most_collapsed
 
 # Work is counted in numbers: a step takes rows x components x (P + this), and a search this beside its steps.
@@ -41,6 +53,9 @@ _FIT_NUMBERS = 1_500_000_000
 # have taken so many numbers.
 _RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
 _FREE_NUMBERS = 10_000_000
+# Components of a pool of neighbours, and searches without a gain after which it is given up. All searches of
+# pools may take so many times the numbers of other searches.
+_POOL, _PATIENCE_WITH_POOLS, _POOL_NUMBERS = 6, 2, 4
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
 _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
@@ -57,6 +72,9 @@ class Oversplit(LastResort):
     leaves the others as they are. A round ends when many searches in a row have found nothing better. The
     result replaces all components if that raises the objective of the whole data.
 
+    With many components, many columns or many rows, a search of all components would take too long. Then a
+    round goes through pools of six neighbours, and each pool is searched in this way on its own rows.
+
     Parameters
     ----------
     n_seeds : int, default=3
@@ -64,11 +82,13 @@ class Oversplit(LastResort):
         statistics are many.
     patience : int, default=40
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
-        are costly, or if most of them come back to where they began, and after sixty searches in any case.
+        are costly, or if most of them come back to where they began, and after sixty searches in any case. A
+        pool is given up after two.
     max_rows : int, default=10_000
-        Rows of the sample, at the most. All rows are taken if there are no more. Fewer are taken if
-        components and their statistics are many, and nothing is tried on less than a quarter of the rows.
-    max_rounds : int, default=3
+        Rows of a sample, at the most. All rows are taken if there are no more. If components and their
+        statistics are many, a sample of all components has fewer rows. If that is less than a quarter of
+        all rows, pools are searched instead.
+    max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
 
     Examples
@@ -90,7 +110,7 @@ class Oversplit(LastResort):
         n_seeds: int = 3,
         patience: int = 40,
         max_rows: int | None = 10_000,
-        max_rounds: int = 3,
+        max_rounds: int = 12,
     ) -> None:
         super().__init__(max_rows, max_rounds)
         self.n_seeds = n_seeds
@@ -101,58 +121,141 @@ class Oversplit(LastResort):
         super().reset()
         self._numbers_left = _FIT_NUMBERS
 
+    def wants(self, totals: StatBag) -> list[int]:
+        """All components if a round is due: whether pools have to do is known when the lap ends."""
+        return totals.uids.tolist() if self._due else []
+
+    def sample_rows(self, n_statistics: int) -> int:
+        """Rows to collect of each component, for pools."""
+        return max(1, self.max_rows // _POOL)
+
     def uniform_rows(self, totals: Any) -> int:
         """All rows, or as many as are allowed, if a round is due."""
         return affordable_rows(totals, self.max_rows) if self._due else 0
 
     def plan(self, context: Context) -> list[Any]:
-        """A trial in which all components give way to those of the best search."""
+        """A trial in which all components give way to those of the best search, or such trials of pools."""
         totals, model = context.totals, context.model
-        if not self._begins(context) or not shows_everything(context.uniform, totals):
+        if not self._begins(context) or len(totals.uids) < 2:
             return []
-        if len(totals.uids) < 2 or self._attempts.failed(self.kind, totals.sizes):
+        numbers = _numbers(context.uniform.resp.size, totals)
+        n_seeds = min(self.n_seeds, _MOST_NUMBERS // max(1, numbers))
+        if n_seeds < 2 or not shows_everything(context.uniform, totals):
+            return self._trials_of_pools(context)
+        if self._attempts.failed(self.kind, totals.sizes):
             return []
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
         few = len(totals.uids) <= ADAPT_BELOW
-        numbers = context.uniform.resp.size * (totals.s.shape[1] + _NUMBERS_BESIDE_P)
-        n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
-        if n_seeds < 2:
-            return []
-        everything = Everything(model, totals, context.uniform, adapt=few)
+        everything = Comparison.of_all(model, totals, context.uniform, adapt=few)
         n_most = min(context.max_components, len(everything.resp))
         work = _NUMBERS_OF_A_SEARCH + n_seeds * numbers
         coef, gain = self._best(everything, n_seeds, n_most, work, context.rng)
-        if coef is None:
-            return []
-        created = context.new_uids(len(coef))
-        uids = totals.uids.tolist()
-        return [SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))]
+        return [] if coef is None else [self._trial(context, totals.uids.tolist(), coef, gain)]
+
+    def _trials_of_pools(self, context):
+        """A trial for each pool of neighbours in which a search has found something better."""
+        totals, trials = context.totals, []
+        self._rounds += 1
+        loss = reassignment_loss(context.model, totals)
+        for positions in neighbourhoods(loss, _POOL, context.rng):
+            uids = totals.uids[positions].tolist()
+            tried = self._attempts.failed(tuple(uids), totals.sizes)
+            if len(uids) < 2 or tried or not context.samples.keys() >= set(uids):
+                continue
+            self._attempts.begin(tuple(uids), totals.uids[positions], totals.n[positions])
+            coef, gain = self._best_of_pool(context, Pool.of(context, positions))
+            if coef is not None:
+                trials.append(self._trial(context, uids, coef, gain))
+        return trials
+
+    def _best_of_pool(self, context, pool):
+        """As `_best`, for a pool."""
+        numbers = _numbers(len(pool.sample.mass) * len(pool.own), context.totals)
+        n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
+        work = (_NUMBERS_OF_A_SEARCH + n_seeds * numbers) // _POOL_NUMBERS
+        n_most = min(context.max_components - len(pool.others), len(pool.sample.mass))
+        if n_seeds < 2 or n_most < 2:
+            return None, 0.0
+        compared = Comparison(context.model, pool.sample, pool.own, pool.others)
+        search = _Search(compared, n_seeds, n_most, context.rng)
+        patience = min(self.patience, _PATIENCE_WITH_POOLS)
+        while search.n_failures < patience and self._numbers_left >= work:
+            self._numbers_left -= int(work)
+            search.go_on()
+        return search.coef, pool.scale * search.gain
 
     def _best(self, everything, n_seeds, n_most, numbers, rng):
         """Coefficients (J, P) of the best components that are found, or None, and their gain in nats.
 
         ``numbers`` is the work of a search.
         """
-        best, coef, most, n_failures, n_returns = everything.s, None, 0.0, 0, 0
+        search = _Search(everything, n_seeds, n_most, rng)
         for i in range(_MOST_SEARCHES):
             if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
                 break
             self._numbers_left = max(self._numbers_left - int(numbers), 0)
-            chosen = np.ones(len(best), dtype=bool) if i % 2 == 0 else _half(len(best), rng)
-            found = oversplit(everything.small, best, chosen, n_seeds, n_most, rng)
-            s, new, gain = (best, coef, -np.inf) if found is None else everything.settled(found)
-            if 1 < len(s) <= n_most and gain > most + WORTH_A_TRIAL:
-                best, coef, most = s, new, gain
-                n_failures = n_returns = 0
-                continue
-            n_failures += 1
-            n_returns += abs(gain - most) <= WORTH_A_TRIAL
-            enough = _RETURNS + _RETURNS_PER_FAILURE * (n_failures - n_returns)
-            returned = n_returns >= enough and (i + 1) * numbers >= _FREE_NUMBERS
-            if n_failures == self.patience or returned:
+            search.go_on()
+            n_others = search.n_failures - search.n_returns
+            enough = search.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * n_others
+            returned = enough and (i + 1) * numbers >= _FREE_NUMBERS
+            if search.n_failures == self.patience or returned:
                 break
-        return coef, most
+        return search.coef, search.gain
+
+    def _trial(self, context, uids, coef, gain):
+        """The trial in which new components replace those of these names."""
+        created = context.new_uids(len(coef))
+        return SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))
+
+
+class _Search:
+    """Searches for better components, each from the best ones so far.
+
+    Parameters
+    ----------
+    compared : Comparison
+    n_seeds : int
+        Parts that each component is split into.
+    n_most : int
+        Components, at the most.
+    rng : numpy.random.RandomState
+
+    Attributes
+    ----------
+    coef : ndarray, shape (J, P), or None
+        Coefficients of the best components; None if they are those that were there before.
+    gain : float
+        Their gain, in nats on the sample.
+    n_failures, n_returns : int
+        Searches since the last gain, and those of them that came back to where they began.
+    """
+
+    def __init__(self, compared, n_seeds, n_most, rng):
+        self._compared, self._n_seeds, self._n_most, self._rng = compared, n_seeds, n_most, rng
+        self._best, self._n_searches = compared.s, 0
+        self.coef, self.gain = None, 0.0
+        self.n_failures = self.n_returns = 0
+
+    def go_on(self):
+        """Make one search more: of all components first, then of a random half, and so on in turns."""
+        best, compared, rng = self._best, self._compared, self._rng
+        everything = self._n_searches % 2 == 0
+        self._n_searches += 1
+        chosen = np.ones(len(best), dtype=bool) if everything else _half(len(best), rng)
+        found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, rng)
+        s, coef, gain = (best, self.coef, -np.inf) if found is None else compared.settled(found)
+        if 1 < len(s) <= self._n_most and gain > self.gain + WORTH_A_TRIAL:
+            self._best, self.coef, self.gain = s, coef, gain
+            self.n_failures = self.n_returns = 0
+            return
+        self.n_failures += 1
+        self.n_returns += abs(gain - self.gain) <= WORTH_A_TRIAL
+
+
+def _numbers(n_shares, totals):
+    """Numbers that a step of all components reads, where there are so many shares of rows."""
+    return n_shares * (totals.s.shape[1] + _NUMBERS_BESIDE_P)
 
 
 def _half(K, rng):

@@ -12,13 +12,12 @@ from sklearn.utils._param_validation import Interval
 from ..engine.affinity import reassignment_loss
 from ..engine.agglomeration import agglomerate
 from ..engine.proposal import Context
-from ..engine.samples import Sample
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
-from ..inputs.rows import stacked
 from ..likelihood.seeding import summaries
 from .creation import HOPELESS, Creation, most_seeds, seeded
 from .last_resort import WORTH_A_TRIAL, LastResort
+from .pools import Pool
 from .restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
@@ -150,49 +149,18 @@ def _splits(context, pools):
 def _regrouped(context, pool, n_splits):
     """`Creation` of a new split of a pool; None if it is not worth a trial."""
     totals, model = context.totals, context.model
-    others, coef = np.delete(totals.s, pool, axis=0), model.coefficients(totals)[pool]
-
-    def shares(z):
-        return model.likelihood.local_step(coef, z, None, None, None, None)
-
-    room = min(context.max_components - len(others), max(_SEEDS), most_seeds(totals.s.shape[1]))
+    n_others = len(totals.s) - len(pool)
+    room = min(context.max_components - n_others, max(_SEEDS), most_seeds(totals.s.shape[1]))
     if room < 2:
         return None
-    samples = [context.samples[uid] for uid in totals.uids[pool].tolist()]
-    sample, scale = pooled(samples, totals.n[pool], shares)
+    sample, scale, own, others = Pool.of(context, pool)
     small = RestrictedMixture(model, sample, others, adapt=False)
-    now = small.gain(*small.step(totals.s[pool])[:2], model.prior)
-    new = resplit(model, sample, totals.s[pool], others, int(room), n_splits, now, context.rng)
+    now = small.gain(*small.step(own)[:2], model.prior)
+    new = resplit(model, sample, own, others, int(room), n_splits, now, context.rng)
     if new is None:
         return None
     gain = scale * (new.gain - now)
     return new._replace(gain=gain) if gain > WORTH_A_TRIAL else None
-
-
-def pooled(samples, n, shares):
-    """Sample of several components of masses ``n`` as one, and the mass that one of its rows stands for.
-
-    A row that several components share may be in the sample of each. In either it is a row with all that the
-    pool has of it, but counts less, in proportion to the component's share. Rows of components whose
-    samples are denser count less, too.
-
-    Parameters
-    ----------
-    samples : list of Sample
-    n : ndarray, shape (J,)
-    shares : callable
-        ``shares(z)`` returns the parts (n, J) of the components in what the pool has of rows.
-    """
-    rate = np.array([sample.total for sample in samples]) / n
-    parts = []
-    for k, (z, mass, weight) in enumerate(samples):
-        part = np.maximum(shares(z)[:, k].astype(float), mass)
-        own = part * (rate.min() / rate[k])
-        parts.append(Sample(z, mass / part, own if weight is None else own * weight))
-    z = stacked([part.z for part in parts])
-    mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-    sample = Sample(z, mass, weight).standing_for(n.sum())
-    return sample, n.sum() / sample.total
 
 
 def resplit(model, sample, s, others, n_most, n_splits, now, rng):

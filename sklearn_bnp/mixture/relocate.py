@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
-from .last_resort import WORTH_A_TRIAL, Everything, LastResort, affordable_rows, shows_everything
+from .last_resort import WORTH_A_TRIAL, Comparison, LastResort, affordable_rows, shows_everything
 from .restricted import most_collapsed
 
 
@@ -98,7 +98,7 @@ def relocated(model, totals, uniform, n_steps):
         return None, None
     if len(totals.s) > most_collapsed(model.likelihood, uniform.z):
         return None, None
-    everything = Everything(model, totals, uniform)
+    everything = Comparison.of_all(model, totals, uniform)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
     _, coef, gain = everything.settled(s) if len(s) > 1 else (s, None, -np.inf)
     return (coef, gain) if gain > WORTH_A_TRIAL else (None, None)

@@ -1,4 +1,4 @@
-"""Splits of all components at once: each delete against the slow way, limits, and what they are for."""
+"""Splits of many components at once: each delete against the slow way, limits, and what they are for."""
 
 from types import SimpleNamespace
 
@@ -9,6 +9,7 @@ from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture import oversplit
 from sklearn_bnp.mixture.last_resort import affordable_rows
+from sklearn_bnp.mixture.pools import Pool, neighbourhoods
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 from tests.benchmarks.one_start_mixtures import gaussian
 
@@ -182,7 +183,8 @@ def test_there_are_no_more_components_than_allowed(n_most):
 def test_clusters_that_are_spread_over_several_components_are_found():
     """27 clusters of 44 rows each in 8 columns, of which births and other last resorts leave some apart."""
     data = gaussian(249)
-    truth = DPMixtureVB(init_params=np.eye(27)[data.y], random_state=0)
+    first = ("birth", "merge", "delete", "regroup", "relocate")
+    truth = DPMixtureVB(init_params=np.eye(27)[data.y], proposals=first, random_state=0)
     best = quiet_fit(truth, data.X).lower_bound_
     model = quiet_fit(DPMixtureVB(random_state=0), data.X)
     assert model.lower_bound_ > best - 15.0  # some 30 below without
@@ -190,3 +192,120 @@ def test_clusters_that_are_spread_over_several_components_are_found():
         if trial.kind == "oversplit":  # it was searched for in all rows, and nearly to its end
             assert trial.verdict == "accepted" and trial.gain > 0.5 * trial.estimate
             assert len(trial.components) > 20  # all of them are split
+
+
+# ---------------------------------------------------------------------- pools of neighbours
+
+
+@pytest.fixture
+def pools_alone(monkeypatch):
+    """Never enough rows of all components for a search of all."""
+    monkeypatch.setattr(oversplit, "shows_everything", lambda uniform, totals: False)
+
+
+@pytest.mark.parametrize("K", [1, 2, 6, 7, 20])
+def test_neighbourhoods_hold_each_component_once(K):
+    rng = np.random.RandomState(K)
+    where = rng.standard_normal((K, 2))
+    loss = ((where[:, np.newaxis] - where) ** 2).sum(axis=2)
+    found = neighbourhoods(loss, 6, rng)
+    assert sorted(k for pool in found for k in pool) == list(range(K))
+    assert [len(pool) for pool in found] == [6] * (K // 6) + [K % 6] * (K % 6 > 0)
+    # around one of the first pool, no other component is nearer than those that are in it
+    near = [set(np.argsort(loss[k])[: len(found[0])].tolist()) for k in found[0]]
+    assert set(found[0]) in near
+
+
+def test_rows_of_a_pool_count_as_what_its_components_have_of_them(leading_family):
+    """Of the second component every other row is there, each of which stands for more."""
+    if leading_family.lags:
+        pytest.skip("of sequences alone")
+    rng = np.random.default_rng(0)
+    X, _ = leading_family.rows(rng, N_ROWS, spread=1.5)
+    weight, resp = rng.choice([0.5, 1.0, 3.0], size=N_ROWS), random_resp(rng, N_ROWS, 4)
+    learner, source = learner_for(leading_family, X, resp=resp, weight=weight)
+    learner.run_lap(source)
+    model, totals = learner.model, learner.totals
+    z, order = model.likelihood.prepare(X), totals.uids.tolist()
+    coef = model.coefficients(totals)
+    shares = model.likelihood.local_step(coef, z, None, None, None, None)
+    n = weight @ shares  # as a lap would leave it that ends with these shares
+    held = [np.flatnonzero(shares[:, k]) for k in range(4)]
+    held[2] = held[2][::2]
+    samples = {
+        uid: Sample(z[held[k]], shares[held[k], k], weight[held[k]]) for k, uid in enumerate(order)
+    }
+    totals = totals._replace(s=np.column_stack([totals.s[:, :-1], n]))
+    frozen = SimpleNamespace(likelihood=model.likelihood, coefficients=lambda totals: coef)
+    pool = Pool.of(SimpleNamespace(totals=totals, model=frozen, samples=samples), [0, 2])
+    assert pool.sample.total * pool.scale == pytest.approx(n[[0, 2]].sum())
+    mass, rows = np.zeros(N_ROWS), np.concatenate([held[0], held[2]])
+    np.add.at(mass, rows, pool.sample.mass * pool.sample.weight * pool.scale)
+    rate = weight[held[2]] @ shares[held[2], 2] / n[2]
+    expected = shares[:, 0] * weight
+    expected[held[2]] += shares[held[2], 2] * weight[held[2]] / rate
+    np.testing.assert_allclose(mass, expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_array_equal(pool.own, totals.s[[0, 2]])
+    np.testing.assert_array_equal(pool.others, totals.s[[1, 3]])
+
+
+def test_pools_never_lower_the_bound(leading_family, pools_alone):
+    if leading_family.lags:
+        pytest.skip("of sequences alone")
+    rng = np.random.default_rng(0)
+    X, _ = leading_family.rows(rng, N_ROWS, spread=1.5)
+    weight = rng.choice([0.1, 1.0, 7.0], size=N_ROWS)
+    learner, source = learner_for(
+        leading_family, X, resp=random_resp(rng, N_ROWS, 8), weight=weight, n_batches=3,
+        proposals=(Oversplit(),),
+    )  # fmt: skip
+    bounds = []
+    for _ in range(4):
+        learner.scheduler.last_resort()
+        learner.run_lap(source)
+        bounds.append(learner.lower_bound)
+    assert np.diff(bounds[1:]).min() >= -1e-9 * np.abs(bounds).max()
+
+
+def test_pools_lead_out_of_wrong_starts(pools_alone):
+    """Three groups of four clusters, each group divided the wrong way; pools hold one and a half of them."""
+    rng, labels = np.random.default_rng(0), np.arange(1800) % 12
+    X = rng.standard_normal((1800, 2)) * [3.0, 0.2]
+    X += np.stack([labels // 2 * 30, labels % 2], axis=1)
+    wrong = labels // 2 * 2 + (X[:, 0] > labels // 2 * 30)
+    truth, stuck = (
+        quiet_fit(DPMixtureVB(proposals=None, init_params=np.eye(12)[start]), X)
+        for start in (labels, wrong)
+    )
+    model = DPMixtureVB(proposals=(Oversplit(),), init_params=np.eye(12)[wrong], random_state=0)
+    quiet_fit(model, X)
+    assert stuck.lower_bound_ < truth.lower_bound_ - 100.0
+    assert model.lower_bound_ == pytest.approx(truth.lower_bound_, abs=1.0)
+    trials = [t for lap in model.history_ for t in lap.trials if t.kind == "oversplit"]
+    assert trials and all(t.verdict == "accepted" for t in trials)
+    assert all(t.gain == pytest.approx(t.estimate, rel=0.1, abs=1.0) for t in trials)
+
+
+@pytest.mark.parametrize("n_most", [8, 12])
+def test_pools_have_no_more_components_than_allowed(n_most, pools_alone):
+    model = DPMixtureVB(max_components=n_most, random_state=0)
+    quiet_fit(model, gaussian(244).X)
+    assert max(lap.n_components for lap in model.history_) <= n_most
+
+
+def test_work_on_pools_is_bounded(pools_alone, monkeypatch):
+    """A pool is given up after two searches in vain, and all of them if a fit has had its share."""
+    searches = []
+
+    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+        searches.append(len(s))
+
+    monkeypatch.setattr(oversplit, "oversplit", in_vain)
+    data = gaussian(249)
+    params = {"init_params": np.eye(27)[data.y], "proposals": (Oversplit(),), "random_state": 0}
+    quiet_fit(DPMixtureVB(**params), data.X)
+    assert sorted(searches) == [3] * 2 + [6] * 8
+    searches.clear()
+    monkeypatch.setattr(oversplit, "_FIT_NUMBERS", 0)
+    quiet_fit(DPMixtureVB(**params), data.X)
+    assert searches == []

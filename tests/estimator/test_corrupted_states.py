@@ -67,7 +67,14 @@ def shown(model, state):
     return found
 
 
-@every_model
+# The checksum looks at any array alike; nodes of other kinds are in four of the models.
+OF_CHECKSUMS = {"bounded", "birth under way", "topics on trial", "unions of states", "mixture"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in OF_CHECKSUMS else pytest.mark.slow) for n in MODELS],
+)
 def test_what_is_not_as_it_was_saved(name):
     model = saved_model(name)
     state = model.__getstate__()

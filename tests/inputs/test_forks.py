@@ -110,7 +110,7 @@ def predict_on():
 
 other = threading.Thread(target=predict_on)
 other.start()
-for _ in range(3):
+for _ in range(2):
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
         found = [pool.submit(use, *CASES[0]) for _ in range(2)]
         assert [f.result() for f in found] == [expected] * 2

@@ -47,9 +47,10 @@ ROWS = np.concatenate(SEQUENCES)
 K = len(CENTERS)
 
 # Every estimator, and data for it.
+CASES = [(DPMixtureVB, X), (HDPTopicVB, COUNTS), (HDPHMMVB, SEQUENCES), (HDPHMMVB, ROWS)]
 all_estimators = pytest.mark.parametrize(
     ("estimator", "data"),
-    [(DPMixtureVB, X), (HDPTopicVB, COUNTS), (HDPHMMVB, SEQUENCES), (HDPHMMVB, ROWS)],
+    CASES,
     ids=["mixture", "topics", "sequences", "one sequence"],
 )
 
@@ -191,8 +192,15 @@ def test_metadata_routing():
 # ---------------------------------------------------------------------- threads and processes
 
 
-@all_estimators
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+# processes start anew for each case; what they are sent differs between models, not between their rows
+@pytest.mark.parametrize(
+    ("backend", "estimator", "data"),
+    [
+        *(("threading", *case) for case in CASES),
+        *(("loky", *case) for case in CASES[:3]),
+        pytest.param("loky", *CASES[3], marks=pytest.mark.slow),
+    ],
+)
 def test_fits_in_parallel(backend, estimator, data):
     alone = cross_val_score(estimator(random_state=0), data, cv=2)
     with joblib.parallel_config(backend=backend, n_jobs=2):

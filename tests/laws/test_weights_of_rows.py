@@ -230,7 +230,10 @@ def test_scale_of_weights(family, scale):
         assert homogeneity_score(labels, found.predict(X)) > 0.95
 
 
-@pytest.mark.parametrize("family", FEW[:2])
+@pytest.mark.parametrize(
+    "family",
+    [FEW[0], *(pytest.param(*p.values, marks=pytest.mark.slow, id=p.id) for p in FEW[1:2])],
+)
 @pytest.mark.parametrize(
     "heavy",
     [

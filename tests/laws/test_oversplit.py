@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.engine.samples import Sample
-from sklearn_bnp.mixture import oversplit
+from sklearn_bnp.mixture import oversplit, searches
 from sklearn_bnp.mixture.last_resort import affordable_rows
 from sklearn_bnp.mixture.pools import Pool, neighbourhoods
 from sklearn_bnp.mixture.restricted import RestrictedMixture
@@ -37,9 +37,9 @@ def whole(leading_family):
 
 
 def test_a_delete_is_a_local_step_of_the_others(whole, monkeypatch):
-    monkeypatch.setattr(oversplit, "_LEAST_RESP", 0.0)
+    monkeypatch.setattr(searches, "_LEAST_RESP", 0.0)
     small, s = whole
-    deletes = oversplit._Deletes(small, s)
+    deletes = searches._Deletes(small, s)
     now, z, mass, weight = deletes.state, *small.sample
     for j in range(len(s)):
         after, entropy = np.empty_like(s[1:]), np.empty(len(s) - 1)
@@ -53,18 +53,18 @@ def test_a_delete_is_a_local_step_of_the_others(whole, monkeypatch):
 
 def test_deletes_raise_the_objective_or_keep_the_limit(whole):
     small, s = whole
-    begin = oversplit._Deletes(small, s).state.objective
-    free = oversplit._Deletes(small, s).made(10)
-    assert oversplit._Deletes(small, free).state.objective >= begin - 1e-9 * abs(begin)
-    assert len(oversplit._Deletes(small, s).made(2)) == 2
+    begin = searches._Deletes(small, s).state.objective
+    free = searches._Deletes(small, s).made(10)
+    assert searches._Deletes(small, free).state.objective >= begin - 1e-9 * abs(begin)
+    assert len(searches._Deletes(small, s).made(2)) == 2
 
 
 def test_a_search_keeps_all_rows(whole):
     small, s = whole
     chosen = np.ones(len(s), dtype=bool)
-    found = oversplit.oversplit(small, s, chosen, 3, 10, np.random.RandomState(0))
+    found = searches.oversplit(small, s, chosen, 3, 10, np.random.RandomState(0))
     assert found[:, -1].sum() == pytest.approx(s[:, -1].sum())
-    parts = oversplit._parts(small, s, chosen, 3, np.random.RandomState(0))
+    parts = searches._parts(small, s, chosen, 3, np.random.RandomState(0))
     assert 2 <= len(parts) <= 3 * len(s)
     assert parts[:, -1].sum() == pytest.approx(s[:, -1].sum())
 
@@ -72,11 +72,11 @@ def test_a_search_keeps_all_rows(whole):
 def test_components_that_are_not_chosen_stay(whole):
     small, s = whole
     chosen = np.arange(len(s)) == s[:, -1].argmax()
-    parts = oversplit._parts(small, s, chosen, 3, np.random.RandomState(0))
+    parts = searches._parts(small, s, chosen, 3, np.random.RandomState(0))
     np.testing.assert_array_equal(parts[: len(s) - 1], s[~chosen])
     assert len(s) + 1 <= len(parts) <= len(s) + 2
     for K in (1, 2, 9):
-        halves = [oversplit._half(K, np.random.RandomState(i)) for i in range(20)]
+        halves = [searches._half(K, np.random.RandomState(i)) for i in range(20)]
         assert all(len(half) == K and half.any() for half in halves)
         assert K == 1 or not all(half.all() for half in halves)
 
@@ -97,14 +97,14 @@ def test_collapsed_steps_begin_with_the_statistics_of_their_responsibilities(who
 
     monkeypatch.setattr(RestrictedMixture, "collapse", checked)
     chosen = np.ones(len(s), dtype=bool)
-    oversplit.oversplit(small, s, chosen, 3, 10, np.random.RandomState(0))
+    searches.oversplit(small, s, chosen, 3, 10, np.random.RandomState(0))
     assert seen or not small.model.likelihood.leaves_out
 
 
 @pytest.mark.parametrize(("most_numbers", "n_seeds"), [(0, None), (2, 2), (10**9, 3)])
 def test_its_cost_is_bounded(most_numbers, n_seeds, monkeypatch):
     """Parts are fewer where statistics are many, and nothing is tried with less than two."""
-    seen, search = [], oversplit.oversplit
+    seen, search = [], searches.oversplit
 
     def counted(small, s, chosen, n_seeds, n_most, rng):
         seen.append(n_seeds)
@@ -115,31 +115,32 @@ def test_its_cost_is_bounded(most_numbers, n_seeds, monkeypatch):
     # of a step of all components: two columns have six statistics
     numbers = resp.size * (6 + oversplit._NUMBERS_BESIDE_P)
     monkeypatch.setattr(oversplit, "_MOST_NUMBERS", most_numbers * numbers)
-    monkeypatch.setattr(oversplit, "oversplit", counted)
+    monkeypatch.setattr(searches, "oversplit", counted)
     model = DPMixtureVB(init_params=resp, proposals=(Oversplit(patience=2),), random_state=0)
     quiet_fit(model, data.X)
     assert set(seen) == ({n_seeds} if n_seeds else set())
 
 
 @pytest.mark.parametrize(
-    ("gains", "n_searches"),
+    ("gains", "K", "n_searches"),
     [
-        ([0.0] * 9, 3),  # all come back
-        ([-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 5),  # one did not: four have to
-        ([-9.0] * 9, 7),  # none does, and patience ends
-        ([-9.0, 5.0, 5.0, 5.0, 5.0, 9.0], 5),  # a gain begins anew
+        ([0.0] * 9, 2, 4),  # all come back: two for each component
+        ([0.0] * 9, 3, 6),
+        ([-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 2, 6),  # one did not: five have to
+        ([-9.0] * 9, 2, 7),  # none does, and patience ends
+        ([-9.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0], 2, 6),  # a gain begins anew
     ],
 )
-def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
+def test_a_round_ends_when_searches_come_back(gains, K, n_searches, monkeypatch):
     left = list(gains)
 
     class Found:
-        small, s = None, np.ones((2, 3))
+        small, s = None, np.ones((K, 3))
 
         def settled(self, s):
             return s, s, left.pop(0)
 
-    monkeypatch.setattr(oversplit, "oversplit", lambda small, s, *rest: s)
+    monkeypatch.setattr(searches, "oversplit", lambda small, s, *rest: s)
     proposal = Oversplit(patience=7)
     proposal.reset()
     proposal._best(Found(), 3, 9, oversplit._FREE_NUMBERS, np.random.RandomState(0))
@@ -156,7 +157,7 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
             seen.append(1)
             return s, s, 0.0
 
-    monkeypatch.setattr(oversplit, "oversplit", lambda small, s, *rest: s)
+    monkeypatch.setattr(searches, "oversplit", lambda small, s, *rest: s)
     proposal = Oversplit()
     proposal.reset()
     for numbers, n_searches in ((1, 40), (oversplit._FIT_NUMBERS, 3), (oversplit._FIT_NUMBERS, 3)):
@@ -170,6 +171,21 @@ def test_components_on_all_rows_that_are_affordable_can_be_split(K, P):
     totals = SimpleNamespace(s=np.empty((K, P)))
     rows = affordable_rows(totals, Oversplit().max_rows)
     assert oversplit._MOST_NUMBERS // (rows * K * (P + oversplit._NUMBERS_BESIDE_P)) >= 2
+
+
+@pytest.mark.parametrize(("K", "n_seeds"), [(1, []), (2, [8]), (4, [6]), (7, [4]), (8, [3])])
+def test_few_components_are_split_into_more_parts(K, n_seeds, monkeypatch):
+    seen = []
+
+    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+        seen.append(n_seeds)
+
+    monkeypatch.setattr(searches, "oversplit", in_vain)
+    label = np.arange(200) % K
+    X = np.random.default_rng(0).standard_normal((200, 2)) + 9.0 * label[:, np.newaxis]
+    resp = np.eye(K)[label]
+    quiet_fit(DPMixtureVB(init_params=resp, proposals=(Oversplit(),), max_iter=9), X)
+    assert list(set(seen)) == n_seeds
 
 
 @pytest.mark.parametrize("n_most", [8, 12])
@@ -295,17 +311,17 @@ def test_pools_have_no_more_components_than_allowed(n_most, pools_alone):
 
 def test_work_on_pools_is_bounded(pools_alone, monkeypatch):
     """A pool is given up after two searches in vain, and all of them if a fit has had its share."""
-    searches = []
+    tried = []
 
     def in_vain(small, s, chosen, n_seeds, n_most, rng):
-        searches.append(len(s))
+        tried.append(len(s))
 
-    monkeypatch.setattr(oversplit, "oversplit", in_vain)
+    monkeypatch.setattr(searches, "oversplit", in_vain)
     data = gaussian(249)
     params = {"init_params": np.eye(27)[data.y], "proposals": (Oversplit(),), "random_state": 0}
     quiet_fit(DPMixtureVB(**params), data.X)
-    assert sorted(searches) == [3] * 2 + [6] * 8
-    searches.clear()
+    assert sorted(tried) == [3] * 2 + [6] * 8
+    tried.clear()
     monkeypatch.setattr(oversplit, "_FIT_NUMBERS", 0)
     quiet_fit(DPMixtureVB(**params), data.X)
-    assert searches == []
+    assert tried == []

@@ -1,0 +1,230 @@
+"""Searches for better components: splits of many at once, of which those stay that pay."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..engine.affinity import nearest, reassignment_loss
+from ..engine.agglomeration import agglomerate
+from ..engine.grouping import Parts, best_grouping
+from ..engine.statistics import StatBag
+from .creation import seeded
+from .last_resort import WORTH_A_TRIAL
+from .restricted import most_collapsed
+
+# Rows whose responsibility is less do not count as rows of a component when it is deleted.
+_LEAST_RESP = 1e-3
+# Least mass that anything is divided by.
+_LEAST_MASS = 1e-10
+# Collapsed and ordinary steps of the parts, and those after each agglomeration.
+_COLLAPSED, _STEPS = 4, 6
+# Agglomerations of a search, and how many of them are followed by collapsed steps.
+_ROUNDS, _COLLAPSED_ROUNDS = 8, 6
+# Each part may be joined with so many neighbours. So many ascents follow that of the agglomeration's groups.
+_N_NEIGHBORS, _N_ASCENTS = 10, 8
+# Little is left to find once so many searches have come back to where they began, or two for each component,
+# and so many more for each that ended elsewhere.
+_RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
+# A delete that is estimated to lose less, in nats, may gain after a few steps.
+_NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
+
+
+class Search:
+    """Searches for better components, each from the best ones so far.
+
+    Parameters
+    ----------
+    compared : Comparison
+    n_seeds, n_most : int
+        Parts that each component is split into; components, at the most.
+    rng : numpy.random.RandomState
+
+    Attributes
+    ----------
+    coef : ndarray, shape (J, P), or None
+        Coefficients of the best components; None if they are those that were there before.
+    gain : float
+        Their gain, in nats on the sample.
+    n_failures, n_returns : int
+        Searches since the last gain, and those of them that came back to where they began.
+    """
+
+    def __init__(self, compared, n_seeds, n_most, rng):
+        self._compared, self._n_seeds, self._n_most, self._rng = compared, n_seeds, n_most, rng
+        self._best, self._n_searches = compared.s, 0
+        self.coef, self.gain = None, 0.0
+        self.n_failures = self.n_returns = 0
+
+    @property
+    def comes_back(self):
+        """Whether so many searches have come back to where they began that little is left to find."""
+        least = max(_RETURNS, 2 * len(self._best))
+        return self.n_returns >= least + _RETURNS_PER_FAILURE * (self.n_failures - self.n_returns)
+
+    def go_on(self):
+        """Make one search more: of all components first, then of a random half, and so on in turns."""
+        best, compared, rng = self._best, self._compared, self._rng
+        everything = self._n_searches % 2 == 0
+        self._n_searches += 1
+        chosen = np.ones(len(best), dtype=bool) if everything else _half(len(best), rng)
+        found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, rng)
+        s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
+        if 1 < len(s) <= self._n_most and gain > self.gain + WORTH_A_TRIAL:
+            self._best, self.coef, self.gain = s, coef, gain
+            self.n_failures = self.n_returns = 0
+            return
+        self.n_failures += 1
+        self.n_returns += abs(gain - self.gain) <= WORTH_A_TRIAL
+
+
+def _half(K, rng):
+    """A mask of about half of ``K`` components, and of one at least."""
+    chosen = rng.random_sample(K) < 0.5
+    chosen[rng.randint(K)] = True
+    return chosen
+
+
+def oversplit(small, s, chosen, n_seeds, n_most, rng):
+    """Statistics (J, P) after splits of several components, and joins and deletes of what does not pay.
+
+    They are None if a single component is left.
+
+    Parameters
+    ----------
+    small : RestrictedMixture
+        All components, on a sample of all rows.
+    s : ndarray, shape (K, P)
+        Statistics of the components as they are.
+    chosen : ndarray of bool, shape (K,)
+        Which components are split.
+    n_seeds : int
+        Parts that each of them is split into.
+    n_most : int
+        Deletes go on until there are no more components than this.
+    rng : numpy.random.RandomState
+    """
+    tol, K = 1e-4 * small.sample.total, len(s)
+    s = _parts(small, s, chosen, n_seeds, rng)
+    if len(s) < 2:
+        return None
+    collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
+    s, _, resp = small.step(s)
+    s, entropy, resp = _settled(small, s, resp if collapses else None, tol)
+    for i in range(_ROUNDS):
+        if len(s) < 2:
+            return None
+        groups = _groups(small, s, entropy, resp, K if i == 0 else 1, rng)
+        if len(groups) == len(s):
+            break
+        s = np.array([s[list(group)].sum(axis=0) for group in groups])
+        shares = None
+        if collapses and i < _COLLAPSED_ROUNDS:
+            shares = np.stack([resp[:, list(group)].sum(axis=1) for group in groups], axis=1)
+        s, entropy, resp = _settled(small, s, shares, tol)
+    return _Deletes(small, s).made(n_most) if len(s) > 1 else None
+
+
+def _groups(small, s, entropy, resp, n_least, rng):
+    """Groups of parts, a list of tuples: a cut of the agglomeration, after changes of single parts' groups.
+
+    The cut has no fewer groups than ``n_least``. Parts that no union of two pays for stay as they are.
+    """
+    parts = StatBag(np.arange(len(s)), s, entropy)
+    near = nearest(reassignment_loss(small.model, parts), _N_NEIGHBORS)
+    union_entropy = small.union_entropy(resp)
+    tree = agglomerate(s, entropy, union_entropy, small.evidence, small.allocation, near)
+    if len(tree.cut) == len(s):
+        return tree.cut
+    parts = Parts(s, entropy, union_entropy, small.evidence, small.allocation, near)
+    return best_grouping(parts, tree.groups(n_least), _N_ASCENTS, rng)
+
+
+def _settled(small, s, resp, tol):
+    """Statistics, entropies and responsibilities after steps.
+
+    The first steps are collapsed if there are ``resp``, the responsibilities that ``s`` are statistics of.
+    """
+    if len(s) > 1 and resp is not None:
+        s, _ = small.collapse(s, resp, _COLLAPSED)
+    return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)
+
+
+def _parts(small, s, chosen, n_seeds, rng):
+    """Statistics (J, P): the components that are not chosen, and seeds among the rows of each other one.
+
+    These are the rows that are most of all the component's.
+    """
+    _, _, resp = small.step(s)
+    owner, parts = resp.argmax(axis=1), [s[~chosen]]
+    for k in np.flatnonzero(chosen):
+        own = s[k]
+        sample = small.sample.rows(np.flatnonzero(owner == k))
+        if len(sample.mass):
+            seeds = seeded(small.model, sample, own, n_seeds, bool(rng.randint(2)), rng)
+            parts.append(seeds * (sample.total / max(seeds[:, -1].sum(), _LEAST_MASS)))
+    return np.concatenate(parts)
+
+
+class _State(NamedTuple):
+    """Components as a local step finds them."""
+
+    s: np.ndarray
+    entropy: np.ndarray
+    resp: np.ndarray
+    coef: np.ndarray
+    objective: float
+
+
+class _Deletes:
+    """Deletes of components whose rows others take up with a gain; each after a local step of the others."""
+
+    def __init__(self, small, s):
+        self.small = small
+        self.state = self._stepped(s)
+
+    def _stepped(self, s):
+        small, coef = self.small, self.small.coefficients(s)
+        s, entropy, resp = small.step(s)
+        return _State(s, entropy, resp, coef, small.objective(s, entropy))
+
+    def without(self, j):
+        """Statistics (J - 1, P) and gain in nats if component ``j`` is deleted."""
+        small, now = self.small, self.state
+        step, rows = small.model.likelihood.local_step, small.sample.rows(self._rows(j))
+        before, after = np.empty_like(now.s), np.empty_like(now.s[1:])
+        was, entropy = np.empty(len(now.s)), np.empty(len(now.s) - 1)
+        step(now.coef, *rows, before, was)
+        step(np.delete(now.coef, j, axis=0), *rows, after, entropy)
+        s = np.delete(now.s - before, j, axis=0) + after
+        np.maximum(s[:, -1], 0.0, out=s[:, -1])
+        entropy += np.delete(now.entropy - was, j)
+        return s, small.objective(s, entropy) - now.objective
+
+    def _rows(self, j):
+        """Numbers of the rows that component ``j`` has some part of."""
+        return np.flatnonzero(self.state.resp[:, j] > _LEAST_RESP)
+
+    def made(self, n_most):
+        """Statistics (J, P) after all deletes that gain, or that leave no more than ``n_most``."""
+        if len(self.state.s) < 3:
+            return self.state.s
+        gains = [self.without(j)[1] for j in range(len(self.state.s))]
+        while len(gains) > 2:
+            j, needed = int(np.argmax(gains)), len(gains) > n_most
+            if gains[j] <= -_NEARLY and not needed:
+                break
+            s, gains[j] = self.without(j)  # others have gone since
+            if gains[j] < max(gains):
+                continue
+            s, _, _ = self.small.iterate(s, _STEPS_AFTER_DELETE, 0.0)
+            state = self._stepped(s)
+            if state.objective <= self.state.objective and not needed:
+                gains[j] = -np.inf
+                continue
+            self.state = state
+            del gains[j]
+            if len(s) < len(gains):  # the steps have lost others
+                return self.made(n_most)
+        return self.state.s

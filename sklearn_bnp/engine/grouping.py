@@ -67,12 +67,29 @@ class Parts:
         self.evidence, self.union_entropy = evidence, union_entropy
         self.allocation_elbo = allocation_elbo
         self.evidence_apart = evidence(s)
+        self._known: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, 0.0)}
         self.shared = np.zeros(near.shape)
         i, j = np.nonzero(np.triu(near))
         if len(i):
             pairs = list(zip(i.tolist(), j.tolist(), strict=True))
             lost = entropy[i] + entropy[j] - union_entropy(pairs)
             self.shared[i, j] = self.shared[j, i] = lost
+
+    def sums(self, groups: Any) -> Any:
+        """Statistics (M, P) of groups, each a tuple of indices."""
+        return np.array([self.s[list(group)].sum(axis=0) for group in groups])
+
+    def terms(self, groups: Any) -> tuple[Any, Any]:
+        """Evidence (M,) and entropies (M,) of groups; zero where a group is empty.
+
+        Ascents meet the same groups again and again, so that what was found once is kept.
+        """
+        new = [group for group in dict.fromkeys(groups) if group not in self._known]
+        if new:
+            found = zip(self.evidence(self.sums(new)), self.union_entropy(new), strict=True)
+            self._known.update(zip(new, found, strict=True))
+        evidence, entropy = np.array([self._known[group] for group in groups]).T
+        return evidence, entropy
 
 
 class Grouping:
@@ -97,12 +114,9 @@ class Grouping:
         member = owner[:, np.newaxis] == np.arange(J)
         self._parts, self.owner = parts, owner
         self._n_members = member.sum(axis=0)
-        self._s = np.zeros_like(parts.s)
-        np.add.at(self._s, owner, parts.s)
-        used = np.flatnonzero(self._n_members)
-        self._evidence, self._entropy = np.zeros(J), np.zeros(J)
-        self._evidence[used] = parts.evidence(self._s[used])
-        self._entropy[used] = parts.union_entropy([self._members(g) for g in used])
+        groups = [self._members(g) for g in range(J)]
+        self._s = parts.sums(groups)
+        self._evidence, self._entropy = parts.terms(groups)
         self._allocation = self._allocation_of(self._s)
         # for estimates: entropies that components share with groups, numbers of neighbours in groups, and
         # evidence that a component adds to a group that it enters, or to its own by leaving
@@ -170,29 +184,18 @@ class Grouping:
 
     def _gains(self, components, groups):
         """What it gains, in nats, if each of these components goes into its group: exact."""
-        owner = self.owner[components]
-        joined = [(*self._members(g), j) for j, g in zip(components, groups, strict=True)]
-        left = [tuple(i for i in self._members(self.owner[j]) if i != j) for j in components]
-        s, evidence, entropy = self._terms(joined + left)
-        values = (evidence + entropy).reshape(2, -1).sum(axis=0)
-        values -= (self._evidence + self._entropy)[np.stack([owner, groups])].sum(axis=0)
-        for m in range(len(joined)):
-            n = self._s[:, -1].copy()
-            n[[groups[m], owner[m]]] = s[[m, len(joined) + m], -1]
-            used = self._n_members > 0
-            used[groups[m]], used[owner[m]] = True, bool(left[m])
-            values[m] += self._parts.allocation_elbo(n[used]) - self._allocation
-        return values
-
-    def _terms(self, groups):
-        """Statistics, evidence and entropies of groups, which are zero where a group is empty."""
-        parts = self._parts
-        s = np.array([parts.s[list(group)].sum(axis=0) for group in groups])
-        some = np.array([len(group) > 0 for group in groups])
-        evidence, entropy = np.zeros(len(groups)), np.zeros(len(groups))
-        evidence[some] = parts.evidence(s[some])
-        entropy[some] = parts.union_entropy([group for group in groups if group])
-        return s, evidence, entropy
+        owner, moves = self.owner[components], list(zip(components, groups, strict=True))
+        joined = [tuple(sorted((*self._members(g), j))) for j, g in moves]
+        left = [tuple(i for i in self._members(self.owner[j]) if i != j) for j, _ in moves]
+        gains = np.add(*self._parts.terms(joined + left)).reshape(2, -1).sum(axis=0)
+        gains -= (self._evidence + self._entropy)[np.stack([owner, groups])].sum(axis=0)
+        for m, (j, g) in enumerate(moves):
+            n, used = self._s[:, -1].copy(), self._n_members > 0
+            n[g] += self._parts.s[j, -1]
+            n[owner[m]] = max(n[owner[m]] - self._parts.s[j, -1], 0.0)
+            used[g], used[owner[m]] = True, bool(left[m])
+            gains[m] += self._parts.allocation_elbo(n[used]) - self._allocation
+        return gains
 
     def _move(self, j, g):
         """Let component ``j`` go into group ``g``."""
@@ -203,7 +206,8 @@ class Grouping:
             self._shared[:, group] += change * parts.shared[:, j]
             self._touches[:, group] += change * parts.near[:, j]
         members = [self._members(group) for group in pair]
-        self._s[pair], self._evidence[pair], self._entropy[pair] = self._terms(members)
+        self._s[pair] = parts.sums(members)
+        self._evidence[pair], self._entropy[pair] = parts.terms(members)
         self._allocation = self._allocation_of(self._s)
         components, column = np.nonzero(self._touches[:, pair])
         self._estimate_entries(components, pair[column])

@@ -30,8 +30,9 @@ from .searches import Search
 _NUMBERS_BESIDE_P, _NUMBERS_OF_A_SEARCH = 100, 2_000_000
 # Numbers that a step of all parts may take.
 _MOST_NUMBERS = 200_000_000
-# Few components are split into so many parts in all, but each into no more than so many.
-_LEAST_PARTS, _MOST_PARTS_OF_ONE = 24, 8
+# Few components are split into so many parts in all, but each into no more than so many, and only as far as
+# there are no more responsibilities (rows x parts) than this.
+_LEAST_PARTS, _MOST_PARTS_OF_ONE, _SHARES_OF_PARTS = 24, 8, 100_000
 # Searches of one round, and numbers that all searches of a fit may take, one step counted for each: about
 # five seconds. The least number of searches is made all the same.
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
@@ -63,7 +64,8 @@ class Oversplit(LastResort):
     ----------
     n_seeds : int, default=3
         Parts that each component is split into. There are fewer if components and their statistics are many.
-        There are more if components are few: twenty-four parts in all, but no more than eight of each.
+        There are more if components and rows are few: twenty-four parts in all, but no more than eight of
+        each.
     patience : int, default=40
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began, and after sixty searches in any case. A
@@ -123,8 +125,9 @@ class Oversplit(LastResort):
         if not self._begins(context) or len(totals.uids) < 2:
             return []
         numbers = _numbers(context.uniform.resp.size, totals)
-        n_seeds = max(self.n_seeds, min(_MOST_PARTS_OF_ONE, -(-_LEAST_PARTS // len(totals.uids))))
-        n_seeds = min(n_seeds, _MOST_NUMBERS // max(1, numbers))
+        n_more = min(-(-_LEAST_PARTS // len(totals.uids)), _MOST_PARTS_OF_ONE)
+        n_more = min(n_more, _SHARES_OF_PARTS // max(1, context.uniform.resp.size))
+        n_seeds = min(max(self.n_seeds, n_more), _MOST_NUMBERS // max(1, numbers))
         if n_seeds < 2 or not shows_everything(context.uniform, totals):
             return self._trials_of_pools(context)
         if self._attempts.failed(self.kind, totals.sizes):

@@ -24,9 +24,9 @@ _COLLAPSED, _STEPS = 4, 6
 _ROUNDS, _COLLAPSED_ROUNDS = 8, 6
 # Each part may be joined with so many neighbours. So many ascents follow that of the agglomeration's groups.
 _N_NEIGHBORS, _N_ASCENTS = 10, 8
-# Little is left to find once so many searches have come back to where they began, or two for each component,
-# and so many more for each that ended elsewhere.
-_RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
+# Little is left to find once so many searches have come back to where they began, and so many more for each
+# that ended elsewhere.
+_RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
 _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
@@ -60,8 +60,8 @@ class Search:
     @property
     def comes_back(self):
         """Whether so many searches have come back to where they began that little is left to find."""
-        least = max(_RETURNS, 2 * len(self._best))
-        return self.n_returns >= least + _RETURNS_PER_FAILURE * (self.n_failures - self.n_returns)
+        elsewhere = self.n_failures - self.n_returns
+        return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
 
     def go_on(self):
         """Make one search more: of all components first, then of a random half, and so on in turns."""

@@ -122,20 +122,19 @@ def test_its_cost_is_bounded(most_numbers, n_seeds, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("gains", "K", "n_searches"),
+    ("gains", "n_searches"),
     [
-        ([0.0] * 9, 2, 4),  # all come back: two for each component
-        ([0.0] * 9, 3, 6),
-        ([-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 2, 6),  # one did not: five have to
-        ([-9.0] * 9, 2, 7),  # none does, and patience ends
-        ([-9.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0], 2, 6),  # a gain begins anew
+        ([0.0] * 9, 4),  # all come back
+        ([-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 6),  # one did not: five have to
+        ([-9.0] * 9, 7),  # none does, and patience ends
+        ([-9.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0], 6),  # a gain begins anew
     ],
 )
-def test_a_round_ends_when_searches_come_back(gains, K, n_searches, monkeypatch):
+def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
     left = list(gains)
 
     class Found:
-        small, s = None, np.ones((K, 3))
+        small, s = None, np.ones((2, 3))
 
         def settled(self, s):
             return s, s, left.pop(0)
@@ -173,16 +172,19 @@ def test_components_on_all_rows_that_are_affordable_can_be_split(K, P):
     assert oversplit._MOST_NUMBERS // (rows * K * (P + oversplit._NUMBERS_BESIDE_P)) >= 2
 
 
-@pytest.mark.parametrize(("K", "n_seeds"), [(1, []), (2, [8]), (4, [6]), (7, [4]), (8, [3])])
-def test_few_components_are_split_into_more_parts(K, n_seeds, monkeypatch):
+@pytest.mark.parametrize(
+    ("K", "n_rows", "n_seeds"),
+    [(1, 200, []), (2, 200, [8]), (4, 200, [6]), (7, 210, [4]), (8, 200, [3]), (4, 6000, [4])],
+)
+def test_few_components_of_few_rows_are_split_into_more_parts(K, n_rows, n_seeds, monkeypatch):
     seen = []
 
     def in_vain(small, s, chosen, n_seeds, n_most, rng):
         seen.append(n_seeds)
 
     monkeypatch.setattr(searches, "oversplit", in_vain)
-    label = np.arange(200) % K
-    X = np.random.default_rng(0).standard_normal((200, 2)) + 9.0 * label[:, np.newaxis]
+    label = np.arange(n_rows) % K
+    X = np.random.default_rng(0).standard_normal((n_rows, 2)) + 9.0 * label[:, np.newaxis]
     resp = np.eye(K)[label]
     quiet_fit(DPMixtureVB(init_params=resp, proposals=(Oversplit(),), max_iter=9), X)
     assert list(set(seen)) == n_seeds

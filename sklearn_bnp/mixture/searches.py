@@ -11,6 +11,7 @@ from ..engine.agglomeration import agglomerate
 from ..engine.grouping import Parts, best_grouping
 from ..engine.statistics import StatBag
 from .creation import seeded
+from .exchange import exchanged
 from .last_resort import WORTH_A_TRIAL
 from .restricted import most_collapsed
 
@@ -33,6 +34,10 @@ _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
 class Search:
     """Searches for better components, each from the best ones so far.
+
+    There are three kinds, in turns: all components are split; a random half of them is; and parts are seeded
+    among all rows, whatever the components. If a search fails, blocks of rows in which it has found better
+    components take these.
 
     Parameters
     ----------
@@ -64,19 +69,22 @@ class Search:
         return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
 
     def go_on(self):
-        """Make one search more: of all components first, then of a random half, and so on in turns."""
-        best, compared, rng = self._best, self._compared, self._rng
-        everything = self._n_searches % 2 == 0
+        """Make one search more, of another kind each time."""
+        best, compared, K = self._best, self._compared, len(self._best)
+        chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[self._n_searches % 3]
         self._n_searches += 1
-        chosen = np.ones(len(best), dtype=bool) if everything else _half(len(best), rng)
-        found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, rng)
+        found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, self._rng)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
+        returned = abs(gain - self.gain) <= WORTH_A_TRIAL
+        if found is not None and gain < self.gain - WORTH_A_TRIAL:
+            found = exchanged(compared.small, best, s)
+            s, coef, gain = (s, coef, gain) if found is None else compared.settled(found)
         if 1 < len(s) <= self._n_most and gain > self.gain + WORTH_A_TRIAL:
             self._best, self.coef, self.gain = s, coef, gain
             self.n_failures = self.n_returns = 0
             return
         self.n_failures += 1
-        self.n_returns += abs(gain - self.gain) <= WORTH_A_TRIAL
+        self.n_returns += returned
 
 
 def _half(K, rng):
@@ -97,8 +105,8 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng):
         All components, on a sample of all rows.
     s : ndarray, shape (K, P)
         Statistics of the components as they are.
-    chosen : ndarray of bool, shape (K,)
-        Which components are split.
+    chosen : ndarray of bool, shape (K,), or None
+        Which components are split. If None, parts are seeded among all rows, whatever the components.
     n_seeds : int
         Parts that each of them is split into.
     n_most : int
@@ -152,19 +160,28 @@ def _settled(small, s, resp, tol):
 
 
 def _parts(small, s, chosen, n_seeds, rng):
-    """Statistics (J, P): the components that are not chosen, and seeds among the rows of each other one.
+    """Statistics (J, P) of parts: of those components that are chosen, or of all rows together.
 
-    These are the rows that are most of all the component's.
+    Seeds are among the rows that are most of all the component's. Components that are not chosen stay.
     """
+    if chosen is None:
+        return _split(small, small.sample, s.sum(axis=0), n_seeds * len(s), rng)
     _, _, resp = small.step(s)
     owner, parts = resp.argmax(axis=1), [s[~chosen]]
     for k in np.flatnonzero(chosen):
-        own = s[k]
-        sample = small.sample.rows(np.flatnonzero(owner == k))
-        if len(sample.mass):
-            seeds = seeded(small.model, sample, own, n_seeds, bool(rng.randint(2)), rng)
-            parts.append(seeds * (sample.total / max(seeds[:, -1].sum(), _LEAST_MASS)))
+        own = small.sample.rows(np.flatnonzero(owner == k))
+        if len(own.mass):
+            parts.append(_split(small, own, s[k], n_seeds, rng))
     return np.concatenate(parts)
+
+
+def _split(small, sample, target, n_seeds, rng):
+    """Statistics (J, P) of parts from seeds among rows, in a random one of two geometries.
+
+    Together they have the mass of the rows.
+    """
+    seeds = seeded(small.model, sample, target, n_seeds, bool(rng.randint(2)), rng)
+    return seeds * (sample.total / max(seeds[:, -1].sum(), _LEAST_MASS))
 
 
 class _State(NamedTuple):

@@ -64,9 +64,10 @@ def test_a_search_keeps_all_rows(whole):
     chosen = np.ones(len(s), dtype=bool)
     found = searches.oversplit(small, s, chosen, 3, 10, np.random.RandomState(0))
     assert found[:, -1].sum() == pytest.approx(s[:, -1].sum())
-    parts = searches._parts(small, s, chosen, 3, np.random.RandomState(0))
-    assert 2 <= len(parts) <= 3 * len(s)
-    assert parts[:, -1].sum() == pytest.approx(s[:, -1].sum())
+    for split in (chosen, None):
+        parts = searches._parts(small, s, split, 3, np.random.RandomState(0))
+        assert 2 <= len(parts) <= 3 * len(s)
+        assert parts[:, -1].sum() == pytest.approx(s[:, -1].sum())
 
 
 def test_components_that_are_not_chosen_stay(whole):
@@ -140,6 +141,7 @@ def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
             return s, s, left.pop(0)
 
     monkeypatch.setattr(searches, "oversplit", lambda small, s, *rest: s)
+    monkeypatch.setattr(searches, "exchanged", lambda *args: None)
     proposal = Oversplit(patience=7)
     proposal.reset()
     proposal._best(Found(), 3, 9, oversplit._FREE_NUMBERS, np.random.RandomState(0))

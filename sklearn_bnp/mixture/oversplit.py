@@ -34,7 +34,7 @@ _MOST_NUMBERS = 200_000_000
 # there are no more responsibilities (rows x parts) than this.
 _LEAST_PARTS, _MOST_PARTS_OF_ONE, _SHARES_OF_PARTS = 24, 8, 100_000
 # Searches of one round, and numbers that all searches of a fit may take, one step counted for each: about
-# five seconds. The least number of searches is made all the same.
+# ten seconds. The least number of searches is made all the same.
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
 _FIT_NUMBERS = 1_500_000_000
 # No round ends because its searches come back to where they began before they have taken so many numbers.

@@ -28,6 +28,9 @@ _N_NEIGHBORS, _N_ASCENTS = 10, 8
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
 _RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
+# Steps end when they gain less than the first of these a row, in nats: what differs by no more may be the
+# same. No search is worth a trial that gains less than the second.
+_STEP_TOL, _LEAST_GAIN = 1e-4, 1e-5
 # A delete that is estimated to lose less, in nats, may gain after a few steps.
 _NEARLY, _STEPS_AFTER_DELETE = 3.0, 4
 
@@ -59,6 +62,8 @@ class Search:
     def __init__(self, compared, n_seeds, n_most, rng):
         self._compared, self._n_seeds, self._n_most, self._rng = compared, n_seeds, n_most, rng
         self._best, self._n_searches = compared.s, 0
+        total = compared.small.sample.total
+        self._least, self._same = (max(WORTH_A_TRIAL, x * total) for x in (_LEAST_GAIN, _STEP_TOL))
         self.coef, self.gain = None, 0.0
         self.n_failures = self.n_returns = 0
 
@@ -75,11 +80,11 @@ class Search:
         self._n_searches += 1
         found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, self._rng)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
-        returned = abs(gain - self.gain) <= WORTH_A_TRIAL
-        if found is not None and gain < self.gain - WORTH_A_TRIAL:
+        returned = abs(gain - self.gain) <= self._same
+        if found is not None and gain < self.gain - self._least:
             found = exchanged(compared.small, best, s)
             s, coef, gain = (s, coef, gain) if found is None else compared.settled(found)
-        if 1 < len(s) <= self._n_most and gain > self.gain + WORTH_A_TRIAL:
+        if 1 < len(s) <= self._n_most and gain > self.gain + self._least:
             self._best, self.coef, self.gain = s, coef, gain
             self.n_failures = self.n_returns = 0
             return
@@ -113,7 +118,7 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng):
         Deletes go on until there are no more components than this.
     rng : numpy.random.RandomState
     """
-    tol, K = 1e-4 * small.sample.total, len(s)
+    tol, K = _STEP_TOL * small.sample.total, len(s)
     s = _parts(small, s, chosen, n_seeds, rng)
     if len(s) < 2:
         return None

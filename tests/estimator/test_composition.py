@@ -134,7 +134,7 @@ def test_grid_search_over_the_observation():
     mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
     rows = CENTERS[truth] + rng.normal(size=X.shape) @ mixing  # correlated within clusters
     search = GridSearchCV(
-        DPMixtureVB(random_state=0),
+        DPMixtureVB(proposals=("birth", "merge", "delete"), random_state=0),
         {"observation__covariance_type": ["spherical", "diag", "full"], "allocation": ["dp"]},
         cv=2,
         error_score="raise",

@@ -237,8 +237,8 @@ def test_scale_of_weights(family, scale):
 @pytest.mark.parametrize(
     "heavy",
     [
-        "rows",
-        pytest.param("largest cluster", marks=pytest.mark.slow),
+        pytest.param("rows", marks=pytest.mark.slow),
+        "largest cluster",
         pytest.param("other clusters", marks=pytest.mark.slow),
     ],
 )

@@ -3,28 +3,34 @@
 Agglomeration never takes back a union. A component that went early into the wrong group stays there, though
 another group would pay more for it. Here components change groups, one at a time, for as long as that
 raises the objective. Such an ascent ends at a grouping that no single change improves. Others begin at
-random changes of the best grouping so far.
+changes of the best grouping so far. In turns, one component goes where that loses least, and stays there; or
+a few neighbours go to random groups.
 
 Design note
 -----------
 (a) What a change gains is first estimated for all pairs of a component and a group. The change of the
     evidence is exact. The entropy that a component shares with a group is estimated as the sum of what it
-    shares with each member. The few best changes are then computed exactly.
-(b) A change alters the estimates of two groups only, and only these are found anew.
+    shares with each member. The few best changes are then computed exactly. If none of them gains, the few
+    next ones are.
+(b) A change alters the estimates of two groups only, and only these are found anew. An ascent from a
+    grouping that differs in few groups therefore costs little.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-# Changes of the highest estimated gains, of which the exact gains are found.
-_CANDIDATES = 6
+# Changes of the highest estimated gains, of which the exact gains are found: so many at a time, so often.
+_CANDIDATES, _BLOCKS = 6, 2
 # Least gain of a change, in nats.
 _LEAST_GAIN = 0.1
-# The part of the components that a new ascent begins by changing.
-_KICKED = 0.15
+# Neighbours that go to random groups before an ascent.
+_KICKED = 3
+# Ascents, beside the first one, for each component.
+_ASCENTS_EACH = 1 / 3
 
 
 class Parts:
@@ -41,7 +47,8 @@ class Parts:
     evidence : callable
         ``evidence(s)`` returns the data terms (M,) of statistics (M, P).
     allocation_elbo : callable
-        ``allocation_elbo(n)`` returns the allocation term of groups with counts n.
+        ``allocation_elbo(n)`` returns the allocation terms (...) of groups with counts n (..., J), which are
+        NaN where there is no group.
     near : ndarray of bool, shape (J, J)
         A component may go where one of its neighbours is, or into a group of its own. Symmetric, and false on
         the diagonal.
@@ -50,6 +57,8 @@ class Parts:
     ----------
     evidence_apart : ndarray, shape (J,)
         Evidence of each component by itself.
+    touching : ndarray, shape (J, J)
+        ``near``, one where it is true and zero elsewhere.
     shared : ndarray, shape (J, J)
         Entropy that the union of two neighbours loses; zero for others.
     """
@@ -68,6 +77,7 @@ class Parts:
         self.allocation_elbo = allocation_elbo
         self.evidence_apart = evidence(s)
         self._known: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, 0.0)}
+        self.touching = near.astype(float)
         self.shared = np.zeros(near.shape)
         i, j = np.nonzero(np.triu(near))
         if len(i):
@@ -105,62 +115,100 @@ class Grouping:
     ----------
     owner : ndarray of int, shape (J,)
         The group of each component, after all changes.
-    objective : float
-        Objective of the grouping, in nats.
     """
 
     def __init__(self, parts: Parts, owner: Any) -> None:
-        J, owner = len(parts.s), np.array(owner)
-        member = owner[:, np.newaxis] == np.arange(J)
-        self._parts, self.owner = parts, owner
-        self._n_members = member.sum(axis=0)
-        groups = [self._members(g) for g in range(J)]
-        self._s = parts.sums(groups)
-        self._evidence, self._entropy = parts.terms(groups)
-        self._allocation = self._allocation_of(self._s)
+        J, self._parts, self.owner = len(parts.s), parts, np.array(owner)
+        self._members: list[tuple[int, ...]] = [()] * J
+        self._n_members = np.zeros(J, dtype=np.intp)
+        self._s, self._n = np.zeros_like(parts.s), np.empty(J)  # counts are NaN without members
+        self._evidence, self._entropy = np.zeros(J), np.zeros(J)
         # for estimates: entropies that components share with groups, numbers of neighbours in groups, and
         # evidence that a component adds to a group that it enters, or to its own by leaving
-        self._shared = parts.shared @ member
-        self._touches = parts.near.astype(np.intp) @ member
+        self._shared, self._touches = np.zeros((J, J)), np.zeros((J, J))
         self._entering, self._leaving = np.full((J, J), -np.inf), np.zeros(J)
-        self._estimate_entries(*np.nonzero(self._touches))
-        self._estimate_exits(np.arange(J))
+        self._find_anew(np.arange(J))
 
     @property
     def objective(self) -> float:
-        return float(self._evidence.sum() + self._entropy.sum() + self._allocation)
+        """Objective of the grouping, in nats."""
+        allocation = self._parts.allocation_elbo(self._n)
+        return float(self._evidence.sum() + self._entropy.sum() + allocation)
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
         """Indices of the components of each group, a list of tuples."""
-        return [self._members(g) for g in np.flatnonzero(self._n_members)]
+        return [members for members in self._members if members]
 
-    def ascend(self) -> Grouping:
-        """Make changes until none gains, and return this grouping."""
+    def changed_to(self, owner: Any) -> Grouping:
+        """Another grouping of the same components, which need not be estimated anew where it is the same."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if name != "_parts":
+                setattr(other, name, value.copy())
+        moved = np.flatnonzero(owner != self.owner)
+        other.owner[:] = owner
+        if len(moved):
+            other._find_anew(np.union1d(self.owner[moved], owner[moved]))
+        return other
+
+    def ascend(self, held: int | None = None) -> Grouping:
+        """Make changes until none gains, and return this grouping.
+
+        The component ``held`` stays where it is.
+        """
         for _ in range(len(self.owner) ** 2):  # far more than are ever made
-            components, groups = self._candidates()
-            if not len(components):
+            estimates = self.estimates()
+            if held is not None:
+                estimates[held] = -np.inf
+            change = self._best_change(*_highest(estimates, _CANDIDATES * _BLOCKS))
+            if change is None:
                 break
-            gains = self._gains(components, groups)
-            best = int(np.argmax(gains))
-            if gains[best] <= _LEAST_GAIN:
-                break
-            self._move(components[best], groups[best])
+            self._move(*change)
         return self
 
-    def _members(self, g):
-        return tuple(np.flatnonzero(self.owner == g).tolist())
+    def _best_change(self, components, groups):
+        """Component and group of the change that gains most; None if none gains.
 
-    def _allocation_of(self, s):
-        return self._parts.allocation_elbo(s[self._n_members > 0, -1])
+        Changes come in the order of their estimates, and end with the first few of which one gains.
+        """
+        for first in range(0, len(components), _CANDIDATES):
+            some = slice(first, first + _CANDIDATES)
+            gains = self._gains(components[some], groups[some])
+            best = int(np.argmax(gains))
+            if gains[best] > _LEAST_GAIN:
+                return components[first + best], groups[first + best]
+        return None
+
+    def _move(self, j, g):
+        """Let component ``j`` go into group ``g``."""
+        changed = np.array([g, self.owner[j]])
+        self.owner[j] = g
+        self._find_anew(changed)
+
+    def _find_anew(self, groups):
+        """Find all terms and estimates that concern groups of which the members have changed."""
+        parts, member = self._parts, self.owner[:, np.newaxis] == groups
+        own, self._n_members[groups] = member.astype(float), member.sum(axis=0)
+        members = [tuple(np.flatnonzero(column).tolist()) for column in member.T]
+        for g, column in zip(groups.tolist(), members, strict=True):
+            self._members[g] = column
+        self._s[groups] = parts.sums(members)
+        self._evidence[groups], self._entropy[groups] = parts.terms(members)
+        self._n[groups] = np.where(self._n_members[groups] > 0, self._s[groups, -1], np.nan)
+        self._shared[:, groups] = parts.shared @ own
+        self._touches[:, groups] = parts.touching @ own
+        components, column = np.nonzero(self._touches[:, groups])
+        self._estimate_entries(components, groups[column])
+        self._estimate_exits(np.flatnonzero(member.any(axis=1)))
 
     def _estimate_entries(self, components, groups):
-        """Find anew what components add to the evidence of groups with members."""
+        """What components add to the evidence of groups with members."""
         sums = self._s[groups] + self._parts.s[components]
         self._entering[components, groups] = self._parts.evidence(sums) - self._evidence[groups]
 
     def _estimate_exits(self, components):
-        """Find anew what is left of the evidence of components' groups without them."""
+        """What is left of the evidence of components' groups without them."""
         owner, left = self.owner[components], -self._evidence[self.owner[components]]
         several = self._n_members[owner] > 1
         rest = self._s[owner[several]] - self._parts.s[components[several]]
@@ -168,53 +216,47 @@ class Grouping:
         left[several] += self._parts.evidence(rest)
         self._leaving[components] = left
 
-    def _candidates(self):
-        """Components and groups of the changes with the highest estimated gains."""
+    def estimates(self) -> Any:
+        """Estimated gains (J, J), in nats, if a component goes into a group; -inf where it may not go."""
         every = np.arange(len(self.owner))
         gain = np.where(self._touches > 0, self._entering - self._shared, -np.inf)
         empty = int(np.argmin(self._n_members))
         if self._n_members[empty] == 0:
             several = self._n_members[self.owner] > 1
-            gain[:, empty] = np.where(several, self._parts.evidence_apart, -np.inf)
+            gain[several, empty] = self._parts.evidence_apart[several]
         gain += (self._leaving + self._shared[every, self.owner])[:, np.newaxis]
         gain[every, self.owner] = -np.inf
-        best = np.argsort(-gain, axis=None, kind="stable")[:_CANDIDATES]
-        best = best[gain.ravel()[best] > -np.inf]
-        return np.unravel_index(best, gain.shape)
+        return gain
 
     def _gains(self, components, groups):
         """What it gains, in nats, if each of these components goes into its group: exact."""
-        owner, moves = self.owner[components], list(zip(components, groups, strict=True))
-        joined = [tuple(sorted((*self._members(g), j))) for j, g in moves]
-        left = [tuple(i for i in self._members(self.owner[j]) if i != j) for j, _ in moves]
+        owner, members, own = self.owner[components], self._members, self._parts.s[components, -1]
+        moves = list(zip(components.tolist(), groups.tolist(), owner.tolist(), strict=True))
+        joined = [tuple(sorted((*members[g], j))) for j, g, _ in moves]
+        left = [tuple(i for i in members[k] if i != j) for j, _, k in moves]
         gains = np.add(*self._parts.terms(joined + left)).reshape(2, -1).sum(axis=0)
         gains -= (self._evidence + self._entropy)[np.stack([owner, groups])].sum(axis=0)
-        for m, (j, g) in enumerate(moves):
-            n, used = self._s[:, -1].copy(), self._n_members > 0
-            n[g] += self._parts.s[j, -1]
-            n[owner[m]] = max(n[owner[m]] - self._parts.s[j, -1], 0.0)
-            used[g], used[owner[m]] = True, bool(left[m])
-            gains[m] += self._parts.allocation_elbo(n[used]) - self._allocation
-        return gains
-
-    def _move(self, j, g):
-        """Let component ``j`` go into group ``g``."""
-        parts, pair = self._parts, np.array([g, self.owner[j]])
-        self.owner[j] = g
-        for change, group in zip((1, -1), pair, strict=True):
-            self._n_members[group] += change
-            self._shared[:, group] += change * parts.shared[:, j]
-            self._touches[:, group] += change * parts.near[:, j]
-        members = [self._members(group) for group in pair]
-        self._s[pair] = parts.sums(members)
-        self._evidence[pair], self._entropy[pair] = parts.terms(members)
-        self._allocation = self._allocation_of(self._s)
-        components, column = np.nonzero(self._touches[:, pair])
-        self._estimate_entries(components, pair[column])
-        self._estimate_exits(np.flatnonzero((self.owner == pair[0]) | (self.owner == pair[1])))
+        n, each = np.tile(self._n, (len(moves) + 1, 1)), np.arange(len(moves))
+        n[each, groups] = np.where(self._n_members[groups] > 0, n[each, groups], 0.0) + own
+        rest = np.maximum(n[each, owner] - own, 0.0)
+        n[each, owner] = np.where(self._n_members[owner] > 1, rest, np.nan)
+        allocation = self._parts.allocation_elbo(n)  # the last one is that of no change
+        return gains + (allocation[:-1] - allocation[-1])
 
 
-def best_grouping(parts, groups, n_more, rng):
+def _highest(estimates, n):
+    """Rows and columns of the highest finite entries, best first; ``n`` of them at the most."""
+    left, best = estimates.copy(), []
+    for _ in range(min(n, left.size)):  # sorting all would take longer
+        at = divmod(int(np.argmax(left)), left.shape[1])
+        if left[at] == -np.inf:
+            break
+        best.append(at)
+        left[at] = -np.inf
+    return np.array(best, dtype=np.intp).reshape(-1, 2).T
+
+
+def best_grouping(parts: Parts, groups: Any, n_more: int, rng: Any) -> list[tuple[int, ...]]:
     """The grouping with the highest objective that several ascents have reached.
 
     Parameters
@@ -223,7 +265,7 @@ def best_grouping(parts, groups, n_more, rng):
     groups : list of tuple of int
         Where the first ascent begins: groups of indices; each index is in one of them.
     n_more : int
-        Ascents that begin at random changes of the best grouping so far.
+        Ascents that begin at changes of the best grouping so far, at the least; more if components are many.
     rng : numpy.random.RandomState
 
     Returns
@@ -234,19 +276,26 @@ def best_grouping(parts, groups, n_more, rng):
     for g, members in enumerate(groups):
         owner[list(members)] = g
     best = Grouping(parts, owner).ascend()
-    for _ in range(n_more):
-        other = Grouping(parts, _kicked(best.owner, parts.near, rng)).ascend()
+    estimates = best.estimates()
+    for i in range(max(n_more, int(_ASCENTS_EACH * len(owner)))):
+        owner, held = best.owner.copy(), None
+        if i % 2 == 0:
+            for held, g in _highest(estimates, 1).T:
+                estimates[held, g] = -np.inf
+                owner[held] = g
+        else:
+            _kick(owner, parts.near, rng)
+        other = best.changed_to(owner).ascend(held)
         if other.objective > best.objective + _LEAST_GAIN:
-            best = other
+            best, estimates = other, other.estimates()
     return best.groups
 
 
-def _kicked(owner, near, rng):
-    """Groups of components, of which some have gone to a random neighbour's group, or to one of their own."""
-    owner = owner.copy()
-    for j in np.flatnonzero(rng.random_sample(len(owner)) < _KICKED):
+def _kick(owner, near, rng):
+    """Change the groups of a component and of some neighbours, to neighbours' groups or to new ones."""
+    j = rng.randint(len(owner))
+    for k in [j, *rng.permutation(np.flatnonzero(near[j]))[: _KICKED - 1].tolist()]:
         empty = np.setdiff1d(np.arange(len(owner)), owner)[:1]
-        groups = np.append(owner[near[j]], empty)
+        groups = np.append(owner[near[k]], empty)
         if len(groups):
-            owner[j] = groups[rng.randint(len(groups))]
-    return owner
+            owner[k] = groups[rng.randint(len(groups))]

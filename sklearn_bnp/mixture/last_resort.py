@@ -75,9 +75,9 @@ def affordable_rows(totals, most):
     return int(min(most, _MOST_NUMBERS // totals.s.size, _MOST_SHARES // len(totals.s)))
 
 
-def shows_everything(uniform, totals):
-    """Whether rows drawn from all are enough to find parameters of all components."""
-    return len(uniform.resp) > 0 and uniform.total >= _LEAST_PART * totals.n.sum()
+def shows_everything(uniform, totals, part=_LEAST_PART):
+    """Whether rows drawn from all are so large a part of the data that they show all components well."""
+    return len(uniform.resp) > 0 and uniform.total >= part * totals.n.sum()
 
 
 class Comparison:

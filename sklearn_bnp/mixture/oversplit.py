@@ -39,6 +39,9 @@ _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
 _FIT_NUMBERS = 1_500_000_000
 # No round ends because its searches come back to where they began before they have taken so many numbers.
 _FREE_NUMBERS = 10_000_000
+# All components are searched together if a sample has this part of all rows. In fewer rows, parts fit what
+# is particular to the sample, and the whole data refuse them.
+_LEAST_PART = 0.5
 # Components of a pool of neighbours, and searches without a gain after which it is given up. All searches of
 # pools may take so many times the numbers of other searches.
 _POOL, _PATIENCE_WITH_POOLS, _POOL_NUMBERS = 6, 2, 4
@@ -73,8 +76,8 @@ class Oversplit(LastResort):
         pool is given up after two.
     max_rows : int, default=10_000
         Rows of a sample, at the most. All rows are taken if there are no more. If components and their
-        statistics are many, a sample of all components has fewer rows. If that is less than a quarter of
-        all rows, pools are searched instead.
+        statistics are many, a sample of all components has fewer rows. If that is less than half of all
+        rows, pools are searched instead.
     max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
 
@@ -129,7 +132,7 @@ class Oversplit(LastResort):
         n_more = min(-(-_LEAST_PARTS // len(totals.uids)), _MOST_PARTS_OF_ONE)
         n_more = min(n_more, _SHARES_OF_PARTS // max(1, context.uniform.resp.size))
         n_seeds = min(max(self.n_seeds, n_more), _MOST_NUMBERS // max(1, numbers))
-        if n_seeds < 2 or not shows_everything(context.uniform, totals):
+        if n_seeds < 2 or not shows_everything(context.uniform, totals, _LEAST_PART):
             return self._trials_of_pools(context)
         if self._attempts.failed(self.kind, totals.sizes):
             return []

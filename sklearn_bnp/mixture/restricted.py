@@ -68,8 +68,14 @@ class RestrictedMixture:
         return self.model.likelihood.evidence(self.prior, s)
 
     def allocation(self, n):
-        """Allocation term of the objective, for new components with counts (J,) beside the others."""
-        return float(self.model.allocation.elbo(np.concatenate([self.others[:, -1], n])))
+        """Allocation terms (...) of the objective, for new components with counts (..., J) beside the others.
+
+        Counts are NaN where there is no component.
+        """
+        if len(self.others):
+            others = np.broadcast_to(self.others[:, -1], (*n.shape[:-1], len(self.others)))
+            n = np.concatenate([others, n], axis=-1)
+        return self.model.allocation.elbo(n)
 
     def objective(self, s, entropy):
         """Objective of components and others on the sample, in nats, but for the evidence of the others."""

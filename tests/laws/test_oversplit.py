@@ -221,7 +221,7 @@ def test_clusters_that_are_spread_over_several_components_are_found():
 @pytest.fixture
 def pools_alone(monkeypatch):
     """Never enough rows of all components for a search of all."""
-    monkeypatch.setattr(oversplit, "shows_everything", lambda uniform, totals: False)
+    monkeypatch.setattr(oversplit, "shows_everything", lambda *_: False)
 
 
 @pytest.mark.parametrize("K", [1, 2, 6, 7, 20])

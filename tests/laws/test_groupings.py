@@ -95,6 +95,26 @@ def test_estimates_are_those_of_a_new_grouping_after_changes(shared_out, some_ne
         assert_allclose(grouping._entering[touched], anew._entering[touched], rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.parametrize("owner", [[0, 0, 1, 1, 1, 5, 5], [3, 0, 1, 0, 1, 5, 5], list(range(7))])
+def test_a_grouping_changed_is_as_a_new_one(shared_out, some_near, owner):
+    parts, _ = parts_of(*shared_out, some_near)
+    first, owner = Grouping(parts, [0, 0, 1, 1, 1, 5, 5]), np.array(owner)
+    before, objective = first.estimates(), first.objective
+    changed, anew = first.changed_to(owner), Grouping(parts, owner)
+    assert np.array_equal(changed.owner, owner) and changed.groups == anew.groups
+    assert_allclose(changed.objective, anew.objective, rtol=1e-12)
+    assert_allclose(changed.estimates(), anew.estimates(), rtol=1e-7, atol=1e-7)
+    changed.ascend()
+    assert first.objective == objective and np.array_equal(first.estimates(), before)
+
+
+def test_an_ascent_leaves_a_held_component_where_it_is(shared_out, some_near):
+    parts, _ = parts_of(*shared_out, some_near)
+    for held in range(7):
+        owner = Grouping(parts, [0, 0, 1, 1, 1, 5, 5]).ascend(held).owner
+        assert owner[held] == [0, 0, 1, 1, 1, 5, 5][held]
+
+
 def test_an_ascent_ends_where_no_change_gains(shared_out, some_near, monkeypatch):
     monkeypatch.setattr(grouping_module, "_CANDIDATES", 49)
     parts, objective = parts_of(*shared_out, some_near)

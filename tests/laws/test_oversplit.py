@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.engine.samples import Sample
-from sklearn_bnp.mixture import oversplit, searches
+from sklearn_bnp.mixture import oversplit, sampling, searches
 from sklearn_bnp.mixture.last_resort import affordable_rows
 from sklearn_bnp.mixture.pools import Pool, neighbourhoods
 from sklearn_bnp.mixture.restricted import RestrictedMixture
@@ -330,3 +330,20 @@ def test_work_on_pools_is_bounded(pools_alone, monkeypatch):
     monkeypatch.setattr(oversplit, "_FIT_NUMBERS", 0)
     quiet_fit(DPMixtureVB(**params), data.X)
     assert tried == []
+
+
+@pytest.mark.parametrize(("part", "n_searched"), [(0.45, {3, 6}), (0.55, {27}), (1.0, {27})])
+def test_pools_are_searched_unless_a_sample_shows_half_of_the_rows(part, n_searched, monkeypatch):
+    """Components from fewer rows fit the sample so closely that the whole data refuse them."""
+    tried = set()
+
+    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+        tried.add(len(s))
+
+    monkeypatch.setattr(searches, "oversplit", in_vain)
+    monkeypatch.setattr(sampling, "_UNIFORM_ROWS", 1)  # else there are as many for merges
+    data = gaussian(249)
+    proposal = Oversplit(patience=2, max_rows=int(part * len(data.X)))
+    model = DPMixtureVB(init_params=np.eye(27)[data.y], proposals=(proposal,), random_state=0)
+    quiet_fit(model, data.X)
+    assert tried == n_searched

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from .last_resort import WORTH_A_TRIAL
 
 # Similarity of two components, the cosine of their responsibilities, from which they are linked, and from
-# which two that are linked with no other are the same.
+# which they are the same.
 _LINKED, _SAME = 0.1, 0.999
 # Least norm that anything is divided by.
 _LEAST_NORM = 1e-10
@@ -78,7 +78,8 @@ def _blocks(similarity):
     links[np.arange(K), similarity.argmax(axis=1)] = True
     links[similarity.argmax(axis=0), np.arange(J)] = True
     n_blocks, label = connected_components(graph, directed=False)
-    pairs = np.bincount(label, minlength=n_blocks) == 2  # one of each set, since none is alone
-    i, j = np.nonzero(similarity > _SAME)
-    alike = label[i][label[i] == label[K + j]]
-    return label[:K], label[K:], np.flatnonzero(~(pairs & np.isin(np.arange(n_blocks), alike)))
+    same = similarity > _SAME
+    other = np.concatenate([~same.any(axis=1), ~same.any(axis=0)])  # than all of the other set
+    n_present, n_found = (np.bincount(part, minlength=n_blocks) for part in (label[:K], label[K:]))
+    n_other = np.bincount(label[other], minlength=n_blocks)
+    return label[:K], label[K:], np.flatnonzero((n_present != n_found) | (n_other > 0))

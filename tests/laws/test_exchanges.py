@@ -77,7 +77,10 @@ def test_blocks_of_the_same_components_do_not_differ():
     block, block_found, differ = _blocks(similarity)
     np.testing.assert_array_equal(block_found, block[[2, 0, 3, 1]])
     assert len(differ) == 0
-    similarity[1, 1] = 0.9
+    similarity[1, 1] = 0.9  # near something else, but the same as before
+    block, _, differ = _blocks(similarity)
+    assert len(np.unique(block)) == 3 and len(differ) == 0
+    similarity[1] *= 0.99
     block, _, differ = _blocks(similarity)
     np.testing.assert_array_equal(differ, [block[1]])
     similarity[1] = similarity[0]  # two are now one, and another is near something else

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-# Changes of the highest estimated gains, of which the exact gains are found: so many at a time, so often.
+# Exact gains are found of so many changes at a time, those of the highest estimates first, until one gains
+# or so many times.
 _CANDIDATES, _BLOCKS = 6, 2
 # Least gain of a change, in nats.
 _LEAST_GAIN = 0.1
@@ -58,7 +59,7 @@ class Parts:
     evidence_apart : ndarray, shape (J,)
         Evidence of each component by itself.
     touching : ndarray, shape (J, J)
-        ``near``, one where it is true and zero elsewhere.
+        ``near`` as numbers, one or zero, of which products are fast.
     shared : ndarray, shape (J, J)
         Entropy that the union of two neighbours loses; zero for others.
     """
@@ -168,9 +169,10 @@ class Grouping:
         return self
 
     def _best_change(self, components, groups):
-        """Component and group of the change that gains most; None if none gains.
+        """Component and group of a change that gains; None if none of these does.
 
-        Changes come in the order of their estimates, and end with the first few of which one gains.
+        Changes are looked at a few at a time, those of the highest estimates first. The best of the first few
+        of which one gains is returned.
         """
         for first in range(0, len(components), _CANDIDATES):
             some = slice(first, first + _CANDIDATES)
@@ -203,12 +205,12 @@ class Grouping:
         self._estimate_exits(np.flatnonzero(member.any(axis=1)))
 
     def _estimate_entries(self, components, groups):
-        """What components add to the evidence of groups with members."""
+        """Find what each component would add to the evidence of a group by entering it."""
         sums = self._s[groups] + self._parts.s[components]
         self._entering[components, groups] = self._parts.evidence(sums) - self._evidence[groups]
 
     def _estimate_exits(self, components):
-        """What is left of the evidence of components' groups without them."""
+        """Find what the evidence of each component's group would gain if the component left."""
         owner, left = self.owner[components], -self._evidence[self.owner[components]]
         several = self._n_members[owner] > 1
         rest = self._s[owner[several]] - self._parts.s[components[several]]
@@ -229,7 +231,10 @@ class Grouping:
         return gain
 
     def _gains(self, components, groups):
-        """What it gains, in nats, if each of these components goes into its group: exact."""
+        """Exact gains in nats, shape (M,), of M changes, each as if it were made alone.
+
+        In change m, component ``components[m]`` goes into group ``groups[m]``.
+        """
         owner, members, own = self.owner[components], self._members, self._parts.s[components, -1]
         moves = list(zip(components.tolist(), groups.tolist(), owner.tolist(), strict=True))
         joined = [tuple(sorted((*members[g], j))) for j, g, _ in moves]
@@ -280,7 +285,7 @@ def best_grouping(parts: Parts, groups: Any, n_more: int, rng: Any) -> list[tupl
     for i in range(max(n_more, int(_ASCENTS_EACH * len(owner)))):
         owner, held = best.owner.copy(), None
         if i % 2 == 0:
-            for held, g in _highest(estimates, 1).T:
+            for held, g in _highest(estimates, 1).T:  # none if all changes were made before
                 estimates[held, g] = -np.inf
                 owner[held] = g
         else:

@@ -10,7 +10,8 @@ Design note
     is accepted only if the objective, or its lower bound, rises.
 (c) One batch shows little of each component. The latest batches are therefore kept with their rows: the
     *pool*. Now and then laps go over all of them as those of a fit, with everything that it tries. What
-    they change is judged on the pool exactly.
+    they change is judged on the pool exactly. A batch of more rows than there is room for is a pool by
+    itself until it has been learned from.
 (d) There are such laps when the mass has grown by a quarter, as long as everything since the last news is
     in the pool. From then on a pool shows no more than the one before it, and laps wait until the mass is
     four times as large, so that their cost per batch falls to nothing. The batches since the last laps are
@@ -180,21 +181,30 @@ def _room(model, size):
 
 
 def _pooled(model, stream, batch):
-    """The stream with a batch more in its pool, without the oldest ones where they are too many."""
-    pool, n_features = [*stream.pool, batch.kept()], model.likelihood.n_features
-    if stream.size is None:
-        size = PoolSize.of(pool, n_features)
-    else:
-        size = stream.size.changed(batch, n_features)
+    """The stream with a batch more in its pool, without the oldest ones where they are too many.
+
+    The new batch is in it, however large, until it has been learned from; see `_within_room`.
+    """
+    older, n_features = stream.pool, model.likelihood.n_features
+    size = PoolSize.of(older, n_features) if stream.size is None else stream.size
+    size = size.changed(batch, n_features)
     most = _room(model, size)
-    first = max(0, len(pool) - _POOL_BATCHES)
-    for one in pool[:first]:
+    first = max(0, len(older) + 1 - _POOL_BATCHES)
+    for one in older[:first]:
         size = size.changed(one, n_features, -1)
-    while first < len(pool) and size.rows > most:
-        size = size.changed(pool[first], n_features, -1)
+    while first < len(older) and size.rows > most:
+        size = size.changed(older[first], n_features, -1)
         first += 1
+    own = batch.kept() if size.rows <= most else batch._replace(resp=None)
     n = stream.n_unlearned + 1
-    return stream._replace(pool=tuple(pool[first:]), size=size, n_unlearned=n)
+    return stream._replace(pool=(*older[first:], own), size=size, n_unlearned=n)
+
+
+def _within_room(model, stream):
+    """The stream without its pool if that is a single batch of more rows than there is room for."""
+    if stream.size.rows <= _room(model, stream.size):
+        return stream
+    return stream._replace(pool=(), size=None, n_unlearned=0)
 
 
 def _come(learner, batch, forgets):
@@ -222,7 +232,8 @@ def _come(learner, batch, forgets):
     remembered = learner.totals.n.sum() if forgets else np.inf
     if first or _is_due(model, stream, remembered):
         _learn(learner, batch if first else None)
-        learner.stream = stream._replace(learned=came, n_unlearned=0)
+        stream = stream._replace(learned=came, n_unlearned=0)
+    learner.stream = _within_room(model, stream)
 
 
 def _is_due(model, stream, most):

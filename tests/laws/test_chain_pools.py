@@ -61,6 +61,20 @@ def test_totals_are_the_memory(memoize, monkeypatch):
     assert sizes == [1, 2, 3, 4, *[5] * 5]
 
 
+@pytest.mark.parametrize("memoize", [True, False])
+def test_sequences_of_more_rows_than_the_pool_has_room_for(memoize, monkeypatch):
+    """Each is learned from, and its rows are not kept."""
+    monkeypatch.setattr(SequenceModel, "pool_rows", 25)
+    rows, _ = short(1)
+    model = HDPHMMVB(random_state=0, memoize=memoize)
+    for i, x in enumerate(rows[:9]):
+        model.partial_fit([x])
+        state = model._learner_
+        assert state.stream.pool == ()
+        assert_allclose(state.totals.n.sum(), 30.0 * (i + 1), rtol=1e-9)
+    assert model.n_components_ > 1
+
+
 def test_rows_of_a_pool_are_its_own():
     """The user's array may be filled anew."""
     rows, _ = short(2)

@@ -110,6 +110,21 @@ def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     assert_allclose(n, stream.weight.sum(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("memoize", [True, False])
+def test_batches_of_more_rows_than_the_pool_has_room_for(leading_family, memoize, monkeypatch):
+    """Each is learned from, with laps over it alone now and then, and its rows are not kept."""
+    monkeypatch.setattr(MixtureModel, "pool_rows", 40)
+    stream = Stream(leading_family, seed=5)
+    for i in range(4):
+        stream.visit(i, settings=StreamSettings(memoize=memoize))
+        stream.assert_bounded()
+        state = stream.learner.stream
+        assert state.pool == () and state.size is None
+        assert len(stream.learner.memo) == (i + 1 if memoize else 1)
+    assert_allclose(stream.learner.totals.n.sum(), stream.weight.sum(), rtol=1e-10)
+    assert len(stream.learner.totals.uids) > 1
+
+
 def test_batch_seen_again_replaces_what_it_left(leading_family):
     """Through the estimator: the mass of the model is that of the rows, each once."""
     rng = np.random.default_rng(4)

@@ -282,6 +282,18 @@ def test_goes_on_the_same_after_a_pickle(n_before):
         assert_same_state(public_state(copy), public_state(model))
 
 
+def test_batches_of_more_rows_than_a_stream_keeps():
+    """No pool holds any of these, and clusters that appear are found in the batch that brings them."""
+    rng, found = np.random.default_rng(0), []
+    model = DPMixtureVB(random_state=0)
+    for n_clusters in (2, 2, K):
+        labels = rng.integers(n_clusters, size=MixtureModel.pool_rows + 1)
+        model.partial_fit(CENTERS[labels] + rng.normal(size=(len(labels), 3)))
+        found.append(model.n_components_)
+    assert found == [2, 2, K]
+    assert model._learner_.stream.pool == ()
+
+
 def test_memory_stays_flat_without_memo(monkeypatch):
     monkeypatch.setattr(streaming, "_KEPT_LAPS", 10)
     monkeypatch.setattr(MixtureModel, "pool_rows", 200)

@@ -106,9 +106,9 @@ class PoolSize(NamedTuple):
 
     def changed(self, batch, n_features, sign=1):
         """The size with a batch more, or less if ``sign`` is -1."""
-        n = batch.n_entries
-        values, mass = n * (batch.values_per_row or n_features), batch.total_weight
-        return PoolSize(self.rows + sign * n, self.values + sign * values, self.mass + sign * mass)
+        n, values = batch.n_entries, batch.n_values(n_features)
+        mass = self.mass + sign * batch.total_weight
+        return PoolSize(self.rows + sign * n, self.values + sign * values, mass)
 
 
 class StreamState(NamedTuple):

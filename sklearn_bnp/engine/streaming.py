@@ -40,9 +40,9 @@ _KEPT_LAPS = 1000
 _GROWTH, _LATER = 0.25, 3.0
 # Numbers that a pool may hold, and batches.
 _POOL_VALUES, _POOL_BATCHES = 2_000_000, 1000
-# A pool of batches of fewer rows on average than the first number is cut anew, into batches of the second,
-# and into the third number of them at the most.
-_SMALL_ROWS, _PART_ROWS, _MOST_PARTS = 500, 2000, 10
+# A pool of batches that are smaller on average than this part of what it has room for is cut anew, into
+# fewer batches, each a tenth of that at the least.
+_SMALL, _PART = 1 / 40, 1 / 10
 # Half-lives for which a batch stays in the pool: it then counts an eighth.
 _LIVES = 3
 # Most laps over the pool at a time, and the gain per row, in nats, under which they have come to rest.
@@ -97,7 +97,7 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo:
-        learner.stream = learner.stream._replace(pool=(), size=None)  # epochs go over all batches
+        _leave_pool(learner)
         _revisit(learner, batch)
     elif hasattr(batch, "as_source"):
         _make_room(learner, settings)
@@ -132,11 +132,13 @@ class _Pool:
     Parameters
     ----------
     batches : tuple of Batch
+    most : int
+        Rows that a pool of the model may have.
     """
 
     resp = None
 
-    def __init__(self, batches):
+    def __init__(self, batches, most):
         self.rows_in_memory = sum(one.n_entries for one in batches)
         self.values_per_row = None
         if batches[0].values_per_row is not None:
@@ -145,8 +147,12 @@ class _Pool:
         self.total_weight = sum(one.total_weight for one in batches)
         weights = [one.mean_weight for one in batches if one.mean_weight is not None]
         self.mean_weight = weights[-1] if weights else None
-        self.is_cut_anew = len(batches) > 1 and self.rows_in_memory < _SMALL_ROWS * len(batches)
-        self._batches = _cut_anew(batches, self.rows_in_memory) if self.is_cut_anew else batches
+        mean_rows, n_parts = (
+            self.rows_in_memory / len(batches),
+            self.rows_in_memory / (_PART * most),
+        )
+        self.is_cut_anew = len(batches) > 1 and mean_rows < _SMALL * most
+        self._batches = _cut_anew(batches, int(n_parts)) if self.is_cut_anew else batches
 
     def __len__(self):
         return len(self._batches)
@@ -166,11 +172,11 @@ class _Pool:
         return other
 
 
-def _cut_anew(batches, n_rows):
-    """The rows of batches, a list of new ones."""
+def _cut_anew(batches, n):
+    """The rows of batches, a list of ``n`` new ones of about the same size, or of a single one."""
     first, *others = batches
     everything = first.joined(others)
-    n = int(np.clip(n_rows // _PART_ROWS, 1, min(_MOST_PARTS, everything.n_units)))
+    n = int(np.clip(n, 1, everything.n_units))
     edges = np.linspace(0, everything.n_units, n + 1).astype(int)
     return [everything.part((*PAST, "pool", i), edges[i], edges[i + 1]) for i in range(n)]
 
@@ -215,12 +221,6 @@ def _come(learner, batch, forgets):
         stream = stream._replace(came=mass, learned=mass)
     came = stream.came + batch.total_weight
     _ready_for(learner, batch)
-    if not model.pool_rows:
-        learner.stream = stream._replace(came=came)
-        learner.scheduler.new_data()
-        _in_rounds(learner, batch, first)
-        learner.scheduler.new_data()  # what failed on these rows may succeed on all
-        return
     stream = _pooled(model, stream._replace(came=came), batch)
     if not first:
         has_news = _visit(learner, batch)
@@ -251,7 +251,7 @@ def _learn(learner, first=None):
     if not pool:
         return
     learner.scheduler.new_data()
-    source, converged = _Pool(pool), learner.converged
+    source, converged = _Pool(pool, learner.model.pool_rows), learner.converged
     names = [batch.batch_id for batch in pool]
     if source.is_cut_anew:
         learner.put_in_place(source.batches(), names)
@@ -269,14 +269,10 @@ def _learn_elsewhere(learner, batch):
     came = float((learner.stream.came or before) + batch.total_weight)
     _ready_for(learner, batch)
     learner.scheduler.new_data()
-    if learner.model.pool_rows:
-        converged = learner.converged
-        learner.fit(batch.as_source(), _LAPS, _TOL)
-        learner.scheduler.drop_trials()
-        learner.converged = converged
-    else:
-        _in_rounds(learner, batch, len(learner.memo) == 0)
-        learner.scheduler.new_data()
+    converged = learner.converged
+    learner.fit(batch.as_source(), _LAPS, _TOL)
+    learner.scheduler.drop_trials()
+    learner.converged = converged
     learner.stream = learner.stream._replace(
         pool=(), size=None, came=came, learned=came, n_unlearned=0
     )
@@ -291,6 +287,13 @@ def _ready_for(learner, batch):
     values_per_row = batch.values_per_row or learner.model.likelihood.n_features
     scheduler.fit_samples_to(batch.n_entries, values_per_row)
     scheduler.heed_weights(batch)
+
+
+def _leave_pool(learner):
+    """Let laps go over all batches from now on, until a new one comes: what failed on some may succeed."""
+    if learner.stream.size != PoolSize():
+        learner.scheduler.new_data()
+    learner.stream = learner.stream._replace(pool=(), size=PoolSize())
 
 
 def _revisit(learner, batch):
@@ -311,32 +314,25 @@ def _visit(learner, batch):
     learner.visit(batch, update=False)
     news, own = _take_along(learner, [batch.batch_id], rest, others)
     if news:
-        _in_rounds(learner, batch, False, own)
+        _in_rounds(learner, batch._replace(resp=None), own)
     else:
         learner.end_lap(propose=False, adapt=False)
     return news
 
 
-def _in_rounds(learner, batch, first, own=None):
+def _in_rounds(learner, batch, own):
     """Visit a new batch in several rounds, each with trials that are planned on it and judged on it.
 
-    ``own`` are the records of births from its own rows in a visit before these; None if there was none.
+    ``own`` are the records of births from its own rows in a visit before these.
     """
     scheduler, n_rounds = learner.scheduler, learner.model.stream_rounds
     for i in range(n_rounds):
-        learner.begin_lap(batch.total_weight if first and i == 0 else None)
+        learner.begin_lap()
         learner.visit(batch)
-        batch = batch._replace(resp=None)
-        if own is None and not first:
-            _, own = _take_along(learner, [batch.batch_id])
-            if own:  # probes know the components from before
-                learner.begin_lap()
-                learner.visit(batch)
         last = i + 1 == n_rounds
-        lap = learner.end_lap(propose=not last, first=first and i == 0)
-        if own:
+        lap = learner.end_lap(propose=not last)
+        if i == 0 and own:
             learner.history[-1] = lap.with_trials(own)
-        own = []
         if last or (i > 0 and not lap.accepted and not scheduler.trials):
             break
     learner.model = learner.model.released()

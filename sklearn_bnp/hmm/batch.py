@@ -78,6 +78,10 @@ class SequenceBatch(NamedTuple):
     def values_per_row(self):
         return values_per_row(self.x)
 
+    def n_values(self, n_features):
+        """Numbers that the rows are stored in; a row that is not sparse has ``n_features``."""
+        return self.n_entries * (self.values_per_row or n_features)
+
     def joined(self, others):
         """All sequences of this batch and of ``others``, without responsibilities."""
         batches = [self, *others]

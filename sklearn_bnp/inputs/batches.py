@@ -89,6 +89,10 @@ class Batch(NamedTuple):
         """Number of rows: a batch may be cut between any two."""
         return self.n_entries
 
+    def n_values(self, n_features):
+        """Numbers that the rows are stored in; a row that is not sparse has ``n_features``."""
+        return self.n_entries * (self.values_per_row or n_features)
+
     def part(self, batch_id, first, last):
         """The rows from ``first`` to before ``last``, under a name."""
         rows = slice(first, last)

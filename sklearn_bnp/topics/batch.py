@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.groups import group_cuts
-from ..inputs.rows import arrays_of, at_hand, mean_weight, part, values_per_row
+from ..inputs.rows import arrays_of, at_hand, mean_weight, part, stacked, values_per_row
 from .counts import BatchCounts, DocumentCounts
 from .documents import Documents, weighted_counts
 from .local import document_step, document_summary
@@ -131,9 +132,42 @@ class DocumentBatch(NamedTuple):
     def values_per_row(self):
         return None if self.x is None else values_per_row(self.x)
 
+    def n_values(self, n_features):
+        """Numbers that the entries are stored in; a row that is not sparse has ``n_features``."""
+        return self.n_entries * (2 if self.x is None else self.values_per_row or n_features)
+
     def slices(self):
         """Slices of at most `BLOCK_ROWS` entries."""
         return even_slices(self.n_entries)
+
+    @property
+    def n_units(self):
+        """Number of documents: a batch may be cut between any two."""
+        return len(self.indptr) - 1
+
+    def joined(self, others):
+        """All documents of this batch and of ``others``, without responsibilities."""
+        batches = [self, *others]
+        shift = np.cumsum([0, *(batch.n_entries for batch in batches)])
+        indptr = [batch.indptr[1:] + n for batch, n in zip(batches, shift[:-1], strict=True)]
+        counts, weight = (
+            _joined([getattr(b, name) for b in batches], [getattr(b, size) for b in batches])
+            for name, size in (("counts", "n_entries"), ("weight", "n_units"))
+        )
+        return DocumentBatch(
+            None, np.concatenate([[0], *indptr]), counts,
+            None if self.indices is None else np.concatenate([b.indices for b in batches]),
+            None if self.x is None else stacked([at_hand(b.x) for b in batches]), None, weight,
+        )  # fmt: skip
+
+    def kept(self):
+        """The batch with arrays of its own, which do not change with the user's; without responsibilities."""
+        indptr, counts, indices, weight = (
+            None if field is None else np.array(field)
+            for field in (self.indptr, self.counts, self.indices, self.weight)
+        )
+        x = self.x.copy() if issparse(self.x) else None if self.x is None else np.array(self.x)
+        return DocumentBatch(self.batch_id, indptr, counts, indices, x, None, weight)
 
     def part(self, batch_id, first, last):
         """The documents from ``first`` to before ``last``, under a name."""
@@ -176,6 +210,14 @@ class DocumentBatch(NamedTuple):
     def cuts(self, n_entries):
         """Positions that cut the documents into blocks of about so many entries."""
         return group_cuts(self.indptr, n_entries)
+
+
+def _joined(parts, sizes):
+    """Numbers of several batches, of which None stands for ones; None if all are."""
+    if all(part is None for part in parts):
+        return None
+    pairs = zip(parts, sizes, strict=True)
+    return np.concatenate([np.ones(n) if part is None else part for part, n in pairs])
 
 
 def _more(total, step):

@@ -335,8 +335,11 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         ``observation`` or ``topic_word_prior`` is an error. A learned ``topic_word_prior`` follows the
         frequencies of words in all batches so far.
 
-        Between two calls the estimator holds the counts of topics in each document, and in the middle of an
-        epoch also samples of the documents. A pickle of it holds the same.
+        A few documents rarely pay for a new topic. The latest batches are therefore kept with their
+        documents, up to 200,000 counts of words or 2,000,000 numbers of rows, and now and then laps go over
+        all of them as in `fit` (:doc:`/streams`). Once a batch comes back, in a second epoch, these documents
+        are not needed and are forgotten. Until then, a pickle of the estimator holds them. It also holds the
+        counts of topics in each document, and in the middle of an epoch samples of the documents.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps, statistics
-from ..estimator.soundness.engine import Kind, check_own_model
+from ..estimator.soundness.engine import Kind, check_own_model, check_pooled
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
@@ -21,6 +21,7 @@ from ..estimator.soundness.expectations import (
 from ..estimator.soundness.hdp import check_sticks
 from ..estimator.soundness.laps import (
     check_mean_weight,
+    check_pooled_rows,
     check_sampling,
     check_trial,
 )
@@ -28,6 +29,7 @@ from ..estimator.soundness.statistics import (
     check_change,
     check_rows,
 )
+from .batch import DocumentBatch
 from .birth import TopicBirth
 from .counts import BatchCounts, DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
@@ -66,6 +68,22 @@ def _check_heirs(learner):
         for (gone, new), (column, columns) in zip(wanted, learner.coef.heirs, strict=True)
     ]
     expect(all(same), "other topics retire than in the model")
+
+
+@check_pooled.register
+def _(batch: DocumentBatch, likelihood, n_columns):
+    if batch.x is None:
+        expect_positions("words of a pool", batch.indices, (None,), n_columns)
+        n = len(batch.indices)
+    else:
+        check_pooled_rows(batch.x, likelihood, n_columns)
+        n = batch.x.shape[0]
+    expect_edges("where documents of a pool begin", batch.indptr, n)
+    if batch.counts is not None:
+        expect_numbers("counts of a pool", batch.counts, (n,), kinds="fiu", least=0.0)
+    expect(batch.resp is None, "a pool holds responsibilities")
+    if batch.weight is not None:
+        expect_numbers("weights of a pool", batch.weight, (len(batch.indptr) - 1,), least=0.0)
 
 
 @statistics.check_extra.register

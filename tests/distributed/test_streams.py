@@ -50,7 +50,9 @@ def test_a_collection_is_a_batch(clusters, kind):
     there = streamed(model, batches, lazy)
     here = streamed(model, batches, lambda x: x)
     assert there.n_components_ == here.n_components_
-    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-4)
+    # documents go on from their last visit, which was with those of other batches in the pool
+    rel = 3e-3 if kind == "words" else 1e-4
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=rel)
     with clusters[1].as_current():
         assert_same_state(public_state(streamed(model, batches, lazy)), public_state(there))
 

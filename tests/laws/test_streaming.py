@@ -96,7 +96,7 @@ def test_old_batches_only_raise_the_objective(leading_family):
     assert values[-1] > values[0]
 
 
-@pytest.mark.parametrize("pool_rows", [0, 100])
+@pytest.mark.parametrize("pool_rows", [1, 100])
 def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     """Totals of all rows ever seen, none twice; the objective stays a bound."""
     monkeypatch.setattr(MixtureModel, "pool_rows", pool_rows)
@@ -148,7 +148,7 @@ def test_attributes_are_those_of_the_memory(birth, monkeypatch):
 
     Three clusters that overlap: without a pool, a split is found only when a lap over all batches was made.
     """
-    monkeypatch.setattr(MixtureModel, "pool_rows", 0)
+    monkeypatch.setattr(MixtureModel, "pool_rows", 1)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(c, 0.6, size=(150, 2)) for c in (-2, 0, 2)])
     rng.shuffle(X)

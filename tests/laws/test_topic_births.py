@@ -10,7 +10,6 @@ from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.documents import EVERYTHING
 from sklearn_bnp.topics.seeding import blended_with_all, with_total
 
-from .harness import on_trial
 from .topic_harness import topic_learner
 from .topic_kinds import KINDS, PRIORS
 
@@ -26,35 +25,44 @@ def test_broader_topics_are_the_same_corpus(share):
     assert_allclose(out / s[:, -1:], (1 - share) * s / s[:, -1:] + share * corpus, rtol=1e-12)
 
 
-def stream(seed, **settings):
-    """`Followed` of words in six batches, and for each epoch adoptions planned at its end and the ELBO."""
-    corpus = KINDS[0].corpus(np.random.default_rng(seed), 60)
+def stream(seed, monkeypatch, **settings):
+    """Words in six batches, in epochs: trials of topics made anew, and the tokens then; ELBO after each."""
+    corpus, found = KINDS[0].corpus(np.random.default_rng(seed), 60), []
+    make = TopicBirth._anew
+
+    def anew(birth, context):
+        trials = make(birth, context)
+        found.append((context.totals.n.sum(), trials))
+        return trials
+
+    monkeypatch.setattr(TopicBirth, "_anew", anew)
     proposals = [TopicBirth(min_tokens=20), Merge(max_members=2)]
     follow = topic_learner(
         KINDS[0], PRIORS[0], corpus, 1, proposals=proposals, n_batches=6, **settings
     )
-    epochs = []
+    values = []
     for _ in range(6):
         for batch in follow.source.batches():
             stream_batch(follow.learner, batch)
-        epochs.append((on_trial(follow.learner), follow.learner.lower_bound))
-    return follow, epochs
+        values.append(follow.learner.lower_bound)
+    return found, np.array(values)
 
 
 @pytest.mark.parametrize("max_components", [np.inf, 3])
 @pytest.mark.parametrize("seed", [3, 4, 5])
-def test_topics_of_a_corpus_that_has_grown_are_made_anew(seed, max_components):
-    """Once, all together, when it has been seen as a whole; what does not pay is taken back."""
-    follow, epochs = stream(seed, max_components=max_components)
-    values = np.array([value for _, value in epochs])
+def test_topics_of_a_corpus_that_has_grown_are_made_anew(seed, max_components, monkeypatch):
+    """All together, whenever it has doubled; what does not pay is taken back."""
+    found, values = stream(seed, monkeypatch, max_components=max_components)
     assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
-    anew = [i for i, (trials, _) in enumerate(epochs) if any(not t.created for t in trials)]
-    assert anew == [1]
-    first, *others = epochs[1][0]
-    assert 2 <= len(first.created) <= max_components
-    assert len(others) > 0 and all(t.retires and not t.created for t in others)
-    assert_allclose(first.initial.s[:, -1].sum(), follow.corpus.weight.sum(), rtol=0.05)
-    assert not {t.target for t in epochs[1][0]} & set(first.created)
+    masses = np.array([mass for mass, _ in found])
+    assert len(masses) > 0 and np.all(masses[1:] >= 2.0 * masses[:-1])
+    tried = [(mass, trials) for mass, trials in found if trials]
+    assert tried
+    for mass, (first, *others) in tried:
+        assert 2 <= len(first.created) <= max_components
+        assert all(t.retires and not t.created for t in others)
+        assert_allclose(first.initial.s[:, -1].sum(), mass, rtol=0.05)
+        assert not {first.target, *(t.target for t in others)} & set(first.created)
 
 
 def test_topics_are_not_made_anew_in_fits():

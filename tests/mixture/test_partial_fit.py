@@ -131,7 +131,7 @@ def test_epochs_end_where_fit_ends(covariance_type):
 
 
 def test_epochs_find_what_no_batch_shows(monkeypatch):
-    monkeypatch.setattr(MixtureModel, "pool_rows", 0)
+    monkeypatch.setattr(MixtureModel, "pool_rows", 1)
     rng = np.random.default_rng(0)
     centers = 8.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
     rows = centers[rng.integers(16, size=640)] + rng.normal(size=(640, 2))
@@ -190,7 +190,7 @@ def test_attributes_are_consistent_after_every_call():
 
 
 def test_components_on_trial_count_no_row_twice(monkeypatch):
-    monkeypatch.setattr(MixtureModel, "pool_rows", 0)  # so that there are some in later laps
+    monkeypatch.setattr(MixtureModel, "pool_rows", 1)  # so that there are some in later laps
     rng = np.random.default_rng(0)
     centers = 8.0 * np.stack(np.meshgrid(np.arange(4), np.arange(4)), axis=-1).reshape(-1, 2)
     batches = np.array_split(centers[rng.integers(16, size=640)] + rng.normal(size=(640, 2)), 8)

@@ -1,0 +1,135 @@
+"""Laws of streams of documents, which are kept for a while so that laps go over many of them."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.engine import streaming
+from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.model import TopicModel
+from tests.estimators import documents, grouped_rows, matches
+
+X, _ = documents(120)
+BATCHES = np.array_split(X, 12)
+ROWS, GROUPS, _ = grouped_rows()
+
+
+def assert_totals_are_the_memory(model):
+    """Each document counts once, and the bound is that of the totals."""
+    state = model._learner_
+    memory = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
+    assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
+    assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_documents_of_small_batches_are_as_good_as_a_fit(seed):
+    fit, stream = HDPTopicVB(random_state=seed).fit(X), HDPTopicVB(random_state=seed)
+    for batch in np.array_split(X, 24):
+        stream.partial_fit(batch)
+    assert matches(fit) and matches(stream)
+    assert stream.lower_bound_ == pytest.approx(fit.lower_bound_, rel=2e-3)
+
+
+@pytest.mark.parametrize("room", [1, 300, 10_000])
+def test_totals_are_the_memory(room, monkeypatch):
+    """Whatever is in the pool: no batch has room in it, the oldest leave it, or all are in it."""
+    monkeypatch.setattr(TopicModel, "pool_rows", room)
+    model = HDPTopicVB(random_state=0)
+    for i, batch in enumerate(BATCHES):
+        model.partial_fit(batch)
+        assert_totals_are_the_memory(model)
+        pool, size = model._learner_.stream.pool, [np.count_nonzero(b) for b in BATCHES[: i + 1]]
+        n_kept = np.count_nonzero(np.cumsum(size[::-1]) <= room)
+        assert [b.n_entries for b in pool] == size[len(size) - n_kept :]
+        assert_allclose(model._learner_.totals.n.sum(), X[: 10 * (i + 1)].sum(), rtol=1e-9)
+    assert matches(model)
+
+
+def test_documents_of_a_pool_are_its_own():
+    """The user's arrays may be filled anew."""
+    given, copied, last = HDPTopicVB(random_state=0), HDPTopicVB(random_state=0), None
+    for batch in BATCHES[:5]:
+        last = sparse.csr_matrix(batch.astype(float))
+        given.partial_fit(last)
+        copied.partial_fit(batch.copy())
+        last.data[:], last.indices[:] = 0.0, 0
+    assert given.lower_bound_ == copied.lower_bound_
+
+
+def test_a_pool_is_left_when_batches_return():
+    model = HDPTopicVB(random_state=0)
+    for i, batch in enumerate(BATCHES[:6]):
+        model.partial_fit(batch, batch_id=i)
+    assert len(model._learner_.stream.pool) == 6
+    bounds = [model.lower_bound_]
+    for _ in range(3):  # in the middle of one, topics on trial may lower the bound
+        for i in range(6):
+            model.partial_fit(BATCHES[i], batch_id=i)
+        bounds.append(model.lower_bound_)
+    assert model._learner_.stream.pool == ()
+    assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
+
+
+@pytest.mark.parametrize("kind", ["words", "rows", "weights"])
+def test_pools_of_any_kind(kind, monkeypatch):
+    """The bound rises with each lap over a pool, and a pickled stream goes on with the same bits."""
+    learn, rises = streaming._learn, []
+
+    def noted(learner, first=None):
+        n = len(learner.history)
+        learn(learner, first)
+        bounds = [lap.lower_bound for lap in learner.history[n:]]
+        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
+
+    monkeypatch.setattr(streaming, "_learn", noted)
+    rng = np.random.default_rng(0)
+    if kind == "rows":
+        parts = [i == GROUPS % 6 for i in range(6)]
+        given = [((ROWS[part],), {"groups": GROUPS[part]}) for part in parts]
+    else:
+        weights = [{"sample_weight": rng.gamma(2.0, size=10)} if kind == "weights" else {}] * 6
+        given = [((batch,), weight) for batch, weight in zip(BATCHES, weights, strict=False)]
+    observation = {"observation": "gaussian"} if kind == "rows" else {}
+    model, other = (HDPTopicVB(random_state=0, **observation) for _ in range(2))
+    for args, more in given:
+        model.partial_fit(*args, **more)
+        other = pickle.loads(pickle.dumps(other)).partial_fit(*args, **more)
+        assert_totals_are_the_memory(model)
+    assert model.n_components_ > 1 and model.lower_bound_ == other.lower_bound_
+    assert len(rises) > 5 and min(rises) >= -1e-9
+
+
+def batch_of(n_docs, rng, *, rows=False, counts=True, weight=False):
+    """A `DocumentBatch` of words or of rows."""
+    indptr = np.concatenate([[0], np.cumsum(rng.integers(0, 4, size=n_docs))])
+    n = int(indptr[-1])
+    return DocumentBatch(
+        None, indptr, rng.integers(1, 5, size=n).astype(float) if counts else None,
+        None if rows else rng.integers(0, 9, size=n), rng.normal(size=(n, 2)) if rows else None,
+        None, rng.gamma(1.0, size=n_docs) if weight else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_joined_batches_have_all_documents(rows):
+    """Also where only some have counts or weights, of which others have ones; parts are the batches again."""
+    rng = np.random.default_rng(0)
+    batches = [
+        batch_of(5, rng, rows=rows, counts=counts, weight=weight)
+        for counts, weight in [(True, False), (False, True), (True, True), (False, False)]
+    ]
+    first, *others = batches
+    whole, edges = first.joined(others), np.arange(5) * 5
+    assert whole.n_units == 20 and whole.n_entries == sum(b.n_entries for b in batches)
+    for batch, a, b in zip(batches, edges[:-1], edges[1:], strict=True):
+        part = whole.part(None, a, b)
+        assert_array_equal(part.indptr, batch.indptr)
+        assert_array_equal(part.entry_weight, batch.entry_weight)
+        assert_array_equal(part.x if rows else part.indices, batch.x if rows else batch.indices)
+    plain = batches[3].joined([batches[3]])
+    assert plain.counts is None and plain.weight is None

@@ -114,10 +114,14 @@ class Comparison:
         sample = Sample(z, np.ones(len(resp)), weight).standing_for(totals.n.sum())
         return cls(model, sample, totals.s, totals.s[:0], adapt)
 
+    def adapting(self):
+        """As ``small``, but under a prior that adapts: it is the model's to begin with."""
+        self._adapted.prior = self._adapted.model.prior
+        return self._adapted
+
     def _settled(self, s):
         """Statistics after ordinary steps, their coefficients, and the objective of the sample in nats."""
-        small = self._adapted
-        small.prior = small.model.prior
+        small = self.adapting()
         s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * small.sample.total)
         return s, small.coefficients(s), small.objective(s, entropy)
 

@@ -39,8 +39,9 @@ class Search:
     """Searches for better components, each from the best ones so far.
 
     There are three kinds, in turns: all components are split; a random half of them is; and parts are seeded
-    among all rows, whatever the components. If a search fails, blocks of rows in which it has found better
-    components take these.
+    among all rows, whatever the components. In every second turn, the prior adapts to the parts if there are
+    few components: a prior that suits the present ones may not suit better ones. If a search fails, blocks
+    of rows in which it has found better components take these.
 
     Parameters
     ----------
@@ -76,9 +77,11 @@ class Search:
     def go_on(self):
         """Make one search more, of another kind each time."""
         best, compared, K = self._best, self._compared, len(self._best)
-        chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[self._n_searches % 3]
+        turn, kind = divmod(self._n_searches, 3)
+        chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[kind]
         self._n_searches += 1
-        found = oversplit(compared.small, best, chosen, self._n_seeds, self._n_most, self._rng)
+        small = compared.adapting() if turn % 2 else compared.small
+        found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
         returned = abs(gain - self.gain) <= self._same
         if found is not None and gain < self.gain - self._least:

@@ -74,7 +74,7 @@ def _check_heirs(learner):
 def _(batch: DocumentBatch, likelihood, n_columns):
     if batch.x is None:
         expect_positions("words of a pool", batch.indices, (None,), n_columns)
-        n = len(batch.indices)
+        n = np.asarray(batch.indices).size
     else:
         check_pooled_rows(batch.x, likelihood, n_columns)
         n = batch.x.shape[0]

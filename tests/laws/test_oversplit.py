@@ -8,7 +8,7 @@ import pytest
 from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture import oversplit, sampling, searches
-from sklearn_bnp.mixture.last_resort import affordable_rows
+from sklearn_bnp.mixture.last_resort import Comparison, affordable_rows
 from sklearn_bnp.mixture.pools import Pool, neighbourhoods
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 from tests.benchmarks.one_start_mixtures import gaussian
@@ -141,6 +141,9 @@ def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
     class Found:
         small, s = SimpleNamespace(sample=SimpleNamespace(total=9.0)), np.ones((2, 3))
 
+        def adapting(self):
+            return self.small
+
         def settled(self, s):
             return s, s, left.pop(0)
 
@@ -152,11 +155,33 @@ def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
     assert len(gains) - len(left) == n_searches
 
 
+def test_the_prior_adapts_in_every_second_turn(whole, monkeypatch):
+    """From that of the model each time, which stays as it is, as does that of other searches."""
+    small, s = whole
+    model, seen = small.model, []
+
+    def in_vain(small, s, chosen, *rest):
+        seen.append((small.adapts, small.prior is model.prior))
+        small.adapt(s, 3)
+
+    monkeypatch.setattr(searches, "oversplit", in_vain)
+    compared = Comparison(model, small.sample, s, s[:0], adapt=True)
+    search = searches.Search(compared, 3, 9, np.random.RandomState(0))
+    for _ in range(9):
+        search.go_on()
+    adapts = model.likelihood.adapts_prior
+    assert seen == [(False, True)] * 3 + [(adapts, True)] * 3 + [(False, True)] * 3
+    assert compared.small.prior is model.prior
+
+
 def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
     seen = []
 
     class Found:
         small, s = SimpleNamespace(sample=SimpleNamespace(total=9.0)), np.ones((2, 3))
+
+        def adapting(self):
+            return self.small
 
         def settled(self, s):
             seen.append(1)

@@ -27,9 +27,11 @@ def assert_totals_are_the_memory(model):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_documents_of_small_batches_are_as_good_as_a_fit(seed):
+@pytest.mark.parametrize("n_batches", [24, 120])
+def test_documents_of_small_batches_are_as_good_as_a_fit(n_batches, seed):
+    """Even if they come one at a time."""
     fit, stream = HDPTopicVB(random_state=seed).fit(X), HDPTopicVB(random_state=seed)
-    for batch in np.array_split(X, 24):
+    for batch in np.array_split(X, n_batches):
         stream.partial_fit(batch)
     assert matches(fit) and matches(stream)
     assert stream.lower_bound_ == pytest.approx(fit.lower_bound_, rel=2e-3)

@@ -41,7 +41,7 @@ from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inv
 from .._kernels._responsibilities import Quadratic
 from .autoregressive_gaps import GappedRegression
 from .base import LastPrior, Likelihood, ObservationModel
-from .covariance_shapes import FullShape
+from .covariance_shapes import FullShape, repaired
 from .limits import LEAST, MOST, POSITIVE
 from .scaling import ScaledLikelihood
 from .step_scaling import find_step_scaling
@@ -256,7 +256,7 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         K, D = len(s), self.n_features
         c, mean = np.empty((K, D, D)), np.empty((K, D))
         scale_matrices(s, prior.joint, self.ridge, np.zeros(D), prior.kappa, c, mean)
-        return c, mean
+        return repaired(c, prior.joint, self.ridge, s, rough=1.0), mean
 
     def _log_norm(self, prior, s):
         """Log normaliser of the posterior, without terms that depend only on D'."""

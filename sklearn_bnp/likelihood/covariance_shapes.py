@@ -8,6 +8,7 @@ The three classes have the same methods; those of `FullShape` are documented.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import digamma, gammaln
 
 from .._kernels._gaussian import (
@@ -24,6 +25,8 @@ from .limits import variances_within
 _LOG_2 = np.log(2.0)
 # Rows whose statistics are in memory at a time, a tile that stays in the cache; fewer if these are long.
 _BLOCK_ROWS, _BLOCK_NUMBERS, _LEAST_ROWS = 256, 2_000_000, 16
+# Relative error that sums of float32 products may have: half a unit in the last place for each of 256.
+_ROUGH = 128 * np.finfo(np.float32).eps
 
 
 def _is_positive_definite(b):
@@ -49,6 +52,42 @@ def _features(z, quadratic, linear, n_statistics):
         own = features[: len(z[rows])]
         statistics(z[rows], quadratic, linear, own)
         yield rows, own
+
+
+def repaired(b, prior, ridge, s, rough=_ROUGH):
+    """Posterior inverse scales ``b`` (K, D, D) that no rounding has made less than those without any rows.
+
+    Rows only add to an inverse scale. But sums over float32 rows are rough. If a component is far from the
+    origin, and is narrow or narrow in some direction, rounding may take more than the prior and the ``ridge``
+    add, and its matrix is not positive definite. Such matrices are changed in place: their eigenvalues,
+    relative to those of ``prior + n diag(ridge)``, are raised to one.
+
+    Parameters
+    ----------
+    b : ndarray, shape (K, D, D)
+        Upper triangles.
+    prior : ndarray, shape (D, D)
+    ridge : ndarray, shape (D,)
+    s : ndarray, shape (K, P)
+        Statistics, of which the first are packed upper triangles.
+    rough : float
+        Components are looked at if a diagonal entry of ``prior + n diag(ridge)`` is below this share of the
+        largest sum of squares. Greater if ``prior`` is far from diagonal.
+    """
+    D = b.shape[1]
+    squares = s[:, np.cumsum([0, *range(D, 1, -1)], dtype=np.intp)[:D]]
+    least = np.diag(prior) + s[:, -1:] * ridge
+    some = np.flatnonzero(least.min(axis=1) < rough * squares.max(axis=1)) if D else ()
+    if len(some):
+        log_det = np.empty(len(some))
+        spd_logdet(b[some], log_det)
+        for k in some[np.isnan(log_det)]:
+            own = np.triu(b[k]) + np.triu(b[k], 1).T
+            floor = prior + s[k, -1] * np.diag(ridge)
+            values, vectors = eigh(own, floor)
+            vectors = floor @ vectors
+            b[k] = vectors * np.maximum(values, 1.0) @ vectors.T
+    return b
 
 
 class FullShape:
@@ -127,7 +166,7 @@ class FullShape:
         mean = None if prior.m is None else np.empty((len(s), self.D))
         kappa = 0.0 if prior.m is None else prior.kappa
         scale_matrices(s, prior.b, ridge, prior.m, kappa, b, mean)
-        return b, mean
+        return repaired(b, prior.b, ridge, s), mean
 
     def log_det(self, b):
         """Log determinants (K,); ``b`` may be overwritten."""
@@ -273,7 +312,8 @@ class DiagShape:
             return b, None
         total = n + prior.kappa
         mean = (prior.kappa * prior.m + s[:, self.D : 2 * self.D]) / total
-        return b + prior.kappa * prior.m**2 - total * mean**2, mean
+        scatter = b + prior.kappa * prior.m**2 - total * mean**2
+        return np.maximum(scatter, prior.b + n * ridge), mean  # rounding may have taken more
 
     def log_det(self, b):
         return np.log(b).sum(axis=1)
@@ -368,7 +408,8 @@ class SphericalShape(DiagShape):
         total = n + prior.kappa
         mean = (prior.kappa * prior.m + s[:, 1 : 1 + self.D]) / total[:, np.newaxis]
         square = np.einsum("kd,kd->k", mean, mean)
-        return b + prior.kappa * (prior.m @ prior.m) - total * square, mean
+        scatter = b + prior.kappa * (prior.m @ prior.m) - total * square
+        return np.maximum(scatter, prior.b + n * ridge.sum()), mean
 
     def log_det(self, b):
         return np.log(b)

@@ -24,6 +24,9 @@ _CENTRES = 200
 # A column was recorded in steps if each value has at least this weight on average. Rows that are drawn with
 # replacement from continuous ones have 1.6.
 _RETURNS = 2.0
+# A column whose range is less than so many times what rounding may change, as of float32 rows far from zero,
+# was recorded in the steps of its numbers.
+_FEW_DIGITS = 1000.0
 _NEIGHBOURS = 4
 
 
@@ -56,7 +59,10 @@ def recording_steps(x, weight=None):
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN is sorted last
         if len(ordered) == 0:
             continue
-        new = np.diff(ordered) > 8 * eps  # values that differ only by rounding are one value
+        same = 8 * eps  # values that differ only by rounding are one value
+        if ordered[-1] - ordered[0] < _FEW_DIGITS * same:
+            same = 0.0  # unless there is hardly more than rounding: then each number counts
+        new = np.diff(ordered) > same
         values = ordered[np.append(True, new)]
         if len(values) == 1 or _RETURNS * len(values) > total[d]:
             continue
@@ -65,7 +71,7 @@ def recording_steps(x, weight=None):
         # a small quantile, for scales with unequal steps: a step that is too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
         coarse.append(d)
-        cells = np.searchsorted(values[1:] - 4 * eps, x[whole, d], side="right")
+        cells = np.searchsorted(values[1:] - same / 2, x[whole, d], side="right")
         codes.append(cells.astype(np.int32))
     if coarse and len(x[whole]):
         codes = np.ascontiguousarray(np.transpose(codes))

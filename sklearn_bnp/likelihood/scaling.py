@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..inputs.advice import warn_caller
 from .base import Likelihood
 
 # A stream's first batch may leave a direction out only if it has this many rows for each column.
@@ -149,9 +150,13 @@ def find_scaling(
     """
     mean = np.zeros_like(moments.mean) if zero_mean else moments.mean
     square = moments.variance + (moments.mean**2 if zero_mean else 0.0)
-    rounding = (8 * moments.precision * np.maximum(np.abs(moments.mean), 1e-3)) ** 2
+    # float32 rows far from zero have few digits, which are data; of float64 ones the last three bits are not
+    units = 8 if moments.precision < 1e-12 else 1
+    rounding = (units * moments.precision * np.maximum(np.abs(moments.mean), 1e-3)) ** 2
     constant = square <= rounding
     magnitude = moments.magnitude
+    if units == 1:
+        _warn_of_few_digits(moments, constant & (square > 0.01 * rounding))
     log_sd = np.log(np.where(constant, 1.0, square)) / 2 + np.log(magnitude)
     largest = np.exp(log_sd[~constant].max()) if np.any(~constant) else 1.0
     sd = np.where(constant, largest, np.exp(log_sd))
@@ -177,6 +182,19 @@ def find_scaling(
     if basis is not None:
         ridge = np.einsum("dj,d->j", basis**2, ridge)  # variances along the new axes
     return scaling._replace(basis=basis, left_out=left_out, ridge=ridge, kept=kept)
+
+
+def _warn_of_few_digits(moments, lost):
+    """Warn of float32 columns that differ by no more than their rounding, where ``lost`` (D,) is true."""
+    if np.any(lost):
+        d = int(np.argmax(lost))
+        value = moments.mean[d] * moments.magnitude[d]
+        step = np.spacing(np.float32(abs(value)))
+        warn_caller(
+            f"Column {d} of X has float32 values near {value:.6g}, which differ by hardly more than the step "
+            f"between such numbers, {step:.3g}: it counts as constant. Subtract an offset from the column in "
+            "float64 before it becomes float32."
+        )
 
 
 def _informative_basis(moments, scaling, constant, zero_mean):

@@ -1,5 +1,7 @@
 """Sums over float32 rows are rough; what is narrow and far from the origin keeps a positive scatter."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -101,3 +103,32 @@ def test_what_is_left_of_a_split_is_summed_and_not_a_difference():
     n, sums, squares = totals.n, totals.s[:, -3:-1], totals.s[:, [0, 2]]
     assert np.all(squares - sums**2 / n[:, np.newaxis] > -3e-5 * squares)
     assert_allclose(totals.n.sum(), 1000.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e7])
+def test_float32_rows_far_from_zero_are_as_float64_ones_of_the_same_numbers(offset):
+    """Few digits are left of them. They were recorded in the steps between such numbers."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(6000) % 4
+    X = (rng.normal(size=(4, 2)) * 30.0)[labels] + rng.normal(size=(6000, 2)) + offset
+    X, scores = X.astype(np.float32), []
+    for rows in (X, X.astype(float)):
+        model = quiet_fit(DPMixtureVB(random_state=0), rows)
+        assert model.n_components_ == 4
+        assert adjusted_rand_score(labels, model.predict(rows)) > 0.99
+        scores.append(model.score(rows))
+    assert scores[0] == pytest.approx(scores[1], abs=2e-3)
+
+
+def test_float32_columns_of_which_no_digit_is_left():
+    """They count as constant, which is said."""
+    X = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    X[:, 1] += np.float32(3e7)
+    with pytest.warns(UserWarning, match="Column 1 of X has float32 values near 3e.07"):
+        model = DPMixtureVB(random_state=0).fit(X)
+    assert model.n_components_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X[:, 1] = 0.1
+        DPMixtureVB(random_state=0).fit(X)
+        DPMixtureVB(random_state=0).fit(X.astype(float))

@@ -14,8 +14,10 @@ Design note
     itself until it has been learned from.
 (d) There are such laps when the mass has grown by a quarter, as long as everything since the last news is
     in the pool. From then on a pool shows no more than the one before it, and laps wait until the mass is
-    four times as large, so that their cost per batch falls to nothing. The batches since the last laps are
-    compared with all others, together, whenever their number has doubled, for news that no batch shows alone.
+    four times as large, so that their cost per batch falls to nothing. What counts is the mass that is
+    remembered. If a stream forgets, there are laps whenever a quarter of that is new. The batches since the
+    last laps are compared with all others, together, whenever their number has doubled, for news that no
+    batch shows alone.
 (e) Proposals remember what failed, until the mass of its components has changed. A search that
     found nothing is not made again at each batch.
 """
@@ -30,7 +32,7 @@ import numpy as np
 from . import news
 from .forgetting import decay, forget
 from .learner import PAST
-from .state import PoolSize
+from .state import PoolSize, StreamState
 from .statistics import added_up
 
 # Laps that a stream remembers.
@@ -89,14 +91,17 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
     """
     memoize = settings.memoize
     before = learner.memo.content(batch.batch_id)
-    if None not in (before, content) and before != content and len(learner.memo) > 1:
+    replaced = None not in (before, content) and before != content
+    if replaced and len(learner.memo) > 1:
         forget(learner, [batch.batch_id])
     if learner.n_steps and len(learner.memo) == 0:
         learner.forget_batches()  # what stochastic steps have seen is the past
     if not memoize and batch.batch_id not in learner.memo:  # one that returns counts as new
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
-    if batch.batch_id in learner.memo:
+    if batch.batch_id in learner.memo and replaced:
+        _come_alone(learner, batch)
+    elif batch.batch_id in learner.memo:
         _leave_pool(learner)
         _revisit(learner, batch)
     elif hasattr(batch, "as_source"):
@@ -229,20 +234,35 @@ def _come(learner, batch, forgets):
         if has_news:
             stream = stream._replace(news=came - batch.total_weight)
     learner.stream = stream
-    remembered = learner.totals.n.sum() if forgets else np.inf
-    if first or _is_due(model, stream, remembered):
+    if first or _is_due(model, stream, float(learner.totals.n.sum()), forgets):
         _learn(learner, batch if first else None)
         stream = stream._replace(learned=came, n_unlearned=0)
     learner.stream = _within_room(model, stream)
 
 
-def _is_due(model, stream, most):
-    """Whether there should be laps over the pool; if the stream forgets, it remembers the mass ``most``."""
-    size, known = stream.size, min(stream.learned - stream.news, most)
+def _come_alone(learner, batch):
+    """Learn from a batch that takes the place of the only one, which had the same name and other rows."""
+    mass = float(batch.total_weight)
+    stream = StreamState(came=mass, learned=mass)
+    if hasattr(batch, "as_source"):
+        _learn_elsewhere(learner, batch)
+    else:
+        _ready_for(learner, batch)
+        _learn(learner, batch)
+        pooled = _pooled(learner.model, stream, batch)
+        stream = _within_room(learner.model, pooled._replace(n_unlearned=0))
+    learner.stream = stream
+
+
+def _is_due(model, stream, remembered, forgets):
+    """Whether there should be laps over the pool, if the stream remembers so much mass."""
+    new = min(stream.came - stream.learned, remembered)
+    size, known = stream.size, min(stream.learned - stream.news, remembered - new)
+    if forgets:
+        return new >= _GROWTH * remembered
     all_there = known * size.rows <= _room(model, size) * size.mass
     growth = _GROWTH if all_there else _LATER
-    least = max(_GROWTH * min(size.mass, stream.learned), growth * known)
-    return stream.came - stream.learned >= least
+    return new >= max(_GROWTH * min(size.mass, remembered - new), growth * known)
 
 
 def _learn(learner, first=None):

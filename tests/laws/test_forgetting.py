@@ -87,6 +87,38 @@ def test_statistics_are_those_of_the_other_batches(kind):
     assert_allclose(size(model), sum(data_of(model, b) for b in [*rest, batches[0]]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("room", [20, 70, 1000])
+def test_a_window_after_tiny_batches_is_learned_from(kind, room, monkeypatch):
+    """Also if no batch has room in the pool: nearly all of what is remembered is new then."""
+    cls, make = kind
+    rng = np.random.default_rng(2)
+    large = [make(rng, [0, 1, 2], 6 * n) for n in [len(make(rng, [0]))] * 5]
+    tiny = [make(rng, [0], 1) for _ in range(2)]
+    model = cls(random_state=0, max_batches=2)
+    model.partial_fit(large[0])
+    monkeypatch.setattr(type(model._learner_.model), "pool_rows", room)
+    found = [model.partial_fit(b).n_components_ for b in [large[1], *tiny, *large[2:]]]
+    assert found[0] == 3 and found[2] < 3
+    assert found[3:] == [3] * 3
+
+
+@pytest.mark.parametrize("room", [20, 1000])
+def test_the_only_batch_may_come_with_other_rows(kind, room, monkeypatch):
+    """All that was known is forgotten, and they are learned from as the first ones of all."""
+    cls, make = kind
+    rng = np.random.default_rng(3)
+    large = [make(rng, [0, 1, 2], 6 * len(make(rng, [0]))) for _ in range(3)]
+    model = cls(random_state=0)
+    model.partial_fit(large[0], batch_id=0)
+    monkeypatch.setattr(type(model._learner_.model), "pool_rows", room)
+    for batch in large[1:]:
+        model.partial_fit(make(rng, [0], 2), batch_id=0)
+        assert model.n_components_ < 3
+        model.partial_fit(batch, batch_id=0)
+        assert model.n_components_ == 3
+        assert_allclose(size(model), data_of(model, batch), rtol=1e-9)
+
+
 def test_a_component_of_one_batch_leaves_with_it():
     model = streamed(DPMixtureVB, batches_of(rows, 5))
     assert model.n_components_ == 4

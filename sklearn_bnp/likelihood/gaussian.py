@@ -398,7 +398,21 @@ class GaussianLikelihood(ScaledLikelihood):
     def points_under(self, z, precision, mean, whiten):
         """`seeding_points` given ``E[Lambda]`` and the posterior mean (D,), or None for the origin."""
         centred = z.copy() if mean is None else z - mean.astype(z.dtype)
+        if not whiten and self.scaling.is_rotated:
+            return self._points_of_columns(centred, precision)
         y = self.shape.whiten(centred, precision, whole=whiten)
+        return y if self.linear else _directions(y)
+
+    def _points_of_columns(self, centred, precision):
+        """Points in units of the spread of each column, where axes are no columns.
+
+        Along the axes of all rows, which are uncorrelated, such units would whiten the rows. Clusters that lie
+        along few of many axes would be lost.
+        """
+        basis = self.scaling.basis
+        variance = np.einsum("dj,jk,dk->d", basis, np.linalg.inv(precision), basis, optimize=True)
+        units = np.maximum(np.sqrt(variance), np.sqrt(np.finfo(float).tiny))
+        y = centred @ (basis.T / units).astype(centred.dtype)
         return y if self.linear else _directions(y)
 
     def log_predictive(self, prior, s, z):

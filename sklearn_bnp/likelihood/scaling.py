@@ -52,6 +52,11 @@ class Scaling(NamedTuple):
         return len(self.shift) if self.basis is None else self.basis.shape[1]
 
     @property
+    def is_rotated(self):
+        """Whether the axes of internal rows are no columns."""
+        return self.basis is not None and self.kept is None
+
+    @property
     def log_density_constant(self):
         """Constant that scaling and the directions left out add to each row's log density, in nats."""
         n_null = len(self.shift) - self.n_features

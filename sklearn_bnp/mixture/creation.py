@@ -50,6 +50,9 @@ _FEW, _FEW_RESTARTS = 4, 2
 _SELF_FIT, _SELF_FIT_LATER = 0.25, 1.0
 # A first birth has a seed for so many rows, so many seeds at the most, and so many rows.
 _ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
+# With many columns, fewer seeds are tried, too: so many rows for each of them and each column. Parts of fewer
+# rows than columns fit what is particular to them, and no union of two pays.
+_ROWS_A_COLUMN = 5
 # Most collapsed steps from the seeds of a first birth, and of a later one.
 _COLLAPSED_FIRST, _COLLAPSED_LATER = 15, 10
 # Collapsed steps are not made of more numbers (seeds x P): each takes the inverses of all components.
@@ -137,8 +140,8 @@ def create(
     best, small_sample, margin = None, tries_all_ways(sample, len(target)), -np.inf
     hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
     for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
-        if best is None and -np.inf < margin < -hopeless:
-            break
+        if best is None and -np.inf < margin < -hopeless and not way.always:
+            continue
         small = RestrictedMixture(model, sample, others, adapt)
         s, entropy = _developed(small, target, way, rng)
         if way.n_seeds > 2:  # two alone tell too little
@@ -173,18 +176,21 @@ class _Way(NamedTuple):
         Most collapsed steps; 0 for none.
     n_rows : int or None
         Number of rows to find them on; all if None.
+    always : bool
+        Whether it is tried even if ways before it were far from a split.
     """
 
     n_seeds: int
     whiten: bool
     n_collapsed: int = 0
     n_rows: int | None = None
+    always: bool = False
 
 
 def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
     """List of the ways to try, in order."""
     n = sample.z.shape[0]
-    size, few = n * n_statistics, n_others < _FEW
+    size, few, small = n * n_statistics, n_others < _FEW, tries_all_ways(sample, n_statistics)
     geometries = (False, True) if likelihood.n_features > 1 else (False,)
     affordable = most_collapsed(likelihood, sample.z)
 
@@ -203,9 +209,17 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
         J = min(_MOST_SEEDS, n // _ROWS_A_SEED, most_seeds(n_statistics))
         J = min(max(n_seeds, J), n_most)
         many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
-        if many[0].n_collapsed and attempt == 0:
-            return many + [one._replace(n_seeds=min(n_seeds, n_most)) for one in ways[: len(many)]]
-    if not tries_all_ways(sample, n_statistics) or (attempt > 0 and not few):
+        if attempt == 0:
+            D = likelihood.n_features
+            J = min(max(2, n // (_ROWS_A_COLUMN * D)), n_most)
+            gentle = way(J, False, _SELF_FIT, _COLLAPSED_FIRST)._replace(always=True)
+            gentle = [] if small or n_seeds <= J else [gentle]
+            if many[0].n_collapsed:
+                some = [one._replace(n_seeds=min(n_seeds, n_most)) for one in ways[: len(many)]]
+                return many + some + gentle
+            if gentle:
+                return ways[:1] + gentle
+    if not small or (attempt > 0 and not few):
         return [ways[attempt % len(ways)]]
     if not few:
         return ways[::3] if ways[0].n_collapsed else ways

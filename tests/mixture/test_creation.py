@@ -1,10 +1,12 @@
 """Births find clusters of few rows, whatever the family, the precision, the weights and the batches."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.spatial.distance import pdist
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
@@ -235,3 +237,42 @@ def test_a_search_ends_when_two_ways_agree(searched):
     X = rng.standard_normal((1000, 2)) + 20.0 * rng.integers(3, size=(1000, 1))
     assert len(split_of(X, n_others=4).s) == 3
     assert searched == [10, 10]
+
+
+def mixed_clusters(n_rows, n_columns, K, seed):
+    """Clusters that are far apart, in columns that are mixtures of others; and their labels."""
+    rng, labels = np.random.default_rng(seed), np.arange(n_rows) % K
+    X = 10.0 * rng.normal(size=(K, n_columns))[labels] + rng.normal(size=(n_rows, n_columns))
+    return X @ rng.normal(size=(n_columns, n_columns)), labels
+
+
+def test_clusters_along_few_of_many_axes_are_found():
+    """There are 400 rows a cluster for 150 columns, which vary in fewer directions."""
+    X, labels = mixed_clusters(1200, 150, 3, 0)
+    model = DPMixtureVB(proposals=("birth", "merge", "delete"), random_state=0).fit(X)
+    assert model.n_components_ == 3
+    assert adjusted_rand_score(labels, model.predict(X)) == 1.0
+
+
+def test_points_column_by_column_are_in_units_of_columns():
+    """Also if the axes of internal rows are no columns: of all rows, these units are standard deviations."""
+    X, _ = mixed_clusters(300, 6, 3, 1)
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])  # does not vary in all directions
+    state = DPMixtureVB(1, proposals=None).fit(X)._learner_
+    model, totals, likelihood = state.model, state.totals, state.model.likelihood
+    assert likelihood.scaling.is_rotated
+    z = likelihood.prepare(X)
+    points = likelihood.seeding_points(model.prior, totals.s[0], z, whiten=False)
+    expected = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert_allclose(pdist(points), pdist(expected), rtol=0.02)
+
+
+def test_few_seeds_are_tried_where_rows_are_few_for_the_columns():
+    """Whatever the ways before have found; there are five rows or more for each seed and column."""
+    sample, target = Sample(np.zeros((2000, 100)), np.ones(2000), None), 5151
+    likelihood = SimpleNamespace(n_features=100, leaves_out=False)
+    for n_others, attempt, n_seeds in ((0, 0, [10, 4]), (0, 1, [10]), (3, 0, [10])):
+        found = _ways(likelihood, sample, target, n_others, 10, 10**6, attempt)
+        assert [way.n_seeds for way in found] == n_seeds
+    first, last = _ways(likelihood, sample, target, 0, 10, 10**6, 0)
+    assert last.always and not first.always

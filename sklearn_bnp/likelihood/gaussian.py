@@ -406,8 +406,8 @@ class GaussianLikelihood(ScaledLikelihood):
     def _points_of_columns(self, centred, precision):
         """Points in units of the spread of each column, where axes are no columns.
 
-        Along the axes of all rows, which are uncorrelated, such units would whiten the rows. Clusters that lie
-        along few of many axes would be lost.
+        Along the axes of all rows, which are uncorrelated, such units would whiten the rows. Clusters that
+        lie along few of many axes would be lost.
         """
         basis = self.scaling.basis
         variance = np.einsum("dj,jk,dk->d", basis, np.linalg.inv(precision), basis, optimize=True)

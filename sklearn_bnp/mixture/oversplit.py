@@ -37,6 +37,8 @@ _LEAST_PARTS, _MOST_PARTS_OF_ONE, _SHARES_OF_PARTS = 24, 8, 100_000
 # ten seconds. The least number of searches is made all the same.
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
 _FIT_NUMBERS = 1_500_000_000
+# A stream's first searches may take all these numbers, and later ones this part of them at the least.
+_LATER_BATCHES = 8
 # No round ends because its searches come back to where they began before they have taken so many numbers.
 _FREE_NUMBERS = 10_000_000
 # All components are searched together if a sample has this part of all rows. In fewer rows, parts fit what
@@ -110,6 +112,12 @@ class Oversplit(LastResort):
         """Forget all attempts, and what they have cost."""
         super().reset()
         self._numbers_left = _FIT_NUMBERS
+
+    def new_data(self) -> None:
+        """Forget all attempts. Searches of a stream's later batches may take a part of all numbers."""
+        left = max(self._numbers_left, _FIT_NUMBERS // _LATER_BATCHES)
+        super().new_data()
+        self._numbers_left = left
 
     def wants(self, totals: StatBag) -> list[int]:
         """All components if a round is due: whether pools have to do is known when the lap ends."""

@@ -196,6 +196,23 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
         assert len(seen) == n_searches
 
 
+def test_searches_of_later_batches_take_less():
+    """A fit has all numbers again, and what a stream's first searches have left is not lost."""
+    proposal = Oversplit()
+    proposal.reset()
+    proposal.new_data()
+    assert proposal._numbers_left == oversplit._FIT_NUMBERS
+    proposal._numbers_left = oversplit._FIT_NUMBERS // 3
+    proposal.new_data()
+    assert proposal._numbers_left == oversplit._FIT_NUMBERS // 3
+    proposal._numbers_left = 0
+    for _ in range(2):
+        proposal.new_data()
+        assert proposal._numbers_left == oversplit._FIT_NUMBERS // oversplit._LATER_BATCHES
+    proposal.reset()
+    assert proposal._numbers_left == oversplit._FIT_NUMBERS
+
+
 @pytest.mark.parametrize(("K", "P"), [(1000, 6), (50, 1325), (20, 135), (2, 10**6), (70, 135)])
 def test_components_on_all_rows_that_are_affordable_can_be_split(K, P):
     totals = SimpleNamespace(s=np.empty((K, P)))

@@ -86,7 +86,10 @@ def test_pools_of_any_kind(kind, monkeypatch):
         n = len(learner.history)
         learn(learner, first)
         bounds = [lap.lower_bound for lap in learner.history[n:]]
-        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
+        *laps, back = np.diff(bounds[1:]) / abs(bounds[-1])
+        rises.extend(laps)
+        # small batches of a pool are cut anew; when they come back, their documents start anew
+        assert back > -1e-4
 
     monkeypatch.setattr(streaming, "_learn", noted)
     rng = np.random.default_rng(0)

@@ -42,7 +42,7 @@ class Model(Protocol):
         Largest number of rounds of proposals on a new batch of a stream. Each round may split the
         components that the round before has found.
     pool_rows : int
-        Rows of the latest batches of a stream that are kept, for laps over them together; 0 if none is.
+        Rows of the latest batches of a stream that are kept, at the most, for laps over them together.
     leaves_behind : bool
         Whether the extra of a part holds what should stay beside its rows if these lie elsewhere; see
         ``left.py``.

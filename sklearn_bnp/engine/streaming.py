@@ -152,12 +152,10 @@ class _Pool:
         self.total_weight = sum(one.total_weight for one in batches)
         weights = [one.mean_weight for one in batches if one.mean_weight is not None]
         self.mean_weight = weights[-1] if weights else None
-        mean_rows, n_parts = (
-            self.rows_in_memory / len(batches),
-            self.rows_in_memory / (_PART * most),
-        )
-        self.is_cut_anew = len(batches) > 1 and mean_rows < _SMALL * most
-        self._batches = _cut_anew(batches, int(n_parts)) if self.is_cut_anew else batches
+        n_rows = self.rows_in_memory
+        self.is_cut_anew = len(batches) > 1 and n_rows < _SMALL * most * len(batches)
+        n_parts = int(n_rows / (_PART * most))
+        self._batches = _cut_anew(batches, n_parts) if self.is_cut_anew else batches
 
     def __len__(self):
         return len(self._batches)

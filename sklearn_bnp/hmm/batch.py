@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
-from ..inputs.rows import arrays_of, at_hand, mean_weight, stacked, values_per_row
+from ..inputs.rows import arrays_of, at_hand, joined_numbers, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
 
@@ -87,15 +87,7 @@ class SequenceBatch(NamedTuple):
         batches = [self, *others]
         shift = np.cumsum([0] + [batch.x.shape[0] for batch in batches])
         indptr = [batch.indptr[1:] + n for batch, n in zip(batches, shift[:-1], strict=True)]
-        weight = None
-        if any(batch.weight is not None for batch in batches):
-            ones = [np.ones(len(batch.indptr) - 1) for batch in batches]
-            weight = np.concatenate(
-                [
-                    one if b.weight is None else b.weight
-                    for b, one in zip(batches, ones, strict=True)
-                ]
-            )
+        weight = joined_numbers([b.weight for b in batches], [b.n_units for b in batches])
         x = stacked([at_hand(batch.x) for batch in batches])
         return SequenceBatch(None, x, np.concatenate([[0], *indptr]), self.lags, None, weight)
 

@@ -58,6 +58,17 @@ def canonical(x):
     return out
 
 
+def joined_numbers(parts, sizes):
+    """Numbers of several batches as one array, where None stands for ones; None if all are.
+
+    ``sizes`` are the lengths of the parts.
+    """
+    if all(part is None for part in parts):
+        return None
+    pairs = zip(parts, sizes, strict=True)
+    return np.concatenate([np.ones(n) if part is None else part for part, n in pairs])
+
+
 def values_per_row(x):
     """How many numbers, indices included, a sparse row is stored in on average; None for dense rows."""
     return 1 + 2 * x.nnz // max(1, x.shape[0]) if sparse.issparse(x) else None

@@ -13,7 +13,15 @@ from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.groups import group_cuts
-from ..inputs.rows import arrays_of, at_hand, mean_weight, part, stacked, values_per_row
+from ..inputs.rows import (
+    arrays_of,
+    at_hand,
+    joined_numbers,
+    mean_weight,
+    part,
+    stacked,
+    values_per_row,
+)
 from .counts import BatchCounts, DocumentCounts
 from .documents import Documents, weighted_counts
 from .local import document_step, document_summary
@@ -151,7 +159,7 @@ class DocumentBatch(NamedTuple):
         shift = np.cumsum([0, *(batch.n_entries for batch in batches)])
         indptr = [batch.indptr[1:] + n for batch, n in zip(batches, shift[:-1], strict=True)]
         counts, weight = (
-            _joined([getattr(b, name) for b in batches], [getattr(b, size) for b in batches])
+            joined_numbers([getattr(b, name) for b in batches], [getattr(b, size) for b in batches])
             for name, size in (("counts", "n_entries"), ("weight", "n_units"))
         )
         return DocumentBatch(
@@ -210,14 +218,6 @@ class DocumentBatch(NamedTuple):
     def cuts(self, n_entries):
         """Positions that cut the documents into blocks of about so many entries."""
         return group_cuts(self.indptr, n_entries)
-
-
-def _joined(parts, sizes):
-    """Numbers of several batches, of which None stands for ones; None if all are."""
-    if all(part is None for part in parts):
-        return None
-    pairs = zip(parts, sizes, strict=True)
-    return np.concatenate([np.ones(n) if part is None else part for part, n in pairs])
 
 
 def _more(total, step):

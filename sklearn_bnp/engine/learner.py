@@ -178,14 +178,17 @@ class Learner:
 
     def worked_on(self, batch, number=0, probes=(), old=None, lap=0):
         """`LocalResult` of a batch under the present parameters; ``old`` is what it left behind before."""
+        carries = [self.model.carry(old, part.batch_id) for part in batch.parts]
+        return self._worked_on(batch, number, probes, carries, lap)
+
+    def _worked_on(self, batch, number, probes, carries, lap):
         tasks = [
             LocalTask(
-                self.model, self.coef, self.totals.uids, part, probes,
-                self.model.carry(old, part.batch_id), lap,
+                self.model, self.coef, self.totals.uids, part, probes, carry, lap,
                 (self.seed, self.n_laps, self._n_passes, number, i),
                 self.settings.n_nonzero, self.settings.n_threads,
             )
-            for i, part in enumerate(batch.parts)
+            for i, (part, carry) in enumerate(zip(batch.parts, carries, strict=True))
         ]  # fmt: skip
         run_tasks = getattr(batch, "run_tasks", self._run_tasks)  # of data that lie elsewhere
         return combined(probes, run_tasks(run, tasks))
@@ -408,13 +411,22 @@ class Learner:
         return self.model.prior is not old
 
     def put_in_place(self, batches, gone):
-        """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows."""
+        """Visit batches, at the present parameters, in place of those named ``gone``, with the same rows.
+
+        The rows of the batches are those of ``gone`` in the same order, but cut at other places.
+        """
         self._break_off()
-        self.memo = self.memo.without(gone)
+        uids = self.totals.uids
+        carries = [self.model.carry(self.memo.get(name, uids), name) for name in gone]
+        whole = None if None in carries else carries[0].joined(carries[1:])
+        self.memo, first = self.memo.without(gone), 0
         for batch in batches:
+            last = first + batch.n_units
+            carry = None if whole is None else whole.part(first, last)
             number = self._number(batch.batch_id)
-            result = self.worked_on(batch, number, (), None, self.n_laps)
+            result = self._worked_on(batch, number, (), [carry], self.n_laps)
             self.memo.put(batch.batch_id, result.statistics)
+            first = last
         self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         self.model = self.model.updated(self.totals)
         self.coef = self.model.coefficients(self.totals)

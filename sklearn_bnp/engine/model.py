@@ -119,7 +119,8 @@ class Model(Protocol):
         Returns
         -------
         carry : object
-            A value that can be pickled; None if there is nothing.
+            A value that can be pickled; None if there is nothing. Like a batch, it has a method ``joined``,
+            for several side by side, and ``part(first, last)``.
         """
 
     # ------------------------------------------------------------------ streams

@@ -274,7 +274,7 @@ def _learn(learner, first=None):
     if source.is_cut_anew:
         learner.put_in_place(source.batches(), names)
     learner.fit(source, _LAPS, _TOL)
-    if source.is_cut_anew:  # documents start anew, at the parameters that laps have found
+    if source.is_cut_anew:
         learner.put_in_place(pool, [part.batch_id for part in source.batches()])
         learner.end_lap(propose=False)
     learner.scheduler.drop_trials()

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..engine.extra import NO_EXTRA
 from ..engine.left import Left
+from ..inputs.rows import joined_numbers
 from .histograms import NOTHING, Histogram, histograms
 
 # What rounding may do to a number of documents, relative to it.
@@ -82,6 +83,32 @@ class BatchCounts(NamedTuple):
             if a < b
         }
         return cls(lengths, columns, weight=weight)
+
+    def joined(self, others):
+        """The counts of these documents and of ``others``, side by side, as batches are joined."""
+        parts = [self, *others]
+        sizes = [len(part.lengths) for part in parts]
+        columns = {}
+        for part, shift in zip(parts, np.cumsum([0, *sizes[:-1]]), strict=True):
+            for uid, column in part.columns.items():
+                moved = (column.docs + shift).astype(np.int32)
+                columns.setdefault(uid, []).append(Column(moved, column.values))
+        joined = {
+            uid: Column(*map(np.concatenate, zip(*of_uid, strict=True)))
+            for uid, of_uid in columns.items()
+        }
+        lengths = np.concatenate([part.lengths for part in parts])
+        return BatchCounts(lengths, joined, joined_numbers([part.weight for part in parts], sizes))
+
+    def part(self, first, last):
+        """The counts of the documents from ``first`` to before ``last``."""
+        columns = {}
+        for uid, (docs, values) in self.columns.items():
+            a, b = np.searchsorted(docs, [first, last])
+            if a < b:
+                columns[uid] = Column(docs[a:b] - first, values[a:b])
+        weight = None if self.weight is None else self.weight[first:last]
+        return BatchCounts(self.lengths[first:last], columns, weight)
 
     # what edits do; `CountsAway` has the same methods
 

@@ -14,7 +14,7 @@ from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
 from .stopping import PATIENCE, laps_without, least_gain
-from .task import LocalTask, Purpose, combined, generator, run
+from .task import LocalTask, Purpose, combined, cut_anew, generator, run
 from .trials import MORE_PASSES
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
@@ -418,15 +418,11 @@ class Learner:
         self._break_off()
         uids = self.totals.uids
         carries = [self.model.carry(self.memo.get(name, uids), name) for name in gone]
-        whole = None if None in carries else carries[0].joined(carries[1:])
-        self.memo, first = self.memo.without(gone), 0
-        for batch in batches:
-            last = first + batch.n_units
-            carry = None if whole is None else whole.part(first, last)
+        self.memo = self.memo.without(gone)
+        for batch, carry in zip(batches, cut_anew(carries, batches), strict=True):
             number = self._number(batch.batch_id)
             result = self._worked_on(batch, number, (), [carry], self.n_laps)
             self.memo.put(batch.batch_id, result.statistics)
-            first = last
         self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         self.model = self.model.updated(self.totals)
         self.coef = self.model.coefficients(self.totals)

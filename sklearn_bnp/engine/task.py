@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,3 +200,14 @@ def _both(probes, first, second):
         for probe, *pair in zip(probes, first.findings, second.findings, strict=True)
     )
     return LocalResult(first.statistics.add(second.statistics), findings)
+
+
+def cut_anew(carries, batches):
+    """The carry of each of some batches, a list, from those of batches with the same rows, cut elsewhere.
+
+    They are None if that of any batch is.
+    """
+    if any(carry is None for carry in carries):
+        return [None] * len(batches)
+    whole, edges = carries[0].joined(carries[1:]), np.cumsum([0, *(one.n_units for one in batches)])
+    return [whole.part(a, b) for a, b in pairwise(edges)]

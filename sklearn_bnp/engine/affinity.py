@@ -71,3 +71,28 @@ def nearest(loss, n_neighbors):
         first = np.argsort(cost, axis=1, kind="stable")[:, : min(n_neighbors, K - 1)]
         np.put_along_axis(near, first, True, axis=1)
     return near | near.T
+
+
+def neighbourhoods(loss, size, rng):
+    """Positions of the components of disjoint pools of neighbours that hold all components, a list of lists.
+
+    Each pool begins with a component that no pool has yet, drawn at random, and takes the nearest of the
+    others that no pool has.
+
+    Parameters
+    ----------
+    loss : ndarray, shape (K, K)
+        The losses that `reassignment_loss` returns.
+    size : int
+        Components of a pool. The last pool has fewer if components are no multiple of it.
+    rng : numpy.random.RandomState
+    """
+    cost, free, pools = np.minimum(loss, loss.T), np.ones(len(loss), dtype=bool), []
+    for k in rng.permutation(len(loss)).tolist():
+        if free[k]:
+            order = np.argsort(np.where(free, cost[k], np.inf), kind="stable")
+            nearest = [j for j in order.tolist() if j != k and free[j]]
+            pool = sorted([k, *nearest[: size - 1]])
+            free[pool] = False
+            pools.append(pool)
+    return pools

@@ -1,14 +1,9 @@
-"""Proposals that wait until a fit would end, and trials of all components at once."""
+"""What trials of all components at once have in common."""
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from ..engine.failures import Attempts
-from ..engine.proposal import Proposal
 from ..engine.samples import Sample
 from .restricted import RestrictedMixture
 
@@ -21,53 +16,6 @@ _MOST_NUMBERS, _MOST_SHARES = 50_000_000, 500_000
 _LEAST_PART = 0.25
 # Estimated gain, in nats, from which a trial is worth its cost.
 WORTH_A_TRIAL = 0.5
-
-
-class LastResort(Proposal):
-    """Base class of proposals that plan only when nothing else is left to try, and so often at the most.
-
-    Parameters
-    ----------
-    max_rows : int
-        Rows that are looked at, at the most.
-    max_rounds : int
-        How often a fit tries it, at the most.
-    """
-
-    suits = ("mixture",)
-    _parameter_constraints = {
-        "max_rows": [Interval(Integral, 2, None, closed="left")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
-    }
-    # Relative change of a component's mass after which an attempt with it is made again.
-    _moved: float
-
-    def __init__(self, max_rows, max_rounds):
-        self.max_rows = max_rows
-        self.max_rounds = max_rounds
-
-    def reset(self) -> None:
-        """Forget all attempts."""
-        self._validate_params()
-        self._attempts = Attempts(change=self._moved)
-        self._due, self._rounds = False, 0
-
-    def last_resort(self) -> None:
-        """Nothing is left to try but this."""
-        self._due = True
-
-    def new_data(self) -> None:
-        """Forget all failures: with new rows an attempt may succeed."""
-        self.reset()
-
-    def prior_changed(self) -> None:
-        """Forget what was tried: under another prior it may succeed."""
-        self._attempts.clear()
-
-    def _begins(self, context):
-        """Whether a round is due, and there may be one."""
-        due, self._due = self._due, False
-        return due and not context.partial and self._rounds < self.max_rounds
 
 
 def affordable_rows(totals, most):

@@ -16,13 +16,14 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval
 
-from ..engine.affinity import reassignment_loss
+from ..engine.affinity import neighbourhoods, reassignment_loss
+from ..engine.last_resort import SearchResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from .birth import ADAPT_BELOW
-from .last_resort import Comparison, LastResort, affordable_rows, shows_everything
-from .pools import Pool, neighbourhoods
+from .last_resort import Comparison, affordable_rows, shows_everything
+from .pools import Pool
 from .searches import Search
 
 # Work is counted in numbers, not in seconds, so that a fit does not depend on the machine: a step takes
@@ -33,12 +34,8 @@ _MOST_NUMBERS = 200_000_000
 # Few components are split into so many parts in all, but each into no more than so many, and only as far as
 # there are no more responsibilities (rows x parts) than this.
 _LEAST_PARTS, _MOST_PARTS_OF_ONE, _SHARES_OF_PARTS = 24, 8, 100_000
-# Searches of one round, and numbers that all searches of a fit may take, one step counted for each: about
-# ten seconds. The least number of searches is made all the same.
+# Searches of one round. The least number of them is made even if they take too many numbers.
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
-_FIT_NUMBERS = 1_500_000_000
-# A stream's first searches may take all these numbers, and later ones this part of them at the least.
-_LATER_BATCHES = 8
 # No round ends because its searches come back to where they began before they have taken so many numbers.
 _FREE_NUMBERS = 10_000_000
 # All components are searched together if a sample has this part of all rows. In fewer rows, parts fit what
@@ -49,7 +46,7 @@ _LEAST_PART = 0.5
 _POOL, _PATIENCE_WITH_POOLS, _POOL_NUMBERS = 6, 2, 4
 
 
-class Oversplit(LastResort):
+class Oversplit(SearchResort):
     """Split many components at once, let the parts compete for the rows, and keep what pays.
 
     A birth looks for new components among the rows of one component. It misses a cluster whose rows are
@@ -90,12 +87,14 @@ class Oversplit(LastResort):
     """
 
     kind = "oversplit"
+    suits = ("mixture",)
     _parameter_constraints = {
-        **LastResort._parameter_constraints,
+        **SearchResort._parameter_constraints,
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
     }
     _moved = 0.02
+    _numbers_of_fit = 1_500_000_000  # one step counted for each search: about ten seconds
 
     def __init__(
         self,
@@ -107,17 +106,6 @@ class Oversplit(LastResort):
         super().__init__(max_rows, max_rounds)
         self.n_seeds = n_seeds
         self.patience = patience
-
-    def reset(self) -> None:
-        """Forget all attempts, and what they have cost."""
-        super().reset()
-        self._numbers_left = _FIT_NUMBERS
-
-    def new_data(self) -> None:
-        """Forget all attempts. Searches of a stream's later batches may take a part of all numbers."""
-        left = max(self._numbers_left, _FIT_NUMBERS // _LATER_BATCHES)
-        super().new_data()
-        self._numbers_left = left
 
     def wants(self, totals: StatBag) -> list[int]:
         """All components if a round is due: whether pools have to do is known when the lap ends."""

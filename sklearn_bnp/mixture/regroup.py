@@ -11,12 +11,13 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.affinity import reassignment_loss
 from ..engine.agglomeration import agglomerate
+from ..engine.last_resort import LastResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
 from .creation import HOPELESS, Creation, most_seeds, seeded
-from .last_resort import WORTH_A_TRIAL, LastResort
+from .last_resort import WORTH_A_TRIAL
 from .pools import Pool
 from .restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
 
@@ -64,6 +65,7 @@ class Regroup(LastResort):
     """
 
     kind = "regroup"
+    suits = ("mixture",)
     _parameter_constraints = {
         **LastResort._parameter_constraints,
         "max_pools": [Interval(Integral, 1, None, closed="left")],

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from ..engine.last_resort import LastResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
-from .last_resort import WORTH_A_TRIAL, Comparison, LastResort, affordable_rows, shows_everything
+from .last_resort import WORTH_A_TRIAL, Comparison, affordable_rows, shows_everything
 from .restricted import most_collapsed
 
 
@@ -45,6 +46,7 @@ class Relocate(LastResort):
     """
 
     kind = "relocate"
+    suits = ("mixture",)
     _parameter_constraints = {
         **LastResort._parameter_constraints,
         "n_steps": [Interval(Integral, 1, None, closed="left")],

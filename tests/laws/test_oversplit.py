@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, Oversplit
+from sklearn_bnp.engine import last_resort
+from sklearn_bnp.engine.affinity import neighbourhoods
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture import oversplit, sampling, searches
 from sklearn_bnp.mixture.last_resort import Comparison, affordable_rows
-from sklearn_bnp.mixture.pools import Pool, neighbourhoods
+from sklearn_bnp.mixture.pools import Pool
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 from tests.benchmarks.one_start_mixtures import gaussian
 
@@ -190,7 +192,7 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
     monkeypatch.setattr(searches, "oversplit", lambda small, s, *rest: s)
     proposal = Oversplit()
     proposal.reset()
-    for numbers, n_searches in ((1, 40), (oversplit._FIT_NUMBERS, 3), (oversplit._FIT_NUMBERS, 3)):
+    for numbers, n_searches in ((1, 40), (Oversplit._numbers_of_fit, 3), (Oversplit._numbers_of_fit, 3)):
         seen.clear()
         proposal._best(Found(), 3, 9, numbers, np.random.RandomState(0))
         assert len(seen) == n_searches
@@ -201,16 +203,16 @@ def test_searches_of_later_batches_take_less():
     proposal = Oversplit()
     proposal.reset()
     proposal.new_data()
-    assert proposal._numbers_left == oversplit._FIT_NUMBERS
-    proposal._numbers_left = oversplit._FIT_NUMBERS // 3
+    assert proposal._numbers_left == Oversplit._numbers_of_fit
+    proposal._numbers_left = Oversplit._numbers_of_fit // 3
     proposal.new_data()
-    assert proposal._numbers_left == oversplit._FIT_NUMBERS // 3
+    assert proposal._numbers_left == Oversplit._numbers_of_fit // 3
     proposal._numbers_left = 0
     for _ in range(2):
         proposal.new_data()
-        assert proposal._numbers_left == oversplit._FIT_NUMBERS // oversplit._LATER_BATCHES
+        assert proposal._numbers_left == Oversplit._numbers_of_fit // last_resort._LATER_BATCHES
     proposal.reset()
-    assert proposal._numbers_left == oversplit._FIT_NUMBERS
+    assert proposal._numbers_left == Oversplit._numbers_of_fit
 
 
 @pytest.mark.parametrize(("K", "P"), [(1000, 6), (50, 1325), (20, 135), (2, 10**6), (70, 135)])
@@ -373,7 +375,7 @@ def test_work_on_pools_is_bounded(pools_alone, monkeypatch):
     quiet_fit(DPMixtureVB(**params), data.X)
     assert sorted(tried) == [3] * 2 + [6] * 8
     tried.clear()
-    monkeypatch.setattr(oversplit, "_FIT_NUMBERS", 0)
+    monkeypatch.setattr(Oversplit, "_numbers_of_fit", 0)
     quiet_fit(DPMixtureVB(**params), data.X)
     assert tried == []
 

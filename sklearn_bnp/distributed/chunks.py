@@ -94,18 +94,32 @@ def chunks_of(x, given):
         See `are_chunks`.
     given : dict
         Other arguments of `fit` by name: for rows of a dask array arrays, dask arrays or a number; for a list
-        a list with one entry for each chunk.
+        a list with one entry for each chunk. Beside ``lengths``, weights may be of sequences.
     """
     if isinstance(x, (list, tuple)):
         parts, names, sizes = list(x), [_name(item, i) for i, item in enumerate(x)], None
     else:
         parts, sizes = _parts(x)
         names = [f"Chunk {i}" for i in range(len(parts))]
-    cut = {name: _cut(value, name, len(parts), sizes) for name, value in given.items()}
+    cut, n = {}, len(parts)
+    for name in sorted(given, key=lambda name: name != "lengths"):
+        per_sequence = name == "sample_weight" and _are_of_sequences(given, sizes)
+        of_units = [len(lengths) for lengths in cut["lengths"]] if per_sequence else sizes
+        cut[name] = _cut(given[name], name, n, of_units)
     return [
         Chunk(name, part, {key: values[i] for key, values in cut.items()})
         for i, (name, part) in enumerate(zip(names, parts, strict=True))
     ]
+
+
+def _are_of_sequences(given, sizes):
+    """Whether the weights among arguments are of the sequences that ``lengths`` tells, and not of rows."""
+    weight, lengths = given["sample_weight"], given.get("lengths")
+    if sizes is None or any(
+        x is None or is_of_dask(x) or np.ndim(x) == 0 for x in (weight, lengths)
+    ):
+        return False
+    return len(weight) == len(lengths) != np.sum(sizes)
 
 
 def _name(item, i):

@@ -22,6 +22,7 @@ from ..inputs.rows import canonical, part
 from ..inputs.tables import raise_infinite, require_table
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
+from .left_out import warn_if_left_out_varies
 from .observations import allows_missing, resolve_observation, takes_sparse
 
 # Squares of values beyond these leave the range of doubles.
@@ -236,8 +237,9 @@ def check_not_tiny(magnitude):
 def check_units(likelihood, batch):
     """The batch, in double precision if its rows are too far out for single precision.
 
-    Raises ValueError if rows of positive weight are too far out for double precision, or if the likelihood
-    takes no such values at all. Nothing has been changed by then.
+    Warns if rows vary in what the likelihood leaves out. Raises ValueError if rows of positive weight are too
+    far out for double precision, or if the likelihood takes no such values at all. Nothing has been changed
+    by then.
     """
     largest = overall = 0.0
     counts = None if batch.weight is None else batch.entry_weight > 0
@@ -258,6 +260,7 @@ def check_units(likelihood, batch):
             f"X holds values {overall:.1g} standard deviations away from the data, in a row of weight 0, "
             f"whose squares overflow in {z.dtype}. Leave the row out."
         )
+    warn_if_left_out_varies(likelihood, batch)
     if largest > _FARTHEST[z.dtype.type]:
         return batch._replace(x=batch.x.astype(np.float64))
     return batch

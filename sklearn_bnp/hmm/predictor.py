@@ -314,14 +314,14 @@ class SequencePredictor(
         check_is_fitted(self)
         require_one_sequence(X)
         X, _ = check_rows(self, as_table(X), reset=False)
-        lags, params, fitted = self._observation.lags, self._params, self._suited(X)
+        lags, params = self._observation.lags, self._params
         message = Message(None, X[:0]) if message is None else self._checked(message)
         rows = stacked([message.rows, X])
         new = Message(message.proba, rows[max(0, rows.shape[0] - lags) :])
         if rows.shape[0] <= lags:
             return self.startprob_.copy(), new
         x, indptr = lagged(rows, np.array([0, rows.shape[0]]), lags)
-        weights = np.exp(params.log_rows)
+        fitted, weights = self._suited(x), np.exp(params.log_rows)  # lags may have gaps, too
         first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
         with blas_on_one_thread():
             z = in_range(fitted.likelihood.prepare, x)

@@ -176,6 +176,22 @@ def test_features_of_chunks_stay_lazy(model, X):
     assert isinstance(model.fit_transform(lazy), da.Array)
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, list])
+def test_weights_of_sequences_beside_lengths(wrap):
+    """They are cut as the lengths are, whatever the kind of list."""
+    weight = wrap([1.0, 2.0, 0.5] * 3)
+    given = {"X": rows_of_sequences(), "lengths": LENGTHS}
+    there, rows = HDPHMMVB(random_state=0), HDPHMMVB(random_state=0)
+    there.fit(**given, sample_weight=weight)
+    rows.fit(**given, sample_weight=np.repeat(weight, LENGTHS))
+    assert_same_state(public_state(there), public_state(rows))
+    here = HDPHMMVB(random_state=0, n_batches=1).fit(SEQUENCES, sample_weight=weight)
+    assert there.n_components_ == here.n_components_
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-5)
+    with pytest.raises(ValueError, match="sample_weight has 8 entries"):
+        there.fit(**given, sample_weight=weight[:8])
+
+
 def test_documents_and_sequences_are_whole():
     with pytest.raises(ValueError, match="whole groups"):
         HDPTopicVB(observation="gaussian").fit(

@@ -7,6 +7,7 @@ from sklearn.utils import get_tags
 
 from sklearn_bnp import (
     HDPHMMVB,
+    AutoregressiveObservation,
     BernoulliObservation,
     DPMixtureVB,
     FixedVarianceGaussianObservation,
@@ -257,9 +258,32 @@ def test_gaps_of_sequences(covariance_type):
         2, observation=GaussianObservation(covariance_type), random_state=0, low_memory=True
     )
     assert_allclose(low.fit(X).lower_bound_, model.lower_bound_, rtol=1e-9)
-    _, message = model.predict_next(X[:47])
-    proba, _ = model.predict_next(X[47:60], message)
-    assert_allclose(proba, model.predict_next(X[:60])[0], rtol=1e-9)
+    assert_rows_may_come_at_any_step(model, X[:60])
+
+
+def assert_rows_may_come_at_any_step(model, X):
+    """In a running sequence the last row's probabilities are those of all rows so far together."""
+    for step in (1, 2, 7):
+        message = None
+        for first in range(0, len(X), step):
+            proba, message = model.predict_next(X[first : first + step], message)
+            if first >= 3:  # before, there may be no row that is modelled
+                together = model.predict_proba(X[: first + step])[-1]
+                assert_allclose(proba, together, atol=1e-9, err_msg=f"{step} rows, from {first}")
+
+
+@pytest.mark.parametrize(
+    "observation", ["correlated_gaussian", "autoregressive", "autoregressive 2"]
+)
+def test_running_sequences_with_gaps(observation):
+    """A gap may be in the rows that the next one is given, and not in that row itself."""
+    X, _ = chain(np.random.default_rng(3))
+    observation = AutoregressiveObservation(order=2) if "2" in observation else observation
+    model = HDPHMMVB(2, observation=observation, max_iter=5, random_state=0)
+    quiet_fit(model, X)
+    gaps = X[:60].copy()
+    gaps[10], gaps[20:23], gaps[33, 1], gaps[47, 0] = np.nan, np.nan, np.nan, np.nan
+    assert_rows_may_come_at_any_step(model, gaps)
 
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])

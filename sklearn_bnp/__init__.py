@@ -18,6 +18,7 @@ from .hmm.birth import StateBirth
 from .hmm.delete import StateDelete
 from .hmm.estimator import HDPHMMVB
 from .hmm.merge import StateMerge
+from .hmm.oversplit import StateOversplit
 from .hmm.restart import StateRestart
 from .inputs.files import open_batches
 from .likelihood import (
@@ -86,6 +87,7 @@ __all__ = [
     "StateBirth",
     "StateDelete",
     "StateMerge",
+    "StateOversplit",
     "StateRestart",
     "TopicBirth",
     "TopicDelete",

@@ -142,6 +142,7 @@ class Learner:
             self._before = Snapshot(self.totals, self.memo.copy(), self.model, least)
             for rows in self.initial:
                 self.totals = self.totals.more(rows)
+            self.model = self.scheduler.suited(self.model, self.totals, _FIRST_ADAPT_STEPS)
             self._put_on_trial()
 
     def _put_on_trial(self):
@@ -354,6 +355,7 @@ class Learner:
     def _at_its_best(self):
         """The objective, in nats, after the global step of the model."""
         totals, self.model = self.model.in_order(self.totals)
+        self.model = self.scheduler.suited(self.model, totals, _ADAPT_STEPS)
         return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None, *, done=0, goes_on=False):

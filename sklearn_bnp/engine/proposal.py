@@ -51,6 +51,9 @@ class Context(NamedTuple):
         pending, unless it waits for this one.
     others_pending : bool, default=False
         Whether a proposal after this one is pending.
+    on_trial : bool, default=False
+        Whether a proposal before this one has planned a lap with components on trial. A lap has those of one
+        proposal.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Context(NamedTuple):
     partial: bool = False
     idle: bool = False
     others_pending: bool = False
+    on_trial: bool = False
 
 
 class Proposal(ExplainedParameters, BaseEstimator, ABC):

@@ -246,6 +246,13 @@ class Scheduler:
         """Components that no row may go to while others are on trial -> those that take their place."""
         return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
 
+    def suited(self, model, totals, n_steps):
+        """The model under a prior that suits the components rows may go to, if a trial asks for that."""
+        if not any(getattr(trial, "adapts", False) for trial in self._on_trial):
+            return model
+        at_work = np.flatnonzero(~np.isin(totals.uids, list(self.retired)))
+        return model.with_adapted_prior(totals.take(at_work), n_steps)
+
     def goes_on(self, values, least):
         """Whether components on trial may lift the objective above ``least`` after more passes."""
         return any(trial.goes_on(values, least) for trial in self._on_trial)
@@ -453,11 +460,13 @@ class Scheduler:
             before = any(p.pending and not p.goes_last for p in self.proposals[:i])
             busy = trials or before or context.settling
             # components on trial are there when the other trials are judged; these share what room is left
-            adopted = sum(len(t.created) for t in trials if t.policy is Policy.WITH_LAP)
+            on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
+            adopted = sum(len(t.created) for t in on_trial)
             context = context._replace(
                 idle=not (busy or accepted),
                 others_pending=any(p.pending for p in self.proposals[i + 1 :]),
                 max_components=max(most - adopted, len(context.totals.uids)),
+                on_trial=bool(on_trial),
             )
             trials += planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]

@@ -402,6 +402,9 @@ class AdoptTrial(Trial):
         Further targets.
     estimate : float, default=None
         Gain in nats that the proposal expects.
+    adapts : bool, default=False
+        Whether the prior adapts before the lap and after each of its passes, if it is one that does: for
+        components that were found under a prior that suits them.
 
     Examples
     --------
@@ -425,8 +428,9 @@ class AdoptTrial(Trial):
         extra: Any = None,
         others: Any = (),
         estimate: float | None = None,
+        adapts: bool = False,
     ) -> None:
-        self.estimate = estimate
+        self.estimate, self.adapts = estimate, adapts
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
         self.removed, self.created = (), tuple(created)

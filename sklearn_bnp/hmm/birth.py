@@ -15,8 +15,6 @@ from ..engine.trials import AdoptTrial
 from .creation import create_states
 from .nested_chain import NestedChain
 from .pairs import create_from_pair, likely_pairs
-from .sampling import EDGE, UNKNOWN
-from .transitions import Transitions
 
 
 class StateBirth(Proposal):
@@ -182,7 +180,7 @@ class StateBirth(Proposal):
                 self._barren.note((uid,), float(n))
         return AdoptTrial(
             self.kind, uids[0], created, scale * creation.s, retires=True,
-            extra=_transitions(creation, created).scaled(scale), others=uids[1:],
+            extra=creation.transitions(created).scaled(scale), others=uids[1:],
             estimate=creation.gain,
         )  # fmt: skip
 
@@ -220,18 +218,3 @@ class StateBirth(Proposal):
         best = sorted(self._gains, key=self._gains.__getitem__, reverse=True)
         self._half = set(best[: len(best) // 2])
         self._pairs = [uids for uids in self._half if len(uids) > 1]
-
-
-def _transitions(creation, created):
-    """`Transitions` of the states of a creation, with the links to their neighbours that are known."""
-    around, links = creation.around, creation.links
-    uids = [*created, *sorted({uid for uid in around.before if uid >= 0}.union(around.after))]
-    place = {uid: i for i, uid in enumerate(uids)} | {EDGE: -1}
-    counts = np.zeros((len(uids) + 1, len(uids)))
-    J = len(created)
-    counts[1 : J + 1, :J] = links.counts
-    for uid, entries in zip(around.before, links.entries, strict=True):
-        if uid != UNKNOWN:
-            counts[place[uid] + 1, :J] = entries
-    counts[1 : J + 1, [place[uid] for uid in around.after]] = links.exits
-    return Transitions(tuple(uids), counts)

@@ -15,6 +15,8 @@ import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .nested_chain import Chain, Links, NestedModel, Surroundings, feature_tiles
+from .sampling import EDGE, UNKNOWN
+from .transitions import Transitions
 from .visits import visit_groups
 
 # Rows of a window.
@@ -68,6 +70,19 @@ class StateCreation(NamedTuple):
         """The creation of a `Chain` of a `NestedModel`, in place of one state under the prior ``before``."""
         return cls(chain.s, chain.links, model.around, model.gain(chain, before))
 
+    def transitions(self, created):
+        """`Transitions` of the states, named ``created``, and their links to neighbours that are known."""
+        around, links, J = self.around, self.links, len(created)
+        uids = [*created, *sorted({uid for uid in around.before if uid >= 0}.union(around.after))]
+        place = {uid: i for i, uid in enumerate(uids)} | {EDGE: -1}
+        counts = np.zeros((len(uids) + 1, len(uids)))
+        counts[1 : J + 1, :J] = links.counts
+        for uid, entries in zip(around.before, links.entries, strict=True):
+            if uid != UNKNOWN:
+                counts[place[uid] + 1, :J] = entries
+        counts[1 : J + 1, [place[uid] for uid in around.after]] = links.exits
+        return Transitions(tuple(uids), counts)
+
 
 def create_states(
     likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS,
@@ -113,7 +128,7 @@ def create_states(
         field.enter(field.entrants[0].L, n_seeds, rng)
     best = None
     for entrant in [e for e in field.entrants[:_FINALISTS] if e.gain >= worth]:
-        chain = _refined(entrant.model, entrant.chain)
+        chain = refined(entrant.model, entrant.chain)
         if len(chain.s) > 1:
             gain = entrant.model.gain(chain, prior)
             if best is None or gain > best.gain:
@@ -153,13 +168,13 @@ class _Field:
         """Add a candidate that starts from runs, by the states around them, if these differ."""
         likelihood, _, sample, _, _ = self.problem
         model, lengths = NestedModel(*self.problem), np.diff(sample.indptr)
-        whole = _statistics(likelihood, sample, np.zeros(sample.n_rows, dtype=np.intp), 1)
+        whole = statistics_of_labels(likelihood, sample, np.zeros(sample.n_rows, dtype=np.intp), 1)
         one, small, large = model.evidence(np.array([[1.0], [_SMALL], [1.0 - _SMALL]]) * whole)
         cost = one - small - large  # of emissions that are the same in both
         labels, J = _consecutive(visit_groups(model.around, lengths, sample.weight, n_most, cost))
         if J > 1:
             labels = np.repeat(labels, lengths)
-            s = _statistics(likelihood, sample, labels, J)
+            s = statistics_of_labels(likelihood, sample, labels, J)
             self._enter(0, model, model.labelled(s, labels))
 
     def _enter(self, L, model, chain):
@@ -179,7 +194,7 @@ class _Field:
         return bool(self.entrants) and len(self.entrants[0].chain.s) > _MOST_SURVIVE * n_seeds
 
 
-def _refined(model, chain):
+def refined(model, chain):
     """The chain after passes and cuts in turn; there may be one state left."""
     tol = _TOL * model.sample.total
     chain = model.iterate(chain, _STEPS, tol)
@@ -216,7 +231,7 @@ def _consecutive(labels):
     return labels, len(names)
 
 
-def _statistics(likelihood, sample, labels, J):
+def statistics_of_labels(likelihood, sample, labels, J):
     """Statistics (J, P) of the rows of each label."""
     shares = sample.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
     return summaries(likelihood, sample.z, shares)
@@ -240,7 +255,7 @@ class _Rows:
         """Statistics (J, P) of states, and the state (n,) of each row: that of the nearest seed."""
         shares = lloyd(self.points, self.odds, n_seeds, rng, n_steps=_LLOYD_STEPS)
         labels, J = _consecutive(shares.argmax(axis=1))
-        return _statistics(self.likelihood, self.sample, labels, J), labels
+        return statistics_of_labels(self.likelihood, self.sample, labels, J), labels
 
 
 class _Windows:

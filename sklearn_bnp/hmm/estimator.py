@@ -35,7 +35,7 @@ _AUTO = StrOptions({"auto"})
     components="states",
     units="sequences",
     entry="row",
-    proposals="`StateBirth`, `StateMerge`, `StateDelete` and `StateRestart`",
+    proposals="`StateBirth`, `StateMerge`, `StateDelete`, `StateRestart` and `StateOversplit`",
 )
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
@@ -198,7 +198,13 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         stickiness: float | str = "auto",
         weight_concentration_prior: float | None = None,
         max_components: int | None = None,
-        proposals: Iterable[str | Proposal] | None = ("birth", "merge", "delete", "restart"),
+        proposals: Iterable[str | Proposal] | None = (
+            "birth",
+            "merge",
+            "delete",
+            "restart",
+            "oversplit",
+        ),
         learning_method: str = "memoized",
         batch_size: int | None = None,
         n_batches: int | None = None,

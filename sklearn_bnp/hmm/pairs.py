@@ -63,7 +63,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     """
     settings = NestedChain.of(model, totals, pair)
     nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
-    two = nested.pass_over(_as_they_are(totals, pair, sample, nested.around))
+    two = nested.pass_over(as_they_are(totals, pair, sample, nested.around))
     gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
     creation = create_states(
@@ -81,17 +81,17 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     return best._replace(gain=best.gain - gain)
 
 
-def _as_they_are(totals, pair, sample, around):
+def as_they_are(totals, pair, sample, around):
     """The `Chain` of two states in the whole data, scaled to a sample of their rows."""
     scale = sample.total / totals.n[pair].sum()
     uids = totals.uids[pair].tolist()
-    counts = totals.extra.listed([*uids, *around.after])[1:]
-    into = np.maximum(totals.n[pair] - counts[:2, :2].sum(axis=0), 0.0)
+    J, counts = len(uids), totals.extra.listed([*uids, *around.after])[1:]
+    into = np.maximum(totals.n[pair] - counts[:J, :J].sum(axis=0), 0.0)
     entries = np.tile(into, (len(around.before), 1))
     known = totals.extra.listed([*uids, *(uid for uid in around.before if uid >= 0)])
-    entries[[uid >= 0 for uid in around.before]] = known[3:, :2]
-    entries[[uid == EDGE for uid in around.before]] = known[0, :2]
-    links = Links(counts[:2, :2], entries, counts[:2, 2:])
+    entries[[uid >= 0 for uid in around.before]] = known[J + 1 :, :J]
+    entries[[uid == EDGE for uid in around.before]] = known[0, :J]
+    links = Links(counts[:J, :J], entries, counts[:J, J:])
     return Chain(scale * totals.s[pair], links.scaled(scale))
 
 

@@ -238,13 +238,13 @@ class _RunObserver(Observer):
         if not parts:
             return
         owners = np.concatenate([p for _, p, _ in parts])
-        first, last, owner = _runs(owners, rows.indptr)
+        first, last, owner = runs_of(owners, rows.indptr)
         for k, uid in enumerate(self._uids):
             if (uid,) in self._probe.budget:
                 self._draw((uid,), rows, owners, first[owner == k], last[owner == k])
         for i, uids in enumerate(self._unions):
             own = np.concatenate([np.unpackbits(p[i], count=len(o)) for _, o, p in parts])
-            first, last, owned = _runs(own, rows.indptr)
+            first, last, owned = runs_of(own, rows.indptr)
             self._draw(uids, rows, owners, first[owned == 1], last[owned == 1])
 
     def _draw(self, uids, rows, owners, first, last):
@@ -402,7 +402,7 @@ def _owned(resp):
     return np.packbits(resp.sum(axis=1) > _LEAST_SHARE)
 
 
-def _runs(owners, indptr):
+def runs_of(owners, indptr):
     """First rows of runs within sequences, rows after their last ones, and whose they are."""
     begins = np.ones(len(owners), dtype=bool)
     begins[1:] = owners[1:] != owners[:-1]

@@ -20,6 +20,7 @@ from .delete import StateDelete
 from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
+from .oversplit import StateOversplit
 from .restart import StateRestart
 from .seeding import SEED_ROWS, SEED_ROWS_A_STATE, seeded_states
 from .sequences import modelled, n_dimensions
@@ -29,6 +30,7 @@ PROPOSALS = {
     "birth": StateBirth,
     "delete": StateDelete,
     "merge": StateMerge,
+    "oversplit": StateOversplit,
     "restart": StateRestart,
 }
 SEQUENCES = base.ModelKind("hmm", PROPOSALS)

@@ -38,6 +38,7 @@ from .delete import StateDelete, StateDeleteTrial
 from .local import ChainParams
 from .merge import CoarseningTrial, StateMerge
 from .model import SequenceModel
+from .oversplit import StateOversplit
 from .restart import RestartTrial, StateRestart
 from .sampling import UNKNOWN, Runs, RunSampling
 from .steps import Steps
@@ -47,7 +48,7 @@ from .unions import GroupsEdit
 SEQUENCES = Kind(SequenceModel, (NoExtra, Transitions), (TransitionUnions,))
 
 check_own_model.register(SequenceModel, check_sticks)
-laps.check_memories_of(StateBirth, StateDelete, StateMerge, StateRestart)
+laps.check_memories_of(StateBirth, StateDelete, StateMerge, StateOversplit, StateRestart)
 
 
 def check_chains(estimator):

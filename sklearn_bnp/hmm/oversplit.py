@@ -1,0 +1,193 @@
+"""Splits of many states at once, of which those stay that pay.
+
+Design note
+-----------
+(a) A birth looks at the rows of one state, or of two. A state whose rows are spread over several others is
+    not found so. Nor can several states change together.
+(b) So all states are searched together (``searches.py``), on all sequences, if these are not too many rows.
+    Otherwise pools of neighbours are, each on runs of its rows; the states before and after a run are known
+    and stay as they are.
+(c) The trial is a lap with the new states in place of the old ones, which is prolonged, judged and taken back
+    as one with births is. Trials of several pools share a lap.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils._param_validation import Interval
+
+from ..engine.affinity import neighbourhoods, reassignment_loss
+from ..engine.last_resort import SearchResort
+from ..engine.proposal import Context
+from ..engine.statistics import StatBag
+from ..engine.trials import AdoptTrial
+from .searches import StateSearch
+
+# Work is counted in numbers: a pass takes rows x parts x (P + this + so much for each part).
+_NUMBERS_BESIDE_P, _NUMBERS_PER_PART = 100, 4
+# Numbers that a pass of all parts may take.
+_MOST_NUMBERS = 1_000_000_000
+# All states are searched together if a sample has this part of all rows.
+_LEAST_PART = 0.5
+# States of a pool, the part of ``max_rows`` that it may have, and searches without a gain after which it is
+# given up.
+_POOL, _ROWS_OF_POOL, _PATIENCE_WITH_POOLS = 6, 1 / 3, 2
+# Searches of one round. The least number of them is made even if they take too many numbers.
+_LEAST_SEARCHES, _MOST_SEARCHES = 2, 60
+
+
+class StateOversplit(SearchResort):
+    """Split many states at once, let the parts compete for the rows, and keep what pays.
+
+    A birth looks for new states among the rows of one state, or of two. It misses a state whose rows are
+    spread over several others, and changes of several states at once. When nothing else is left to try, all
+    states are therefore split into several parts. A hidden Markov model of the parts is fitted to all
+    sequences, in which any row may go to any part. Then pairs of parts are joined, and small parts are
+    dropped, for as long as that raises the objective. This is one search. Others follow with other seeds,
+    from the best states so far. In turns, they split all states, a random half of them, and a random
+    quarter. A round ends when many searches in a row have found nothing better. The result replaces all
+    states for one lap, and stays if that raises the objective of the whole data.
+
+    Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
+    neighbours, and each pool is searched in this way on its own rows.
+
+    Parameters
+    ----------
+    n_seeds : int, default=4
+        The greatest number of parts that a state is split into.
+    patience : int, default=10
+        Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
+        are costly, or if most of them come back to where they began. A pool is given up after two.
+    max_rows : int, default=30_000
+        Rows that are looked at, at the most. If there are more than twice as many, pools are searched, on a
+        third of this for each.
+    max_rounds : int, default=12
+        How many rounds of searches a fit makes, at the most.
+
+    Examples
+    --------
+    >>> from sklearn_bnp import HDPHMMVB, StateOversplit
+    >>> model = HDPHMMVB(proposals=("birth", "merge", "delete", StateOversplit(patience=20)))
+    """
+
+    kind = "oversplit"
+    suits = ("hmm",)
+    _parameter_constraints = {
+        **SearchResort._parameter_constraints,
+        "n_seeds": [Interval(Integral, 2, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+    }
+    _moved = 0.02
+    _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about ten seconds
+
+    def __init__(
+        self,
+        n_seeds: int = 4,
+        patience: int = 10,
+        max_rows: int = 30_000,
+        max_rounds: int = 12,
+    ) -> None:
+        super().__init__(max_rows, max_rounds)
+        self.n_seeds = n_seeds
+        self.patience = patience
+
+    def reset(self) -> None:
+        """Forget all attempts, and what they have cost."""
+        super().reset()
+        self._pools = []  # of uids, whose rows are being collected
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are pools to be searched."""
+        return bool(self._pools)
+
+    def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
+        """The pools, or all states if a round is due."""
+        if self._pools or not self._due or len(totals.uids) < 2 or not self._may_show_all(totals):
+            return self._pools
+        return [tuple(totals.uids.tolist())]
+
+    def _may_show_all(self, totals):
+        """Whether a sample of all states may be large enough; of weighted rows nobody knows before."""
+        return self.weighted or totals.n.sum() <= self.max_rows / _LEAST_PART
+
+    def sample_rows(self, n_statistics: int) -> int:
+        """Rows to collect of a pool, or of all states."""
+        return max(2, int(_ROWS_OF_POOL * self.max_rows)) if self._pools else self.max_rows
+
+    def plan(self, context: Context) -> list[Any]:
+        """A trial in which all states give way to those of the best search, or such trials of pools."""
+        if context.on_trial or not (self._due or self._pools):
+            return []
+        totals = context.totals
+        if self._pools:
+            pools, self._pools = self._pools, []
+            tried = (self._trial(context, pool, _PATIENCE_WITH_POOLS) for pool in pools)
+            return [trial for trial in tried if trial is not None]
+        if not self._begins(context) or len(totals.uids) < 2:
+            return []
+        uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
+        if uids is None and self._may_show_all(totals):  # states have changed in this lap
+            self._due = True
+            return []
+        self._rounds += 1
+        if uids is None or not self._is_affordable(context.samples[uids], totals):
+            loss = reassignment_loss(context.model, totals)
+            pools = neighbourhoods(loss, _POOL, context.rng)
+            self._pools = [tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) > 1]
+            return []
+        trial = self._trial(context, uids, self.patience)
+        return [] if trial is None else [trial]
+
+    def _is_affordable(self, sample, totals):
+        """Whether all states can be searched together on their sample."""
+        if sample.total < _LEAST_PART * totals.n.sum():
+            return False
+        return _numbers(sample.n_rows, 2 * len(totals.uids), totals) <= _MOST_NUMBERS
+
+    def _trial(self, context, uids, patience):
+        """The trial of the best states that searches find in place of these; None if they find none."""
+        totals, model = context.totals, context.model
+        if uids not in context.samples or self._attempts.failed(uids, totals.sizes):
+            return None
+        rows = totals.positions(uids).tolist()
+        n, room = float(totals.n[rows].sum()), context.max_components - len(totals.uids)
+        sample = context.samples[uids].among(totals.uids).standing_for(n)
+        numbers = _numbers(sample.n_rows, 2 * len(uids), totals)
+        if self._numbers_left < numbers and len(uids) < len(totals.uids):
+            return None
+        self._attempts.begin(uids, totals.uids[rows], totals.n[rows])
+        search = StateSearch(
+            model, totals, rows, sample, self.n_seeds, room + len(uids), context.rng,
+            context.n_threads,
+        )  # fmt: skip
+        for i in range(0 if search.is_empty else _MOST_SEARCHES):
+            if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
+                break
+            self._numbers_left = max(self._numbers_left - numbers, 0)
+            search.go_on()
+            if search.n_failures == patience or search.comes_back:
+                break
+        if search.best is None:
+            return None
+        created, made = context.new_uids(len(search.best.s)), search.best
+        scale = n / made.s[:, -1].sum()
+        return AdoptTrial(
+            self.kind, uids[0], created, scale * made.s, retires=True,
+            extra=made.transitions(created).scaled(scale), others=uids[1:],
+            estimate=scale * search.gain, adapts=True,
+        )  # fmt: skip
+
+
+def _names(uids):
+    """The states of a sample, a set."""
+    return set(uids) if isinstance(uids, tuple) else {uids}
+
+
+def _numbers(n_rows, n_parts, totals):
+    """Numbers that a pass of so many parts over so many rows reads."""
+    return int(
+        n_rows * n_parts * (totals.s.shape[1] + _NUMBERS_BESIDE_P + _NUMBERS_PER_PART * n_parts)
+    )

@@ -1,0 +1,161 @@
+"""Searches for better states: splits of many at once, of which those stay that pay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .creation import StateCreation, statistics_of_labels, window_lengths, windows
+from .joins import joined
+from .nested_chain import NestedChain, NestedModel
+from .pairs import as_they_are
+from .sampling import StateSample, runs_of
+
+# Passes of the parts, after bulk unions of parts, and of what is left in the end.
+_FIRST_STEPS, _STEPS, _LAST_STEPS = 6, 4, 8
+# Passes end when they gain less than this a row, in nats; what differs by no more may be the same.
+_TOL = 1e-4
+# Steps of empirical Bayes that let the prior suit the parts, where it adapts.
+_ADAPT_STEPS = 5
+# Rounds of passes of the present states, and of steps of the prior that they are compared under.
+_ROUNDS_BEFORE = 3
+# Small states that may be tried for removal.
+_PRUNINGS = 5
+# Least gain, in nats, of a search that counts.
+_LEAST_GAIN = 1.0
+# Shares of the states that searches split, in turns: all of them, and random ones.
+_SHARES = (1.0, 0.5, 0.25)
+# Little is left to find once so many searches have come back to where they began, and so many more for each
+# that ended elsewhere.
+_RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
+
+
+class StateSearch:
+    """Searches for states that take the place of some, each from the best ones so far.
+
+    A hidden Markov model is nested in the states, as in births from pairs. In turns, all states are split
+    into parts, a random half of them, and a random quarter. Passes follow, in which any row may go to any
+    part. Then parts are joined, and small ones are dropped, for as long as that raises the objective.
+
+    Parameters
+    ----------
+    model : SequenceModel
+    totals : StatBag
+    rows : list of int
+        Rows of ``totals``: the states that may be replaced.
+    sample : StateSample
+        Runs of the rows of all of them.
+    n_seeds : int
+        Parts that a state is split into, at the most.
+    n_most : int
+        States, at the most.
+    rng : numpy.random.RandomState
+    n_threads : int
+
+    Attributes
+    ----------
+    best : StateCreation or None
+        The best states; None if they are those that were there before.
+    gain : float
+        Their gain, in nats on the sample.
+    n_failures, n_returns : int
+        Searches since the last gain, and those of them that came back to where they began.
+    """
+
+    def __init__(self, model, totals, rows, sample, n_seeds, n_most, rng, n_threads=1):
+        self._model, self._rng, self._n_threads = model, rng, n_threads
+        self._n_seeds, self._n_most, self._n_searches = n_seeds, n_most, 0
+        self._settings = NestedChain.of(model, totals, rows)
+        self._sample = sample
+        nested = self._nested()
+        self._tol = _TOL * sample.total
+        chain = nested.pass_over(as_they_are(totals, rows, sample, nested.around))
+        for _ in range(_ROUNDS_BEFORE if nested.adapts else 1):
+            nested.adapt(chain.s, _ADAPT_STEPS)
+            chain = nested.iterate(chain, _LAST_STEPS, self._tol)
+        self._now = chain
+        self._before = self._value(nested, self._now)
+        self.best, self.gain = None, 0.0
+        self.n_failures = self.n_returns = 0
+
+    @property
+    def is_empty(self):
+        """Whether the sample shows fewer than two of the states, so that there is nothing to search."""
+        return self._now.resp is None
+
+    @property
+    def comes_back(self):
+        """Whether so many searches have come back to where they began that little is left to find."""
+        elsewhere = self.n_failures - self.n_returns
+        return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
+
+    def go_on(self):
+        """Make one search more."""
+        share = _SHARES[self._n_searches % len(_SHARES)]
+        self._n_searches += 1
+        nested = self._nested()
+        chain = self._settled(nested, self._parts(share))
+        gain = self._value(nested, chain) - self._before
+        if gain > self.gain + _LEAST_GAIN and len(chain.s) <= self._n_most:
+            self._now, self.best = chain, StateCreation.of(nested, chain, self._model.prior)
+            self.gain, self.n_failures, self.n_returns = gain, 0, 0
+            return
+        self.n_failures += 1
+        self.n_returns += abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
+
+    def _nested(self):
+        """A `NestedModel` under the prior of the whole model; it may adapt."""
+        model = self._model
+        return NestedModel(
+            model.likelihood, model.prior, self._sample, self._settings, self._n_threads
+        )
+
+    def _value(self, nested, chain):
+        """Objective of a chain, up to a constant; -inf if there are fewer than two states."""
+        return -np.inf if chain.resp is None else nested.gain(chain, self._model.prior)
+
+    def _settled(self, nested, labels):
+        """The chain that begins with parts (their ``labels`` of rows), after passes, unions and removals."""
+        J = labels.max() + 1
+        s = statistics_of_labels(nested.likelihood, self._sample, labels, J)
+        chain = nested.labelled(s, labels)
+        if J > 1:
+            nested.adapt(s, _ADAPT_STEPS)
+            chain = nested.iterate(chain, _FIRST_STEPS, self._tol)
+        if len(chain.s) > 1:
+            chain = nested.iterate(nested.cut(chain), _STEPS, self._tol)
+        if len(chain.s) > 1:
+            chain = nested.iterate(joined(nested, chain), _LAST_STEPS, self._tol)
+        return nested.pruned(chain, _PRUNINGS) if len(chain.s) > 1 else chain
+
+    def _parts(self, share):
+        """The part (n,) of each row, when about this share of the states are split."""
+        sample, owner, J = self._sample, self._now.resp.argmax(axis=1), len(self._now.s)
+        chosen = self._rng.random_sample(J) < share
+        chosen[self._rng.randint(J)] = True
+        first, last, state = runs_of(owner, sample.indptr)
+        labels, n = np.empty(sample.n_rows, dtype=np.intp), 0
+        for k in np.unique(owner).tolist():
+            own = np.flatnonzero(owner == k)
+            labels[own] = n
+            if chosen[k]:
+                mine = state == k
+                labels[own] += self._split(_runs_alone(sample, own, first[mine], last[mine]))
+            n = int(labels[own].max()) + 1
+        return labels
+
+    def _split(self, sample):
+        """The part (n,) of each row of a state's runs, from seeds among windows of some length."""
+        lengths, rng = window_lengths(sample), self._rng
+        if not lengths:
+            return np.zeros(sample.n_rows, dtype=np.intp)
+        n_seeds, L = rng.randint(2, self._n_seeds + 1), lengths[rng.randint(len(lengths))]
+        of = windows(self._model.likelihood, self._model.prior, sample, L)
+        return of.seeded(n_seeds, rng)[1]
+
+
+def _runs_alone(sample, rows, first, last):
+    """`StateSample` of the runs from ``first`` to before ``last`` of a sample, which have these ``rows``."""
+    weight = sample.weight
+    if weight is not None:
+        weight = weight[np.searchsorted(sample.indptr, first, side="right") - 1]
+    return StateSample(sample.z[rows], np.concatenate([[0], np.cumsum(last - first)]), weight)

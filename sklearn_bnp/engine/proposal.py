@@ -98,6 +98,9 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         The models that the proposal is for, some of "mixture", "topics" and "hmm". By default all.
     weighted : bool
         Whether rows have weights, so that the mass of a component is not its number of rows. The fit sets it.
+    n_seen : float or None
+        Mass of all rows that a stream has brought so far, those that are forgotten included. The stream sets
+        it; None in a fit, where it is that of the totals.
     wants_steps : bool
         Whether ``context.uniform`` holds steps of sequences, from one row to the next. False by default.
     goes_last : bool
@@ -130,6 +133,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
     kind: str
     suits: tuple[str, ...] = ("mixture", "topics", "hmm")
     weighted = False
+    n_seen: float | None = None
     wants_steps = False
     goes_last = False
 

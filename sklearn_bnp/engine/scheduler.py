@@ -409,9 +409,13 @@ class Scheduler:
         for proposal in self.proposals:
             proposal.last_resort()
 
-    def new_data(self):
-        """Let proposals know that a batch has come that was never seen before."""
+    def new_data(self, came=None):
+        """Let proposals know that batches have come that were never seen before.
+
+        ``came`` is the mass of all that have come so far; None leaves it as it is.
+        """
         for proposal in self.proposals:
+            proposal.n_seen = proposal.n_seen if came is None else came
             proposal.new_data()
 
     def prior_changed(self):

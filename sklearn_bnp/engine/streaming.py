@@ -48,7 +48,7 @@ _SMALL, _PART = 1 / 40, 1 / 10
 # Half-lives for which a batch stays in the pool: it then counts an eighth.
 _LIVES = 3
 # Most laps over the pool at a time, and the gain per row, in nats, under which they have come to rest.
-_LAPS, _TOL = 50, 1e-3
+_LAPS, _TOL = 100, 1e-3
 
 
 class StreamSettings(NamedTuple):
@@ -268,7 +268,7 @@ def _learn(learner, first=None):
     pool = (first,) if first is not None else learner.stream.pool
     if not pool:
         return
-    learner.scheduler.new_data()
+    learner.scheduler.new_data(learner.stream.came or None)
     source, converged = _Pool(pool, learner.model.pool_rows), learner.converged
     names = [batch.batch_id for batch in pool]
     if source.is_cut_anew:
@@ -286,7 +286,7 @@ def _learn_elsewhere(learner, batch):
     before = learner.totals.n.sum() if len(learner.memo) else 0.0
     came = float((learner.stream.came or before) + batch.total_weight)
     _ready_for(learner, batch)
-    learner.scheduler.new_data()
+    learner.scheduler.new_data(came)
     converged = learner.converged
     learner.fit(batch.as_source(), _LAPS, _TOL)
     learner.scheduler.drop_trials()

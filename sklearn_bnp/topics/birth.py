@@ -19,8 +19,6 @@ from .starts import create_first_topics, create_topics
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
 # some nats in the lap of the verdict, of which only the first birth has plenty.
 _FIRST_BREADTH = 0.1
-# Growth of the corpus after which its topics are looked for anew.
-_GROWTH = 2.0
 
 
 class TopicBirth(Proposal):
@@ -34,8 +32,8 @@ class TopicBirth(Proposal):
     case, everything is as it was.
 
     Topics found in the first few documents of a stream may be blends of several true ones. To split one of
-    them does not mend that. When the corpus has doubled since topics were last made of all of it, and has
-    been seen as a whole again, all topics are therefore replaced at once by topics created anew.
+    them does not mend that. When the corpus has doubled since topics were last made of all of it, or all that
+    is remembered has come since then, all topics are therefore replaced at once by topics created anew.
 
     Parameters
     ----------
@@ -82,7 +80,7 @@ class TopicBirth(Proposal):
     def reset(self) -> None:
         """Forget all failures: the start of a fit."""
         self._validate_params()
-        self._size = None  # tokens of the corpus when topics were last made of all of it
+        self._size = None  # tokens that had come when topics were last made of all of them
         self._forget()
 
     def _forget(self):
@@ -92,9 +90,7 @@ class TopicBirth(Proposal):
 
     def wants(self, totals: StatBag) -> list[int]:
         """The largest topics that may be split next, and all documents if these have doubled."""
-        n_tokens = totals.n.sum()
-        grown = self._size is not None and n_tokens >= _GROWTH * self._size
-        everything = [EVERYTHING] if grown and len(totals.uids) > 1 else []
+        everything = [EVERYTHING] if self._has_grown(totals) and len(totals.uids) > 1 else []
         if self._resting:
             return everything
         open_ = sorted(
@@ -104,6 +100,16 @@ class TopicBirth(Proposal):
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything
 
+    def _come(self, totals):
+        """Tokens that have come so far."""
+        return float(totals.n.sum() if self.n_seen is None else self.n_seen)
+
+    def _has_grown(self, totals):
+        """Whether what was made of all tokens is old: as many have come since, or all that are remembered."""
+        if self._size is None:
+            return False
+        return self._come(totals) - self._size >= min(self._size, totals.n.sum())
+
     def plan(self, context: Context) -> list[Any]:
         """An adoption for each target, and a trial that may undo it; or new topics for all."""
         targets = [uid for uid in self.wants(context.totals) if uid in context.samples]
@@ -112,7 +118,7 @@ class TopicBirth(Proposal):
             return []
         anew = EVERYTHING in targets or len(context.totals.uids) == 1
         if anew:
-            self._size = context.totals.n.sum()
+            self._size = self._come(context.totals)
         trials = self._anew(context) if EVERYTHING in targets else self._splits(context, targets)
         self._resting = len(trials) > 0
         return trials

@@ -336,7 +336,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         frequencies of words in all batches so far.
 
         A few documents rarely pay for a new topic. The latest batches are therefore kept with their
-        documents, up to 200,000 counts of words or 2,000,000 numbers of rows, and now and then laps go over
+        documents, up to 1,000,000 counts of words or 2,000,000 numbers of rows, and now and then laps go over
         all of them as in `fit` (:doc:`/streams`). Once a batch comes back, in a second epoch, these documents
         are not needed and are forgotten. Until then, a pickle of the estimator holds them. It also holds the
         counts of topics in each document, and in the middle of an epoch samples of the documents.
@@ -375,7 +375,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             return self._partial_fit_chunks(X, batch_id, groups=groups, sample_weight=sample_weight)
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
         self._check_same_prior(corpus.reading)
-        return self._partial_fit(X, corpus, batch_id)
+        self._partial_fit(X, corpus, batch_id)
+        setup.warn_if_documents_are_gone(self._learner_, self.max_batches)
+        return self
 
     def _check_same_kind(self, corpus, groups, call):
         """Raise unless ``call`` can go on with this corpus, and with the present prior of topics."""

@@ -102,7 +102,7 @@ class TopicModel(HierarchicalModel, BaseModel):
     # Births are tried in every other round on a new batch of a stream; merges tidy up in between.
     stream_rounds = 4
     # Entries, of which a document has many; the first few documents show blends of topics.
-    pool_rows = 200_000
+    pool_rows = 1_000_000
     sampling = DocumentSampling
     leaves_behind = True
 

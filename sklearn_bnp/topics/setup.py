@@ -10,9 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.merge import Merge
+from ..engine.state import PoolSize
 from ..estimator import base, publishing
 from ..estimator.observations import check_explains_rows
 from ..estimator.validation import check_responsibilities, checked, numbers
+from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource
 from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
@@ -324,4 +326,16 @@ def warn_of_one_topic(estimator):
         f"more or longer documents, {how}.",
         UserWarning,
         stacklevel=5,  # the line that calls fit, which has two decorators
+    )
+
+
+def warn_if_documents_are_gone(state, max_batches):
+    """Warn if a window of a stream remembers batches whose documents have no room in the pool."""
+    stream = state.stream
+    if max_batches is None or stream.size == PoolSize() or len(stream.pool) >= len(state.memo):
+        return
+    warn_caller(
+        f"max_batches={max_batches} remembers more documents than are kept with their words, of which there "
+        f"is room for {TopicModel.pool_rows:,} counts. The others keep their topics, so that topics which "
+        "appear late may be blended with topics that have ended. Give fewer max_batches, or smaller batches."
     )

@@ -1,6 +1,8 @@
 """Laws of streams of documents, which are kept for a while so that laps go over many of them."""
 
 import pickle
+import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy import sparse
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import BatchCounts
 from sklearn_bnp.topics.model import TopicModel
 from tests.estimators import documents, grouped_rows, matches
@@ -162,3 +165,60 @@ def test_joined_counts_are_those_of_all_documents(weight):
         assert_array_equal(again.times(slice(None)), one.times(slice(None)))
     assert (whole.weight is not None) == weight
     assert_array_equal(whole.part(2, 9).dense(uids), np.concatenate(tables)[2:9])
+
+
+def words_of(first, last, seed, n_docs=25, n_words=6):
+    """Documents of some of six topics, each with words of its own."""
+    topics = np.kron(np.eye(6), np.full(n_words, 1 / n_words))[first:last]
+    return documents(n_docs, seed=seed, topics=topics)[0]
+
+
+def test_windows_follow_topics_that_end_and_appear():
+    """In each batch one ends and one appears: the window has them as a fit of its documents has."""
+    model, batches = HDPTopicVB(random_state=0, max_batches=4), []
+    for i in range(10):
+        first = min(i // 2, 3)
+        batches.append(words_of(first, first + 3, seed=i))
+        model.partial_fit(batches[-1])
+        assert_totals_are_the_memory(model)
+    fit = HDPTopicVB(random_state=0).fit(np.concatenate(batches[-4:]))
+    assert model.n_components_ == fit.n_components_
+    assert model.lower_bound_ == pytest.approx(fit.lower_bound_, rel=2e-3)
+
+
+def test_all_topics_are_looked_for_again_once_a_window_is_new(monkeypatch):
+    """Its mass does not grow, but all that it remembers has come since."""
+    made = []
+
+    def noted(self, context):
+        made.append(self.n_seen)
+        return []
+
+    monkeypatch.setattr(TopicBirth, "_anew", noted)
+    model = HDPTopicVB(random_state=0, max_batches=2)
+    sizes = [int(batch.sum()) for batch in BATCHES]
+    for batch in BATCHES:
+        model.partial_fit(batch)
+    seen = np.cumsum(sizes)
+    assert made and all(n in seen for n in made)
+    two = max(a + b for a, b in pairwise(sizes))
+    # a quarter of the window is one batch: no more than that is waited for
+    assert np.diff([sizes[0], *made]).max() <= 2 * two
+    assert len(made) >= 3
+
+
+def test_a_window_of_more_than_is_kept_warns(monkeypatch):
+    monkeypatch.setattr(TopicModel, "pool_rows", 150)
+    model = HDPTopicVB(random_state=0, max_batches=4)
+    model.partial_fit(BATCHES[0])
+    with pytest.warns(
+        UserWarning, match="max_batches=4 remembers more documents than are kept"
+    ) as caught:
+        for batch in BATCHES[1:4]:
+            model.partial_fit(batch)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():  # without a window, or once all batches come back
+        warnings.simplefilter("error")
+        model.partial_fit(BATCHES[3])
+        for batch in BATCHES[:4]:
+            HDPTopicVB(random_state=0).partial_fit(batch)

@@ -95,6 +95,16 @@ class Failures:
         """
         self._memory[key] = (self.count(key, mass) + times, mass)
 
+    def forgive(self, key):
+        """Forget all failures of an attempt.
+
+        Parameters
+        ----------
+        key : hashable
+            Name of the attempt.
+        """
+        self._memory.pop(key, None)
+
     def judged(self, key, accepted, mass):
         """Remember a failure if an attempt was not accepted.
 

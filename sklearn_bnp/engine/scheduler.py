@@ -20,7 +20,7 @@ from .statistics import added_up
 from .trials import KnownTrial, Outcome, Policy
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
-_SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 6_000_000
+_SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 20_000_000
 # What rounding may do to the objective, relative to the numbers that it is the sum of: a thousand times
 # the precision of doubles.
 _ROUNDING = 1e-12

@@ -18,6 +18,9 @@ from .creation import create, tries_all_ways
 ADAPT_BELOW = 12
 # Numbers (rows x P) that a target's sample may hold whatever P.
 _SAMPLE_NUMBERS = 1_000_000
+# Rows of a sample for each statistic, and when nothing was found in so few: a component of many statistics
+# pays only with many rows. More of them are worth another attempt if there are so many times as many.
+_ROWS_A_STATISTIC, _MORE_ROWS_A_STATISTIC, _WORTH = 4, 40, 2
 
 
 class Birth(Proposal):
@@ -34,7 +37,8 @@ class Birth(Proposal):
         How many components a target is first broken into. Those that do not pay are then joined.
     max_rows : int or None, default=None
         The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
-        where a component has many statistics, but at least four for each of these.
+        where a component has many statistics, but at least four for each of these. When nothing else is left
+        to try, a target of more rows, in whose sample nothing was found, is tried again on forty.
     max_targets : int or None, default=None
         The greatest number of targets in a lap; no limit if None.
     patience : int, default=2
@@ -87,6 +91,10 @@ class Birth(Proposal):
         self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
         self._waited = {}  # laps since a component was last a target, for "adopt"
+        self._in_few = (
+            set()
+        )  # targets in which nothing was found, and of which there are many more rows
+        self._takes_more = False  # whether samples are larger
 
     def wants(self, totals: StatBag) -> list[int]:
         """Components that may be split next, fewest failures first, then largest."""
@@ -99,9 +107,22 @@ class Birth(Proposal):
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each target."""
+        return self._rows(n_statistics, self._takes_more)
+
+    def _rows(self, n_statistics, more):
+        """Rows to collect of each target, of which there may be ``more`` than usual."""
         if self.max_rows is not None:
             return self.max_rows
-        return int(np.clip(max(4 * n_statistics, _SAMPLE_NUMBERS // n_statistics), 2000, 10_000))
+        few = max(_ROWS_A_STATISTIC * n_statistics, _SAMPLE_NUMBERS // n_statistics)
+        rows = int(np.clip(few, 2000, 10_000))
+        return max(rows, _MORE_ROWS_A_STATISTIC * n_statistics) if more else rows
+
+    def last_resort(self) -> None:
+        """Nothing is left to try: larger samples may show what is too small for the ones so far."""
+        self._takes_more = self._takes_more or bool(self._in_few)
+        for uid in self._in_few:
+            self._failures.forgive(uid)
+        self._in_few = set()
 
     def plan(self, context: Context) -> list[Any]:
         """Trials for targets whose estimate, on their samples, is a gain; others count as failures.
@@ -161,6 +182,9 @@ class Birth(Proposal):
             # all ways have failed; but a component that is alone was first tried from many seeds
             final = len(totals.uids) > 1 and tries_all_ways(sample, totals.s.shape[1])
             self._failures.note(uid, n, self.patience if final else 1)
+            there = min(n, self._rows(totals.s.shape[1], more=True))
+            if there >= _WORTH * sample.z.shape[0]:
+                self._in_few.add(uid)
             return None
         return creation
 

@@ -57,7 +57,7 @@ class StateOversplit(SearchResort):
     ----------
     n_seeds : int, default=4
         The greatest number of parts that a state is split into.
-    patience : int, default=10
+    patience : int, default=25
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began. A pool is given up after two.
     max_rows : int, default=30_000
@@ -80,12 +80,12 @@ class StateOversplit(SearchResort):
         "patience": [Interval(Integral, 1, None, closed="left")],
     }
     _moved = 0.02
-    _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about ten seconds
+    _numbers_of_fit = 10_000_000_000  # one pass counted for each search: ten to twenty seconds
 
     def __init__(
         self,
         n_seeds: int = 4,
-        patience: int = 10,
+        patience: int = 25,
         max_rows: int = 30_000,
         max_rounds: int = 12,
     ) -> None:

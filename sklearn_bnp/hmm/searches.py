@@ -26,7 +26,7 @@ _LEAST_GAIN = 1.0
 _SHARES = (1.0, 0.5, 0.25)
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
-_RETURNS, _RETURNS_PER_FAILURE = 3, 0.25
+_RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
 
 
 class StateSearch:

@@ -37,6 +37,7 @@ from ..engine.streaming import stream_batch
 from ..inputs.batches import is_mapped
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
+from ..inputs.outliers import warn_if_hidden
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
 from .callbacks import CallbackSupport, FitCall, FitTask
 from .chunks import ChunkedData, check_init_suits_chunks, check_suits_chunks, chunked_data
@@ -346,6 +347,7 @@ def bind_likelihood(observation, source, *, streaming=False, increments=None):
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
+        warn_if_hidden(sample[0], moments)
     if observation.needs_increments and increments is not None:
         moments = moments._replace(increments=increments(moments.magnitude))
     likelihood = observation.bind(moments, streaming=streaming)

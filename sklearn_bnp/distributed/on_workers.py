@@ -16,7 +16,7 @@ from ..engine.task import added_siblings, partly_combined
 from ..inputs.rows import arrays_of
 from .chunks import with_others
 from .places import Loaded, Through
-from .wire import Nodes
+from .wire import Nodes, n_bytes_on_the_way
 
 
 def _arguments(spec, values):
@@ -129,8 +129,7 @@ class Visited(Nodes):
 
     def __sizeof__(self):
         """Bytes, by which dask decides what to keep in memory, and where tasks go."""
-        columns = (c for kept in self.kept.values() for part in kept for c in part.columns.values())
-        return super().__sizeof__() + sum(c.docs.nbytes + c.values.nbytes for c in columns)
+        return n_bytes_on_the_way((self.nodes, self.kept))
 
 
 def nodes_of(visited):

@@ -10,6 +10,9 @@ Design note
     that is run again. They arrive read-only, for all tasks of a wave share them.
 (c) What comes up is a `Nodes`. It is pickled by dask, if another process asks for it, and not at all if
     the next task runs where it is.
+(d) dask asks how large results are. Its own guess takes a tuple of more than ten items for a sample of ten,
+    by their positions. It fails for named tuples whose length is not their number of fields, such as
+    `Documents`. So results tell their size themselves: it is that of what would be sent.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ import pickle
 from typing import NamedTuple
 
 import numpy as np
-from dask.sizeof import sizeof
 from distributed.protocol.pickle import dumps, loads
 
 # Bytes of an array that goes beside what is pickled; smaller ones cost less in one piece.
@@ -63,6 +65,13 @@ def unpacked(head, *arrays):
     return loads(pickled, buffers=list(buffers))
 
 
+def n_bytes_on_the_way(value):
+    """Bytes of a value as it would be sent; large arrays are not copied for this."""
+    buffers = []
+    pickled = dumps(value, buffer_callback=buffers.append)
+    return len(pickled) + sum(buffer.raw().nbytes for buffer in buffers)
+
+
 class Order:
     """Parameters that all tasks of a wave need. It is the result of a task of its own, and stays as it is.
 
@@ -88,4 +97,4 @@ class Nodes:
 
     def __sizeof__(self):
         """Bytes, by which dask decides what to keep in memory, and where tasks go."""
-        return sum(map(sizeof, self.nodes.values()))
+        return n_bytes_on_the_way(self.nodes)

@@ -15,8 +15,8 @@ import numpy as np
 class Extra(Protocol):
     """The methods of an extra. It is a value that nothing changes, and names components by uid."""
 
-    def joined(self, other):
-        """The extra of these rows and of ``other`` rows together."""
+    def joined(self, *others):
+        """The extra of these rows and of ``others`` together; each of these may be `NO_EXTRA`."""
 
     def without(self, other):
         """The extra of these rows without ``other`` rows, which are part of them."""
@@ -77,8 +77,9 @@ class NoExtra:
             cls._one = super().__new__(cls)
         return cls._one
 
-    def joined(self, other):
-        return other
+    def joined(self, *others):
+        some = [other for other in others if other is not self]
+        return some[0].joined(*some[1:]) if some else self
 
     def without(self, other):
         return self

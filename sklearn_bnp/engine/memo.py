@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .layers import Layers
-from .statistics import StatBag
+from .statistics import StatBag, added_up
 
 
 class Memo:
@@ -115,9 +115,8 @@ class Memo:
 
     def total(self, uids, n_statistics):
         """Sum over all batches: the statistics of everything seen. Drops the edits it has replayed."""
-        out = StatBag.zeros(uids, n_statistics)
-        for batch_id in self._bags:
-            out = out.add(self.get(batch_id, uids))
+        bags = [self.get(batch_id, uids) for batch_id in self._bags]
+        out = added_up([StatBag.zeros(uids, n_statistics), *bags])
         self._forgotten += len(self._edits)
         self._edits.clear()
         return out

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+from .._kernels.threads import threads_for_unions
 from .statistics import StatBag
 from .unions import UnionFinding
 
@@ -238,7 +239,9 @@ class _UnionObserver(Observer):
 
     def observe(self, block):
         out = np.empty_like(self._entropy)
-        union_entropies(block.resp, block.weight, self._indptr, self._members, out, self._n_threads)
+        resp, members = block.resp, self._members
+        n_threads = threads_for_unions(len(resp), len(members), self._n_threads)
+        union_entropies(resp, block.weight, self._indptr, members, out, n_threads)
         self._entropy += out
 
     def finish(self, statistics):

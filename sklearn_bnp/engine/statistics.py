@@ -283,7 +283,11 @@ class StatBag(NamedTuple):
 
 def added_up(bags):
     """Sum of one bag or more, all of which list the same components in the same order."""
-    out, *others = bags
+    first, *others = bags
+    if not others:
+        return first
+    s, entropy = first.s.copy(), first.entropy.copy()
     for bag in others:
-        out = out.add(bag)
-    return out
+        s += bag.s
+        entropy += bag.entropy
+    return StatBag(first.uids, s, entropy, first.extra.joined(*(bag.extra for bag in others)))

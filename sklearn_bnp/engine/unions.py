@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
+from .._kernels.threads import threads_for_unions
 
 
 class UnionFinding(NamedTuple):
@@ -62,5 +63,6 @@ def entropies_of_unions(resp, weight, groups, n_threads=1):
     indptr = np.cumsum([0] + [len(group) for group in groups], dtype=np.intp)
     members = np.array([k for group in groups for k in group], dtype=np.intp)
     out = np.empty(len(groups))
+    n_threads = threads_for_unions(len(resp), len(members), n_threads)
     union_entropies(resp, weight, indptr, members, out, n_threads)
     return out

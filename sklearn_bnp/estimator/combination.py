@@ -162,5 +162,6 @@ def _bag(learner, likelihood, i):
     try:
         s = in_units_of(learner.model.likelihood, likelihood, learner.totals.s)
     except ValueError as error:
-        raise ValueError(f"models[{i}] cannot be combined with the others: {error}.") from error
+        what = str(error).rstrip(".")
+        raise ValueError(f"models[{i}] cannot be combined with the others: {what}.") from error
     return learner.totals._replace(s=s)

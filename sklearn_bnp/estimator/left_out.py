@@ -19,9 +19,12 @@ _LEAST = -100.0
 def warn_if_left_out_varies(likelihood, batch):
     """Warn, at the line that calls the package, if a batch varies in what the ``likelihood`` leaves out."""
     total, worst, row = 0.0, 0.0, None
+    counts = None if batch.weight is None else batch.entry_weight > 0
     for rows in batch.slices():
         x = part(batch.x, rows)
         found = likelihood.log_base(x)
+        if counts is not None:
+            found = np.where(counts[rows], found, 0.0)
         total += found.sum()
         if found.min(initial=0.0) < worst:
             worst, row = found.min(), x[int(np.argmin(found))][np.newaxis]

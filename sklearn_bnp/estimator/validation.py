@@ -19,7 +19,12 @@ from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.rows import canonical, part
-from ..inputs.tables import raise_infinite, require_table
+from ..inputs.tables import (
+    raise_infinite,
+    require_numbers,
+    require_table,
+    says_what_is_no_number,
+)
 from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .left_out import warn_if_left_out_varies
@@ -146,10 +151,11 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     require_table(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
-    x = validate_data(
-        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
-        order=None, ensure_min_samples=min_rows, ensure_all_finite=False,  # `real_numbers` looks
-    )  # fmt: skip
+    with says_what_is_no_number(x):
+        x = validate_data(
+            estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
+            order=None, ensure_min_samples=min_rows, ensure_all_finite=False,  # `real_numbers` looks
+        )  # fmt: skip
     return real_numbers(x, estimator.observation, check_small=reset), reading
 
 
@@ -174,8 +180,7 @@ def real_numbers(x, observation, *, check_small):
 
     Entries may be NaN if the observation model takes missing values.
     """
-    if x.dtype.kind not in "fiub":
-        raise ValueError(f"X has dtype {x.dtype}; it must hold real numbers.")
+    require_numbers(x)
     if issparse(x):
         x = canonical(x)
     if x.dtype.kind == "f":

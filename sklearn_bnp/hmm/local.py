@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels import _forward_backward as kernel
+from .._kernels.threads import threads_for_backward, threads_for_forward
 from ..engine.statistics import StatBag
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
@@ -173,6 +174,7 @@ def filtered(z, indptr, likelihood, coef, first, trans, n_threads=1, *, last=Non
         ends /= ends.max(axis=1, keepdims=True)
         alpha[indptr[1:] - 1] = np.maximum(ends, np.exp(LOG_FLOOR))
     scale = np.empty(len(alpha))
+    n_threads = threads_for_forward(*alpha.shape, n_threads)
     kernel.forward(alpha, indptr, first, trans, scale, n_threads)
     return Filtered(z, indptr, alpha, scale, first)
 
@@ -200,6 +202,7 @@ def smoothed(part, trans, message, weight, n_threads=1):
     start, before = np.empty_like(part.first), np.empty_like(part.first)
     log_z, data = np.empty(n_sequences), np.empty(n_sequences)
     kernel.log_sums(part.scale, part.indptr, log_z)
+    n_threads = threads_for_backward(*part.alpha.shape, n_threads)
     kernel.backward(
         part.alpha, part.indptr, part.first, trans, part.scale, message, counts[1:], start, before,
         data, n_threads, weight,

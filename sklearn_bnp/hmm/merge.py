@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
+from .._kernels.threads import threads_for_renaming
 from ..engine.affinity import union_evidence
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
@@ -83,8 +84,8 @@ def block_changes(block, maps, n_threads):
     """
 
     def changes(alpha, resp, indptr, weight):
-        out = np.empty(len(maps))
-        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n_threads, weight, True)
+        out, n = np.empty(len(maps)), threads_for_renaming(len(resp), len(maps), n_threads)
+        coarse_entropies(alpha, resp, indptr, block.trans, maps, out, n, weight, True)
         return out
 
     own = changes(block.alpha, block.resp, block.indptr, block.weight)

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
+from .._kernels.threads import threads_for_forward, threads_for_viterbi
 from ..estimator.arguments import by_name
 from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
@@ -367,7 +368,8 @@ class SequencePredictor(
             scale, first = np.empty(len(table)), message
             if part.offset == 0:
                 first = np.tile(self.startprob_, (len(indptr) - 1, 1))
-            kernel.forward(table, indptr, first, trans, scale, n_threads)
+            most = threads_for_forward(*table.shape, n_threads)
+            kernel.forward(table, indptr, first, trans, scale, most)
             message = table[-1:] @ trans
             out[part.begin : part.end] = np.log(scale) + largest
         return out
@@ -469,7 +471,8 @@ class SequencePredictor(
                 each[part.begin : part.end] = self._densities(some.cut(part))[0]
             path, score = np.empty(len(each), dtype=np.intp), np.empty(len(indptr) - 1)
             first = np.tile(log_first, (len(score), 1))
-            kernel.viterbi(each, indptr, first, log_trans, path, score, n_threads)
+            most = threads_for_viterbi(*each.shape, n_threads)
+            kernel.viterbi(each, indptr, first, log_trans, path, score, most)
             log_prob += score.sum()
             paths.append(path)
         states = with_given_rows(np.concatenate(paths), sequences.batch)

@@ -27,7 +27,7 @@ from ..estimator.validation import (
     weight_of_each,
 )
 from ..inputs.rows import at_hand, stacked
-from ..inputs.tables import n_axes, refuse_infinity, require_table
+from ..inputs.tables import n_axes, refuse_infinity, require_table, says_what_is_no_number
 from ..likelihood.lags import lagged
 from .batch import SequenceBatch
 
@@ -277,10 +277,11 @@ def _check_sequence(estimator, item, i):
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
     require_sparse_family(item, estimator.observation)
-    rows = check_array(
-        item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
-        input_name=f"X[{i}]", estimator=estimator, ensure_all_finite=False,
-    )  # fmt: skip
+    with says_what_is_no_number(item, f"X[{i}]"):
+        rows = check_array(
+            item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
+            input_name=f"X[{i}]", estimator=estimator, ensure_all_finite=False,
+        )  # fmt: skip
     refuse_infinity(rows, f"X[{i}]")
     return rows
 

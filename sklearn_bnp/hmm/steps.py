@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._chain_entropies import coarse_entropies
+from .._kernels.threads import threads_for_renaming
 
 # Rows surer than this say nothing. Of those that are drawn smaller r are left out: 1.4e-5 nats each.
 _SURE, _LEAST_SHARE = 1e-12, 1e-6
@@ -204,6 +205,7 @@ class Steps(NamedTuple):
         resp = part.resp[:, :n_rows].astype(np.float64).reshape(m * n_rows, maps.shape[1])
         alpha = np.repeat(part.alpha.astype(np.float64), n_rows, axis=0)  # of second rows unused
         edges = np.arange(0, m * n_rows + 1, n_rows, dtype=np.int64)
+        n_threads = threads_for_renaming(m * n_rows, len(maps), n_threads)
         coarse_entropies(alpha, resp, edges, part.trans, maps, out, n_threads, weight, True)
         return out
 

@@ -47,9 +47,12 @@ class Transitions(NamedTuple):
         counts = self.listed(uids) + sign * other.listed(uids)
         return Transitions(uids, counts, self.entropy + sign * other.entropy)
 
-    def joined(self, other):
+    def joined(self, *others):
         """Add the counts of other sequences."""
-        return self._combined(other, 1.0)
+        out = self
+        for other in others:
+            out = out._combined(other, 1.0)
+        return out
 
     def without(self, other):
         """These, less those of ``other``."""

@@ -35,6 +35,8 @@ _ELSEWHERE = {
 }
 # What scikit-learn's mixtures take for the shape of covariances.
 _COVARIANCES = ("full", "diag", "spherical", "tied")
+# So many values of a list are shown in a message, so that the remedy after them is not lost.
+_SHOWN = 10
 # Remedies by the parameter.
 _REMEDIES = {
     "n_components": "Give a whole number to start from, such as 1: their number is learned; "
@@ -96,6 +98,14 @@ def advice_on_observation(value, names, base):
             "observation=GaussianObservation(covariance_type='full')."
         )
     return advice_on(value, names, base)
+
+
+def listed(values):
+    """The first values of a list as text, and how many there are in all if these are more."""
+    values = list(values)
+    if len(values) <= _SHOWN:
+        return str(values)
+    return f"[{', '.join(map(repr, values[:_SHOWN]))}, ...], {len(values)} in all"
 
 
 class ExplainedParameters(DocumentationLinks):

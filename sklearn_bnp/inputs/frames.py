@@ -8,9 +8,12 @@ recognised by their methods. Arrays, sparse matrices and frames of numbers stay 
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import NamedTuple
 
 import numpy as np
+
+from .advice import listed
 
 
 class Reading(NamedTuple):
@@ -120,9 +123,13 @@ def as_numbers(reading, part):
     new = {d: np.zeros(len(frame), dtype=np.float32) for d in unused}
     for d in range(frame.shape[1]):
         column, name = _column(frame, d), frame.columns[d]
-        if d not in new and not _is_numeric(column):
-            known = d in categories
+        known = d in categories
+        if d in new:
+            continue
+        if not _is_numeric(column):
             new[d] = _codes(column, categories[d], name) if known else _floats(column, name)
+        elif known:
+            _refuse_numbers(column, categories[d], name)
     return _with_columns(frame, new) if new else frame
 
 
@@ -223,8 +230,31 @@ def _codes(column, categories, name):
         if code is None:
             raise ValueError(
                 f"Column {name!r} of X holds {values[i]!r}, a category that was not there in fit; it had "
-                f"{categories.tolist()}. Declare all categories in fit, by a dtype of them, or leave such "
+                f"{listed(categories)}. Declare all categories in fit, by a dtype of them, or leave such "
                 "rows out."
             )
         codes[i] = code
     return codes
+
+
+def _refuse_numbers(column, categories, name):
+    """Raise if a series of numbers holds one, and some of the categories of its column are no numbers.
+
+    Otherwise these numbers would be taken as codes, which they hardly are.
+    """
+    other = next((value for value in categories.tolist() if not isinstance(value, Number)), None)
+    if other is None:
+        return
+    values, missing = _values(column)
+    given = next((v for v in values[~missing].tolist() if v == v), None)
+    if given is None:  # nothing is observed, and so nothing is wrong
+        return
+    remedy = "Give categories of the same kind"
+    if isinstance(other, str):
+        text = "astype(str)" if hasattr(column, "iloc") else "cast(str)"
+        remedy = f"Convert the column, as by frame[{name!r}].{text}"
+    raise ValueError(
+        f"Column {name!r} of X has dtype {column.dtype} and holds the number {given!r}, but the categories "
+        f"of this column are {listed(categories)}, such as {other!r}, which is no number. {remedy}. Only an "
+        "array without names of columns may hold codes in their place."
+    )

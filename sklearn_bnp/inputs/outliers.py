@@ -11,9 +11,9 @@ import numpy as np
 
 from .advice import warn_caller
 
-# The blur's standard deviation as a share of a column's, by default. A column is hidden if half of its values
-# lie within so many times the blur's.
-_BLUR, _HIDDEN = 1e-3, 4.0
+# The blur's standard deviation as a share of a column's, by default. A column is hidden if nine of ten values
+# lie within so many times the blur's, and are not mostly one and the same.
+_BLUR, _HIDDEN = 1e-3, 10.0
 
 
 def warn_if_hidden(x, moments):
@@ -31,10 +31,10 @@ def warn_if_hidden(x, moments):
         column = x[:, d][~np.isnan(x[:, d])].astype(float)
         if len(column) == 0:
             continue
-        low, high = np.percentile(column, [25, 75])
-        if 0 < high - low < _HIDDEN * _BLUR * sd[d]:
+        low, lower, upper, high = np.percentile(column, [5, 25, 75, 95])
+        if lower < upper and high - low < _HIDDEN * _BLUR * sd[d]:
             warn_caller(
-                f"Half of the values in column {d} of X lie between {low:.6g} and {high:.6g}, but its "
+                f"Nine of ten values in column {d} of X lie between {low:.6g} and {high:.6g}, but its "
                 f"standard deviation is {sd[d]:.3g}: a few values are so far out that clusters of the others "
                 "cannot be told apart. Look for errors in X, leave such rows out, or transform the column, "
                 "as by logarithms."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import contextmanager
 
 import numpy as np
 from scipy.sparse import issparse
@@ -90,6 +91,44 @@ def _is_number(text):
     except ValueError:
         return False
     return True
+
+
+# ---------------------------------------------------------------------- entries that are no numbers
+
+
+@contextmanager
+def says_what_is_no_number(x, name="X"):
+    """Context in which errors of a conversion to numbers name the entry that is none, and the remedy."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        found = _no_number(x, name)
+        if found is None:
+            raise
+        raise type(error)(f"{found} ({error})") from error
+
+
+def require_numbers(x, name="X"):
+    """Raise if an array is not of real numbers; of objects, the message names the first that is none."""
+    if x.dtype.kind not in "fiub":
+        found = _no_number(x, name)
+        raise ValueError(found or f"{name} has dtype {x.dtype}; it must hold real numbers.")
+
+
+def _no_number(x, name):
+    """Message on the first entry of an array of objects (n, D) that is no number; None if there is none."""
+    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.dtype.kind != "O":
+        return None
+    for (row, column), value in np.ndenumerate(x):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return (
+                f"{name} holds {value!r:.60} in row {row}, column {column}, and columns must be numbers. "
+                "Leave this column out, or turn it into numbers (a date into the days since some day); give "
+                f"np.nan for a missing value; {_OF_CATEGORIES}."
+            )
+    return None
 
 
 # ---------------------------------------------------------------------- numbers that are not finite

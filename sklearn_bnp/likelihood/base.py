@@ -285,6 +285,16 @@ class Likelihood(DenseRows, ABC):
         """
         return self.prepare(means)
 
+    def of_vectors(self) -> Likelihood:
+        """The family with prepared rows that are vectors, whose differences and means make sense.
+
+        Returns
+        -------
+        likelihood : Likelihood
+            Its statistics are those of this family. The default is this family itself.
+        """
+        return self
+
     def log_base(self, x: Any) -> Floats:
         """The part of each row's log density that no component explains.
 

@@ -22,6 +22,8 @@ from .gaussian import GaussianLikelihood
 from .multinomial import MultinomialLikelihood
 from .scaling import Scaling
 
+_BEGIN_AS_COPIES = "Let all models begin as copies of one that has learned from a first batch"
+
 
 def in_units_of(likelihood, target, s):
     """Statistics (K, P) of a likelihood in the units of ``target``, a likelihood of the same family.
@@ -31,10 +33,12 @@ def in_units_of(likelihood, target, s):
     if target.has_missing and not likelihood.has_missing and likelihood.allows_missing:
         complete, likelihood = likelihood, likelihood.with_missing()
         s = likelihood.from_complete(s) if likelihood is not complete else s
-    if type(likelihood) is not type(target):
+    if type(likelihood.of_vectors()) is not type(target.of_vectors()):
+        if likelihood.has_missing == target.has_missing:
+            raise ValueError(f"their rows have distributions of another kind. {_BEGIN_AS_COPIES}")
         raise ValueError(
-            f"their rows are described by a {type(likelihood).__name__} and a {type(target).__name__}. Where "
-            "only some of the data have missing values, put a model of such data first"
+            "some models have learned from rows with missing values, and the others cannot do without any "
+            f"column. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
     if likelihood.n_statistics != target.n_statistics:
         raise ValueError("other columns were constant, or have other categories")
@@ -46,9 +50,15 @@ def _converted(likelihood, target, s):
     """Statistics in the units of a ``target`` of the same type."""
     if _same_units(likelihood, target):
         return s
+    if likelihood.has_missing:
+        raise ValueError(
+            "once a model has learned from rows with missing values, sums cannot be given in the units of "
+            f"other data than those from which they are. {_BEGIN_AS_COPIES} with missing values, or fit them "
+            "to rows without missing entries"
+        )
     raise ValueError(
-        f"statistics of a {type(likelihood).__name__} cannot be given in other units than those of the data "
-        "from which they are. Let all models begin as copies of one that has learned from a first batch"
+        "their statistics cannot be given in the units of other data than those from which they are. "
+        f"{_BEGIN_AS_COPIES}"
     )
 
 

@@ -141,6 +141,14 @@ class ColumnLikelihood(TableRows, Likelihood):
             out[:, b.s], out[:, -1] = own[:, :-1], own[:, -1]
         return out
 
+    def of_vectors(self):
+        """The blocks with prepared rows that are vectors; see `Likelihood`."""
+        own = [b.likelihood.of_vectors() for b in self.blocks]
+        if all(one is b.likelihood for one, b in zip(own, self.blocks, strict=True)):
+            return self
+        blocks = [(b.name, one, b.columns) for one, b in zip(own, self.blocks, strict=True)]
+        return ColumnLikelihood(blocks, self.n_columns)
+
     def imputed(self, prior, s, z):
         """Rows whose missing entries are as expected under a component; see `Likelihood`."""
         return np.hstack(

@@ -6,7 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ..inputs.advice import advice_on
+from ..inputs.advice import advice_on, listed
 
 _BOOLEAN = (bool, np.bool_)
 
@@ -76,7 +76,7 @@ def _position(name, names):
     if names.count(name) != 1:
         raise ValueError(
             f"Column {name!r} is {'not in X' if name not in names else 'in X more than once'}; its columns "
-            f"are {[str(n) for n in names]}.{advice_on(name, [n for n in names if isinstance(n, str)])}"
+            f"are {listed(str(n) for n in names)}.{advice_on(name, [n for n in names if isinstance(n, str)])}"
         )
     return names.index(name)
 

@@ -321,25 +321,31 @@ def points_of_counts(z, change, base, *, row_scale=None, row_base=None):
         Prepared rows.
     change : callable
         ``change(values, column)`` returns g of counts that are not zero; g is zero where they are.
-    base : ndarray, shape (V,)
-        The part of points that all rows have.
+    base : ndarray, shape (V,), or csr_array, shape (B, V)
+        The part of points that all rows have, or B such parts.
     row_scale, row_base : ndarray, shape (n, 1), or None
-        Factors of each row; 1 if None.
+        Factors of each row; 1 if None. Those of B parts are ``row_base`` (n, B).
     """
     n, V = z.shape
     row, column, values = nonzeros(z)
     changed = change(values, column)
     if not issparse(z) or n * V <= _DENSE_NUMBERS:
-        points = np.tile(base, (n, 1)) if row_base is None else row_base * base
+        points = _of_base(base, row_base, n)
         points[row, column] += changed
     else:
         project = _projection(V)
         rows = csr_array((changed, (row, column)), shape=(n, V)) @ project
-        base = base @ project
-        points = rows.toarray() + (base if row_base is None else row_base * base)
+        points = rows.toarray() + _of_base(base @ project, row_base, n)
     if row_scale is not None:
         points *= row_scale
-    return points.astype(z.dtype, copy=False)
+    return np.ascontiguousarray(points, dtype=z.dtype)
+
+
+def _of_base(base, row_base, n):
+    """The parts (n, m) of points that are the same for all rows, times the rows' factors."""
+    if row_base is None:
+        return np.tile(base, (n, 1))
+    return np.ascontiguousarray(row_base @ base) if issparse(base) else row_base * base
 
 
 def _projection(n_columns):

@@ -24,12 +24,15 @@ from scipy.sparse import issparse
 
 from .._kernels._responsibilities import Quadratic, local_step, share_out, statistics, summarise
 from .._kernels._sparse_rows import sparse_shares, sparse_summary
+from .._kernels.threads import threads_for_shares
 from ..inputs.types import Floats
 
 # Rows of a table of likelihoods that are in single precision at a time, if rows are.
 _TABLE_ROWS = 2**16
 # Shares below the largest of the row times this are cleared: they are below the last bit of a sum.
 _LEAST_SHARE = 1e-16
+# A product with an entry of a sparse row takes as long as so many with those of a dense one.
+_PRODUCTS_PER_ENTRY = 5
 
 
 class RowKernels(ABC):
@@ -229,6 +232,7 @@ class DenseRows(RowKernels):
     def _share(
         self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
     ):
+        n_threads = _threads(resp, coef.shape[1], s, n_threads)
         local_step(
             self.kernel_rows(z), np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic,
             self.linear, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor,
@@ -274,6 +278,7 @@ class TableRows(RowKernels):
         self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
     ):
         table = self.log_table(coef, z)
+        n_threads = _threads(resp, 0, None, n_threads)
         share_out(table, mass, weight, resp, entropy, log_norm, n_nonzero, n_threads, floor)
         if s is not None:
             self.summarise(z, weighted_shares(resp, mass, weight), s, coef=coef)
@@ -300,6 +305,8 @@ class SparseRows(DenseRows):
             super()._share(coef, z, *given, s, entropy, log_norm, n_nonzero, n_threads, floor)
             return
         rows, coef = _arrays(z), np.ascontiguousarray(coef, dtype=z.dtype)
+        per_row = _PRODUCTS_PER_ENTRY * z.nnz / max(1, len(resp))
+        n_threads = _threads(resp, per_row, s, n_threads)
         sparse_shares(*rows, coef, *given, entropy, log_norm, n_nonzero, n_threads, floor)
         if s is not None:
             factors = [factor for factor in (mass, weight) if factor is not None]
@@ -309,6 +316,15 @@ class SparseRows(DenseRows):
     def likelihood_table(self, coef, z, floor, n_threads=1):
         layout = RowKernels if issparse(z) else DenseRows
         return layout.likelihood_table(self, coef, z, floor, n_threads)
+
+
+def _threads(resp, n_products, s, n_threads):
+    """Threads for shares ``resp`` of rows that have so many products with the coefficients of a component.
+
+    If there are statistics ``s``, these take as many products again.
+    """
+    n_products = n_products if s is None else 2 * n_products
+    return threads_for_shares(*resp.shape, n_products, n_threads)
 
 
 def weighted_shares(resp, mass, weight):

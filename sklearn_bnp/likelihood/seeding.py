@@ -13,6 +13,8 @@ _SEED_ROWS = 10_000
 _SEED_ROWS_A_COMPONENT = 100
 # A row further out, in standard deviations of the data, leaves rounding errors in sums of squares.
 _FARTHEST = 1e7
+# Numbers of vectors that are made of rows at a time, where prepared rows are no vectors.
+_VECTOR_NUMBERS = 2**22
 # Steps of k-means after k-means++: laps of the fit do the rest.
 LLOYD_STEPS = 3
 
@@ -44,8 +46,9 @@ def seeded_statistics(
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
-    z = likelihood.prepare(at_hand(x))
-    del x  # it may be large
+    x = at_hand(x)
+    z = likelihood.prepare(x)
+    x = None if means is None else x  # it may be large
     mass = np.ones(z.shape[0])
     seeding = seeding_mass(mass, weight)
     if weight is not None:  # the sample stands for rows of the same total weight
@@ -54,7 +57,7 @@ def seeded_statistics(
         return summaries(likelihood, z, mass[:, np.newaxis])
     everything = summaries(likelihood, z, mass[:, np.newaxis])[0]
     if means is not None:
-        return _about_means(likelihood, z, mass, everything, np.asarray(means, dtype=float))
+        return _about_means(likelihood, x, z, mass, everything, np.asarray(means, dtype=float))
     points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
     seeds = None
     if not spread:
@@ -68,25 +71,39 @@ def seeded_statistics(
     return summaries(likelihood, z, resp)
 
 
-def _about_means(likelihood, z, mass, everything, means):
+def _about_means(likelihood, x, z, mass, everything, means):
     """Statistics (K, P) of rows by the nearest of K means, and of the mean itself where no row is near.
 
-    A mean that is too far out to be a row starts an empty component. ``everything`` (P,) are the
-    statistics of all rows.
+    A mean that is too far out to be a row starts an empty component. Rows are ``x``, and ``z`` once they
+    are prepared; ``everything`` (P,) are the statistics of all of them.
     """
-    seeds = likelihood.prepare_means(means)
+    vectors = likelihood.of_vectors()
+    seeds = vectors.prepare_means(means)
     if issparse(z):
         resp = _nearest(likelihood, z, seeds)
-    else:
-        points = z
-        if likelihood.has_missing:
-            points = likelihood.imputed(likelihood.prior, everything, z)
-        resp = lloyd(points, mass, len(means), None, n_steps=0, centers=seeds.astype(z.dtype))
+    elif vectors is likelihood:
+        resp = _of_nearest(likelihood, z, mass, everything, seeds)
+    else:  # vectors are much longer than prepared rows: few are made at a time
+        size = max(1, _VECTOR_NUMBERS // vectors.n_features)
+        some = [slice(lo, lo + size) for lo in range(0, len(z), size)]
+        parts = [
+            _of_nearest(vectors, vectors.prepare(x[rows]), mass[rows], everything, seeds)
+            for rows in some
+        ]
+        resp = np.concatenate(parts)
     s = summaries(likelihood, z, resp * mass[:, np.newaxis].astype(resp.dtype))
     lonely = np.flatnonzero((s[:, -1] == 0) & (np.abs(seeds).max(axis=1) <= _FARTHEST))
     if len(lonely):
-        s[lonely] = summaries(likelihood, seeds[lonely], np.eye(len(lonely)))
+        s[lonely] = summaries(vectors, seeds[lonely], np.eye(len(lonely)))
     return s
+
+
+def _of_nearest(likelihood, z, mass, everything, seeds):
+    """One-hot shares (n, K) of dense rows, which go to the nearest seeds (K, D')."""
+    points = z
+    if likelihood.has_missing:
+        points = likelihood.imputed(likelihood.prior, everything, z)
+    return lloyd(points, mass, len(seeds), None, n_steps=0, centers=seeds.astype(z.dtype))
 
 
 def _nearest(likelihood, z, centers):

@@ -344,7 +344,8 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     def _begin(self, corpus, *, streaming):
         """Begin with an empty model in the units of a corpus."""
         observation = resolve_observation(self.observation, corpus.reading)
-        self._likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+        likelihood = bind_likelihood(observation, corpus, streaming=streaming)
+        self._likelihood = likelihood.of_vectors()  # of which clumps have means
         if self._likelihood.may_be_far_out or corpus.documents.weight is not None:
             check_units(self._likelihood, corpus.documents)
         self._observation = clone(resolve_observation(self.observation))

@@ -60,6 +60,10 @@ class Birth(Proposal):
 
     kind = "birth"
     suits = ("mixture",)
+    # Targets in which nothing was found, and of which there are many more rows; whether samples are larger.
+    # Saved models of before know of neither.
+    _in_few: frozenset = frozenset()
+    _takes_more = False
     _parameter_constraints = {
         "strategy": [StrOptions({"split", "adopt"})],
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
@@ -91,10 +95,7 @@ class Birth(Proposal):
         self._validate_params()
         self._failures = Failures(change=0.1, patience=self.patience)
         self._waited = {}  # laps since a component was last a target, for "adopt"
-        self._in_few = (
-            set()
-        )  # targets in which nothing was found, and of which there are many more rows
-        self._takes_more = False  # whether samples are larger
+        self._in_few, self._takes_more = frozenset(), False
 
     def wants(self, totals: StatBag) -> list[int]:
         """Components that may be split next, fewest failures first, then largest."""
@@ -122,7 +123,7 @@ class Birth(Proposal):
         self._takes_more = self._takes_more or bool(self._in_few)
         for uid in self._in_few:
             self._failures.forgive(uid)
-        self._in_few = set()
+        self._in_few = frozenset()
 
     def plan(self, context: Context) -> list[Any]:
         """Trials for targets whose estimate, on their samples, is a gain; others count as failures.
@@ -184,7 +185,7 @@ class Birth(Proposal):
             self._failures.note(uid, n, self.patience if final else 1)
             there = min(n, self._rows(totals.s.shape[1], more=True))
             if there >= _WORTH * sample.z.shape[0]:
-                self._in_few.add(uid)
+                self._in_few |= {uid}
             return None
         return creation
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._collapsed import collapsed_shares
+from .._kernels.threads import threads_for_collapsed_documents
 
 # With such a prior a topic that nobody else of the document has is out.
 _LEAST_PRIOR = 1e-290
@@ -61,6 +62,7 @@ def infer(table, docs, prior, max_iter, tol, *, want_resp=False, n_threads=1):
     counts = np.empty((len(docs), len(prior)))
     resp = np.empty((len(docs.counts), len(prior))) if want_resp else None
     prior = np.maximum(prior, _LEAST_PRIOR)
+    n_threads = threads_for_collapsed_documents(len(docs.counts), len(prior), n_threads)
     collapsed_shares(
         table, docs.indptr, docs.indices, docs.counts, prior, counts, resp, max_iter, tol, n_threads
     )

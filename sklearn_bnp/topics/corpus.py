@@ -26,7 +26,7 @@ from ..estimator.validation import (
 from ..inputs.batches import Batch
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
-from ..inputs.tables import require_finite_counts, require_table
+from ..inputs.tables import require_finite_counts, require_table, says_what_is_no_number
 from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
@@ -176,10 +176,11 @@ def _corpus_of_words(estimator, x, observation, reset):
         )
     require_table(x, of_words=True)
     [x], reading = read_frames(estimator, [x], reset=reset)
-    x = validate_data(
-        estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
-        ensure_all_finite=False,  # which `require_finite_counts` looks for
-    )  # fmt: skip
+    with says_what_is_no_number(x):
+        x = validate_data(
+            estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
+            ensure_all_finite=False,  # which `require_finite_counts` looks for
+        )  # fmt: skip
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold counts.")
     dtype, x = x.dtype, _canonical(x)

@@ -26,7 +26,7 @@ import numpy as np
 from ..engine.extra import NO_EXTRA
 from ..engine.left import Left
 from ..inputs.rows import joined_numbers
-from .histograms import NOTHING, Histogram, histograms
+from .histograms import NOTHING, Histogram, added_up, histograms
 
 # What rounding may do to a number of documents, relative to it.
 _ROUNDING = 1e-9
@@ -39,6 +39,13 @@ class Column(NamedTuple):
 
     docs: np.ndarray
     values: np.ndarray
+
+
+def _side_by_side(shifts, columns):
+    """The columns of one component in several batches as one `Column`; its documents are moved up."""
+    docs, values = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+    moved = docs + np.repeat(shifts, [len(column.docs) for column in columns])
+    return Column(moved.astype(np.int32), values)
 
 
 class BatchCounts(NamedTuple):
@@ -88,15 +95,13 @@ class BatchCounts(NamedTuple):
         """The counts of these documents and of ``others``, side by side, as batches are joined."""
         parts = [self, *others]
         sizes = [len(part.lengths) for part in parts]
-        columns = {}
-        for part, shift in zip(parts, np.cumsum([0, *sizes[:-1]]), strict=True):
+        columns = {}  # uid -> shifts of documents, and columns
+        for part, shift in zip(parts, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True):
             for uid, column in part.columns.items():
-                moved = (column.docs + shift).astype(np.int32)
-                columns.setdefault(uid, []).append(Column(moved, column.values))
-        joined = {
-            uid: Column(*map(np.concatenate, zip(*of_uid, strict=True)))
-            for uid, of_uid in columns.items()
-        }
+                shifts, own = columns.setdefault(uid, ([], []))
+                shifts.append(shift)
+                own.append(column)
+        joined = {uid: _side_by_side(*of_uid) for uid, of_uid in columns.items()}
         lengths = np.concatenate([part.lengths for part in parts])
         return BatchCounts(lengths, joined, joined_numbers([part.weight for part in parts], sizes))
 
@@ -205,15 +210,14 @@ class DocumentCounts(NamedTuple):
     @classmethod
     def of(cls, parts):
         """From a dict of `BatchCounts`."""
-        out = NO_EXTRA
+        ones = []
         for name, part in parts.items():
             some = part.lengths > 0
             lengths, n_some = part.lengths[some], np.count_nonzero(some)
             [lengths] = histograms(lengths, [0, n_some], part.times(some))
             one = cls.of_columns({name: part})
-            one = one._replace(lengths=lengths, n_empty=float(part.times(~some).sum()))
-            out = one if out is NO_EXTRA else out.joined(one)
-        return out
+            ones.append(one._replace(lengths=lengths, n_empty=float(part.times(~some).sum())))
+        return NO_EXTRA.joined(*ones)
 
     @classmethod
     def of_columns(cls, parts):
@@ -224,29 +228,35 @@ class DocumentCounts(NamedTuple):
         """The histograms alone: all that the objective needs."""
         return self._replace(parts={}) if self.parts else self
 
-    def joined(self, other):
-        """These documents and others. If both have a batch, it has the columns of both."""
-        if other is NO_EXTRA:
+    def joined(self, *others):
+        """These documents and others. If several have a batch, it has the columns of all of them."""
+        some = [self, *(other for other in others if other is not NO_EXTRA)]
+        if len(some) == 1:
             return self
-        parts = dict(self.parts)
-        for key, part in other.parts.items():
-            mine = parts.get(key)
-            parts[key] = part if mine is None else mine.more(part)
-        return self._added(other, 1.0, parts)
+        parts, topics = {}, {}
+        for one in some:
+            for key, part in one.parts.items():
+                known = parts.get(key)
+                parts[key] = part if known is None else known.more(part)
+            for uid, histogram in one.topics.items():
+                topics.setdefault(uid, []).append(histogram)
+        return DocumentCounts(
+            {uid: added_up(of_uid) for uid, of_uid in topics.items()},
+            added_up([one.lengths for one in some]),
+            sum(one.n_empty for one in some),
+            parts,
+        )
 
     def without(self, other):
         """These documents without those of ``other``."""
         if other is NO_EXTRA:
             return self
         parts = {k: p for k, p in self.parts.items() if k not in other.parts}
-        return self._added(other, -1.0, parts)
-
-    def _added(self, other, sign, parts):
         topics = dict(self.topics)
         for uid, histogram in other.topics.items():
-            topics[uid] = topics.get(uid, NOTHING).added(histogram, sign)
-        lengths = self.lengths.added(other.lengths, sign)
-        return DocumentCounts(topics, lengths, self.n_empty + sign * other.n_empty, parts)
+            topics[uid] = topics.get(uid, NOTHING).added(histogram, -1.0)
+        lengths = self.lengths.added(other.lengths, -1.0)
+        return DocumentCounts(topics, lengths, self.n_empty - other.n_empty, parts)
 
     def only(self, uids):
         """The columns of the components ``uids``, without others."""

@@ -103,6 +103,19 @@ class Histogram(NamedTuple):
 NOTHING = Histogram(0, np.zeros(0))
 
 
+def added_up(parts):
+    """The `Histogram` of all counts of several; equivalent to `Histogram.added` of one after the other."""
+    some = [part for part in parts if len(part.weights)]
+    if len(some) < 2:
+        return some[0] if some else NOTHING
+    first = min(part.first for part in some)
+    weights = np.zeros((max(part.last for part in some) - first) * N_NODES)
+    for part in some:
+        start = (part.first - first) * N_NODES
+        weights[start : start + len(part.weights)] += part.weights
+    return Histogram(first, weights)
+
+
 def histograms(values, indptr, weight=None):
     """A `Histogram` of each group of counts.
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from .._kernels import _topics as kernel
+from .._kernels.threads import threads_for_documents
 from .documents import DocumentStep
 
 # With such a prior a component that has no count is out.
@@ -129,9 +130,10 @@ def _call(table, docs, mass, prior, start, counts, settings, places, resp, s, en
     if places is not None:
         places = np.minimum(places, table.shape[1]).astype(np.int32)
         most = int(places.max(initial=1))
+    n_threads = threads_for_documents(len(docs.counts), table.shape[1], settings.n_threads)
     kernel.document_step(
         table, docs.indptr, docs.indices, docs.counts, mass,
         np.maximum(prior, _LEAST_PRIOR), start, counts,
         settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,
-        most, resp, s, entropy, None, settings.n_threads, docs.weight, places,
+        most, resp, s, entropy, None, n_threads, docs.weight, places,
     )  # fmt: skip

@@ -1,4 +1,10 @@
-"""Sums over documents by which unions of topics are chosen, wherever the documents' counts are."""
+"""Sums over documents by which unions of topics are chosen, wherever the documents' counts are.
+
+Design note. The sums over pairs of topics cost some Python for each pair, however few documents there are. A
+stream may remember thousands of batches of a few documents each. Their counts are therefore joined, in the
+order of the batches, into groups of thousands of documents, and the sums are made once for each group.
+Counts that lie elsewhere are those of large chunks, each of which is a group by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,11 @@ import numpy as np
 
 from ..engine.extra import NO_EXTRA
 from ..engine.task import added_siblings
-from .counts import CountsAway
+from .counts import BatchCounts, CountsAway
 from .document_terms import CountColumns, columns_of_part, count_columns, union_document_gains
+
+# Documents of a group. So many cost much more than what Python adds for a group.
+_GROUP_DOCS = 10_000
 
 
 class UnionGains(NamedTuple):
@@ -37,13 +46,13 @@ class UnionGains(NamedTuple):
 
 
 def union_gains_of_documents(totals, pairs, a, union=None):
-    """`union_document_gains` (P,) of the documents of ``totals``, summed over a tree of their parts.
+    """`union_document_gains` (P,) of the documents of ``totals``, summed over a tree of their groups.
 
     Documents that are gone count as if none of them used both topics, which is a lower bound; see (c) of
     the design note of ``counts.py``.
     """
     gains = UnionGains(pairs, totals.uids.tolist(), a, union)
-    parts = list(totals.extra.parts.values())
+    parts = grouped(totals.extra.parts.values())
     away = {i: part for i, part in enumerate(parts) if isinstance(part, CountsAway)}
     nodes = {(0, i): gains(part) for i, part in enumerate(parts) if i not in away}
     if away:
@@ -57,6 +66,20 @@ def union_gains_of_documents(totals, pairs, a, union=None):
         columns = count_columns(totals._replace(extra=totals.extra._replace(topics=gone)))
         total = total + _of_separate_documents(gains, columns)
     return total
+
+
+def grouped(parts):
+    """List the parts. Neighbours that are at hand are joined, as long as they have few documents together."""
+    groups, n_docs = [], 0  # lists of parts, and documents of the last one
+    for part in parts:
+        n = len(part.lengths) if isinstance(part, BatchCounts) else _GROUP_DOCS + 1
+        if groups and n_docs + n <= _GROUP_DOCS:
+            groups[-1].append(part)
+            n_docs += n
+        else:
+            groups.append([part])
+            n_docs = n
+    return [first.joined(others) if others else first for first, *others in groups]
 
 
 def _of_separate_documents(gains, columns: CountColumns):

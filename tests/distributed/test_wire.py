@@ -10,7 +10,12 @@ import pytest
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
-from sklearn_bnp.distributed.wire import Nodes, Packed, unpacked  # noqa: E402
+from dask.sizeof import sizeof  # noqa: E402
+
+from sklearn_bnp.distributed.on_workers import Visited  # noqa: E402
+from sklearn_bnp.distributed.wire import Nodes, Order, Packed, unpacked  # noqa: E402
+from sklearn_bnp.topics.counts import BatchCounts  # noqa: E402
+from sklearn_bnp.topics.documents import Documents  # noqa: E402
 
 LARGE, SMALL = 5_000, 3
 
@@ -64,3 +69,30 @@ def test_classes_of_functions_are_sent_by_value():
 
 def _flat(packed):
     return packed.head, *packed.arrays
+
+
+def many_documents(n=2_000, per_document=5):
+    """A named tuple whose length is not its number of fields: dask's own guess of its size fails."""
+    counts = np.ones(n * per_document)
+    return Documents(np.arange(n + 1) * per_document, counts, np.zeros(len(counts), np.int32))
+
+
+def test_results_tell_their_size():
+    """About that of their arrays. dask calls an error a warning, and takes them for a megabyte."""
+    docs = many_documents()
+    with pytest.raises(IndexError):
+        sizeof(docs)
+    n_bytes = sum(array.nbytes for array in docs[:3])
+    assert sizeof(Nodes({(0, 0): (docs, 1.0), (1, 3): None})) == pytest.approx(n_bytes, rel=0.05)
+    part = BatchCounts.of(np.ones((2_000, 10)), np.full(2_000, 10.0), list(range(10)))
+    visited = Visited.__new__(Visited)  # without the tasks that it is made of
+    visited.nodes, visited.kept, visited.name = {(0, 0): docs}, {0: (part,)}, "visit"
+    n_bytes += part.lengths.nbytes
+    n_bytes += sum(array.nbytes for column in part.columns.values() for array in column)
+    assert sizeof(visited) == pytest.approx(n_bytes, rel=0.05)
+
+
+def test_parameters_weigh_nothing():
+    """All workers need them, so they should not say where tasks go."""
+    packed = Packed.of((len, value()))
+    assert sizeof(Order(packed.head, *packed.arrays)) < 100

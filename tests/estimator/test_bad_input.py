@@ -1,11 +1,13 @@
 """Bad input: an error that names parameter, value and remedy, and a model left as it was."""
 
+import datetime
 import re
 
 import numpy as np
 import pytest
 
 from sklearn_bnp import (
+    HDPHMMVB,
     BernoulliObservation,
     Birth,
     Delete,
@@ -14,6 +16,8 @@ from sklearn_bnp import (
     DPMixtureVB,
     FixedVarianceGaussianObservation,
     GaussianObservation,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
     Merge,
     MixtureAllocation,
     PitmanYorAllocation,
@@ -291,6 +295,40 @@ def test_rows(rows, words):
         assert_same_state(public_state(fitted), before)
     with pytest.raises(ValueError, match=names(*words)):
         DPMixtureVB().partial_fit(rows)
+
+
+@pytest.mark.parametrize(
+    "value", [datetime.date(2020, 1, 2), datetime.timedelta(1), 1j, "red", [1.0], {"a": 1}], ids=str
+)
+def test_objects_that_are_no_numbers(value):
+    """The first one is named, with the remedy, and scikit-learn's or NumPy's words for it."""
+    rows = X.astype(object)
+    rows[3, 1] = value
+    groups = np.arange(N) % 5
+    said = names("X", repr(value), "row 3, column 1", "must be numbers", "days since", "(")
+    models = [
+        (DPMixtureVB(max_iter=0, proposals=None), {}),
+        (HDPHMMVB(max_iter=0, proposals=None), {}),
+        (HDPTopicVB(observation="gaussian", max_iter=0, proposals=None), {"groups": groups}),
+        (MemoryBoundedTopicVB(), {"groups": groups}),
+    ]
+    for model, given in models:
+        with pytest.raises((TypeError, ValueError), match=said):
+            model.fit(rows, **given)
+        model.fit(X, **given)
+        with pytest.raises((TypeError, ValueError), match=said):
+            model.predict(rows, **given)
+    listed = HDPHMMVB(max_iter=0, proposals=None)
+    with pytest.raises((TypeError, ValueError), match=said):
+        listed.fit([rows, X])
+    with pytest.raises((TypeError, ValueError), match=said):
+        HDPTopicVB().fit(rows)
+
+
+def test_objects_that_are_numbers():
+    rows = X.astype(object)
+    model = DPMixtureVB(random_state=0).fit(X)
+    assert model.score(rows) == model.score(X)
 
 
 def test_one_row():

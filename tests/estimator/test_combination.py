@@ -1,5 +1,7 @@
 """Mixtures that were fitted apart become one: their statistics add up, and nothing else is needed."""
 
+import re
+from copy import deepcopy
 from functools import cache
 from itertools import pairwise
 
@@ -207,8 +209,33 @@ def test_missing_values(covariance_type):
     assert both._model.likelihood.has_missing
     assert both.n_components_ == 3
     other = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
-    with pytest.raises(ValueError, match=names("models[1]", "units", "copies")):
+    with pytest.raises(ValueError, match=names("models[1]", "units", "copies")) as error:
         combine([gappy, other.fit(GAPPY[120:])])
+    assert re.search(
+        r"missing values.*first batch with missing values.*without missing", str(error.value)
+    )
+    assert not re.search("Gaussian|Incomplete", str(error.value))
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+def test_copies_that_learn_on_are_combined(covariance_type):
+    """The remedy for missing values that the message and the guide name."""
+    first = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
+    first.partial_fit(GAPPY[:100])
+    parts = [deepcopy(first).partial_fit(x) for x in (ROWS[100:200], GAPPY[200:])]
+    assert combine(parts).n_components_ == 3
+
+
+def test_models_that_cannot_do_without_a_column():
+    """They were fitted to rows on a plane; the message has no names of our classes."""
+    flat = np.column_stack([ROWS, ROWS.sum(axis=1)])
+    gappy = np.column_stack([GAPPY, ROWS[:, 0] - ROWS[:, 1] ** 2])
+    models = [DPMixtureVB(random_state=0).fit(x) for x in (flat, gappy)]
+    with pytest.raises(
+        ValueError, match=r"models\[0\].*missing values.*linear combinations"
+    ) as error:
+        combine(models)
+    assert ".." not in str(error.value)
 
 
 # ---------------------------------------------------------------------- refusals

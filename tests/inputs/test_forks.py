@@ -22,8 +22,10 @@ START = """
 import os, sys, threading, time, warnings
 import numpy as np
 from sklearn_bnp import DPMixtureVB, HDPHMMVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp._kernels import threads as worth
 
 warnings.simplefilter("ignore")
+worth.LEAST_WORK = 1.0  # so little data have several threads
 rng = np.random.default_rng(0)
 rows = rng.normal(size=(1000, 2)) + 9.0 * rng.integers(0, 2, size=(1000, 1))
 words = rng.multinomial(20, np.full(6, 1 / 6), size=300)

@@ -198,6 +198,84 @@ def test_categories_never_seen(frames):
     assert model.lower_bound_ == before
 
 
+def test_of_many_categories_a_few_are_named(frames):
+    """So that the remedy after them can be found."""
+    kinds = [f"kind {i % 150:03}" for i in range(len(LABELS))]
+    frame = frames.DataFrame({**table(), "kind": kinds})
+    model = mixture().fit(frame)
+    with pytest.raises(ValueError, match=r"'kind 009', \.\.\.\], 150 in all\. Declare") as error:
+        model.predict(with_kind(frames, frame, "black"))
+    assert "kind 010" not in str(error.value)
+    wide = frames.DataFrame({f"column {i:02}": np.zeros(5) for i in range(40)})
+    with pytest.raises(
+        ValueError, match=r"'column 09', \.\.\.\], 40 in all\. Did you mean 'column 3"
+    ):
+        mixture([("size", "gaussian", "column 3")]).fit(wide)
+
+
+@pytest.mark.parametrize("kind", [5, 2.0, True])
+def test_numbers_in_place_of_strings(frames, kind):
+    """They may be what the strings say, or codes: nobody knows which. Arrays hold codes."""
+    names = np.array(["10", "2", "1"])[LABELS].tolist()
+    frame = frames.DataFrame({**table(), "kind": names})
+    model = mixture().fit(frame)
+    before = model.lower_bound_
+    other = with_kind(frames, frame, kind)
+    remedy = "astype(str)" if frames.__name__ == "pandas" else "cast(str)"
+    pattern = f"Column 'kind' of X .* holds the number {kind!r}.* '10'.*frame['kind'].{remedy}"
+    pattern = ".*".join(map(re.escape, pattern.split(".*")))
+    for method in (model.predict, model.score_samples, model.score, model.partial_fit):
+        with pytest.raises(ValueError, match=pattern):
+            method(other)
+    assert model.lower_bound_ == before
+    if kind != 5:
+        return
+    whole = frames.DataFrame({**table(), "kind": names})[["width", "kind"]]
+    sequences = HDPHMMVB(
+        observation=ColumnObservation([("size", "gaussian", ["width"]), ("kind", "categorical", "kind")]),
+        max_iter=0,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"Column 'kind' of X .* holds the number 5"):
+        sequences.fit([whole, with_kind(frames, whole, kind)])
+
+
+def test_strings_are_converted_as_the_message_says(frames):
+    numbers_ = np.array([10, 2, 1])[LABELS]
+    frame = frames.DataFrame({**table(), "kind": numbers_.astype(str).tolist()})
+    model = mixture().fit(frame)
+    if frames.__name__ == "pandas":
+        other = frame.assign(kind=numbers_)
+        other["kind"] = other["kind"].astype(str)
+    else:
+        other = frame.with_columns(frames.Series("kind", numbers_).cast(str))
+    assert_array_equal(model.predict(other), model.predict(frame))
+    X = np.column_stack([numbers()[:, [0, 1]], np.array([1, 2, 0])[LABELS], numbers()[:, [3, 4]]])
+    with pytest.warns(UserWarning, match="feature names"):
+        found = model.predict(X)  # codes
+    assert_array_equal(found, model.predict(frame))
+
+
+def test_columns_without_any_number(frames):
+    """pandas has columns of None in floating point."""
+    frame = frames.DataFrame(table())
+    model = mixture().fit(frame)
+    nothing = [float("nan") if frames.__name__ == "pandas" else None] * len(LABELS)
+    if frames.__name__ == "pandas":
+        other = frame.assign(kind=nothing)
+    else:
+        other = frame.with_columns(frames.Series("kind", nothing, dtype=frames.Float64))
+    assert_array_equal(model.predict(other), model.predict(with_kind(frames, frame, None)))
+
+
+def test_numbers_as_categories():
+    """A column whose categories are numbers goes on to take numbers."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({**table(), "kind": pandas.Categorical(LABELS)})
+    model = mixture().fit(frame)
+    assert model.categories_["kind"].tolist() == [0, 1, 2]
+    assert_array_equal(model.predict(frame.assign(kind=LABELS)), model.predict(frame))
+
+
 def test_another_fit_forgets_categories(frames):
     model = mixture().fit(frames.DataFrame(table()))
     model.set_params(observation=ColumnObservation(BY_NUMBER)).fit(numbers())

@@ -26,7 +26,7 @@ def with_outliers(size, n=2000, dtype=float):
 )  # fmt: skip
 def test_the_column_is_named(model, dtype):
     model.set_params(proposals=None)
-    with pytest.warns(UserWarning, match="Half of the values in column 1 of X") as caught:
+    with pytest.warns(UserWarning, match="Nine of ten values in column 1 of X") as caught:
         model.fit(with_outliers(1e7, dtype=dtype))
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="column 1"):

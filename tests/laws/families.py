@@ -25,7 +25,7 @@ from sklearn_bnp.likelihood import (
 from sklearn_bnp.mixture.weights import PitmanYorAllocation
 from tests.reference.allocations import DirichletProcess, FiniteDirichlet, PitmanYor
 from tests.reference.autoregressive import CorrelatedNormalWishart, MatrixNormalWishart
-from tests.reference.categories import DirichletCategories, SideBySide
+from tests.reference.categories import CodedCategories, DirichletCategories, SideBySide
 from tests.reference.families import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -148,12 +148,23 @@ def categorical(name, **parameters):
     )
 
 
-def columns(name, adapts, **parameters):
+def many_categories(name):
+    """So many categories that prepared rows are codes; most of them never occur."""
+    sizes = (N_ANSWERS + 40).tolist()
+    observation = CategoricalObservation(0.5, n_categories=sizes)
+    return Family(
+        name, observation, answers, lambda likelihood, prior: CodedCategories(*prior, sizes)
+    )
+
+
+def columns(name, adapts, sizes=(4, 3), **parameters):
     """Blocks of three kinds whose columns lie between each other."""
+    kind = CodedCategories if np.mean(sizes) > 32 else DirichletCategories
+    width = 2 if kind is CodedCategories else sum(sizes)
     observation = ColumnObservation(
         [
             ("size", GaussianObservation(**parameters), [4, 0]),
-            ("kind", CategoricalObservation(n_categories=[4, 3]), slice(1, 3)),
+            ("kind", CategoricalObservation(n_categories=list(sizes)), slice(1, 3)),
             ("tally", "poisson", [3, 5]),
         ]
     )
@@ -163,10 +174,10 @@ def columns(name, adapts, **parameters):
         of_size, of_kind, of_tally = prior
         twins = [
             size.twin(likelihood.blocks[0].likelihood, of_size),
-            DirichletCategories(*of_kind, [4, 3]),
+            kind(*of_kind, sizes),
             GammaPoisson(*of_tally),
         ]
-        return SideBySide(twins, [2, 7, 2])
+        return SideBySide(twins, [2, width, 2])
 
     return Family(name, observation, mixed, twin, adapts=adapts)
 
@@ -276,7 +287,9 @@ FAMILIES = [
     poisson("poisson-prior", prior=(np.linspace(0.5, 2.0, 6), 0.3)),
     categorical("categorical"),
     categorical("categorical-prior", prior=np.linspace(0.3, 2.0, 8).tolist()),
+    many_categories("categorical-many"),
     columns("columns", "2.b"),
+    columns("columns-many", "2.b", (50, 20)),
     columns("columns-diag", "0.b", covariance_type="diag"),
     fixed_variance("shared-variance", clouds, affine="columns", adapts="variance"),
     fixed_variance("shared-variance-rounded", rounded_clouds, affine="columns", adapts="variance"),

@@ -13,6 +13,7 @@ from sklearn_bnp.distributed.places import Here
 from sklearn_bnp.engine.left import Visit, parted
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.task import LocalResult
+from sklearn_bnp.topics import union_sums
 from sklearn_bnp.topics.counts import CountsAway, DocumentCounts
 from sklearn_bnp.topics.union_sums import union_gains_of_documents
 from tests.distributed.kinds import Saved, saved
@@ -75,12 +76,15 @@ def test_edits_are_made_when_documents_are_next_looked_at(edit):
     assert away(docs).as_past().parts == {}
 
 
-def test_gains_of_unions_wherever_documents_are():
+def test_gains_of_unions_wherever_documents_are(monkeypatch):
     docs = Dense.random(np.random.default_rng(1), "abc", range(6)).columns()
     totals = StatBag.zeros(range(6), 1)
     gains = partial(union_gains_of_documents, pairs=PAIRS, a=A)
-    here = gains(totals._replace(extra=docs))
-    assert_array_equal(gains(totals._replace(extra=away(docs))), here)
+    here, there = (gains(totals._replace(extra=extra)) for extra in (docs, away(docs)))
+    # what is at hand is joined before it is summed
+    assert_allclose(there, here, rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr(union_sums, "_GROUP_DOCS", 0)
+    assert_array_equal(gains(totals._replace(extra=docs)), there)
     one = docs._replace(parts={"a": docs.parts["a"]})  # the others are gone
     some, none = (gains(totals._replace(extra=e)) for e in (one, docs.summed()))
     used = np.arange(len(PAIRS)) != 3  # topic 4 has no tokens: its unions change nothing

@@ -40,7 +40,7 @@ def scipy_log_predictive(twin, q, z):
             left = left - x
         return out
     if isinstance(twin, DirichletCategories):
-        columns = zip(q, np.split(z, twin.edges, axis=1), strict=True)
+        columns = zip(q, twin.columns(z), strict=True)
         return sum(np.log(x @ (lam / lam.sum())) for lam, x in columns)
     if isinstance(twin, SideBySide):
         parts = zip(twin.parts(z), q, strict=True)

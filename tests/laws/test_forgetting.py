@@ -87,6 +87,7 @@ def test_statistics_are_those_of_the_other_batches(kind):
     assert_allclose(size(model), sum(data_of(model, b) for b in [*rest, batches[0]]), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:max_batches=2 remembers more documents")
 @pytest.mark.parametrize("room", [20, 70, 1000])
 def test_a_window_after_tiny_batches_is_learned_from(kind, room, monkeypatch):
     """Also if no batch has room in the pool: nearly all of what is remembered is new then."""

@@ -42,8 +42,9 @@ def test_gradient_of_the_evidence(posterior):
     g = posterior
     likelihood, prior = g.model.likelihood, g.model.prior
     s, coef = g.s, likelihood.coefficients(prior, g.s)
-    # steps of a hundredth of a row of the size that rows have in this coordinate
-    steps = 1e-2 * np.abs(g.features).mean(axis=0)
+    # steps of a hundredth of a row of the size that rows have in this coordinate; of 1 if all are 0
+    sizes = np.abs(g.features).mean(axis=0)
+    steps = 1e-2 * np.where(sizes > 0, sizes, 1.0)
     for p in range(s.shape[1]):
         direction = np.zeros(s.shape[1])
         direction[p] = steps[p]

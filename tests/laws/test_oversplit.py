@@ -192,7 +192,11 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
     monkeypatch.setattr(searches, "oversplit", lambda small, s, *rest: s)
     proposal = Oversplit()
     proposal.reset()
-    for numbers, n_searches in ((1, 40), (Oversplit._numbers_of_fit, 3), (Oversplit._numbers_of_fit, 3)):
+    for numbers, n_searches in (
+        (1, 40),
+        (Oversplit._numbers_of_fit, 3),
+        (Oversplit._numbers_of_fit, 3),
+    ):
         seen.clear()
         proposal._best(Found(), 3, 9, numbers, np.random.RandomState(0))
         assert len(seen) == n_searches

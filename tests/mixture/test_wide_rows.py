@@ -36,7 +36,7 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
     usual = birth.sample_rows(many)
     birth.last_resort()
     assert birth.sample_rows(many) == usual  # nothing has failed
-    birth._in_few = {3}
+    birth._in_few = frozenset({3})
     birth._failures.note(3, 9000.0, birth.patience)
     birth._failures.note(4, 50.0, birth.patience)
     totals = StatBag(np.array([3, 4]), np.full((2, 2), [[1.0, 9000.0], [1.0, 50.0]]), np.zeros(2))
@@ -47,7 +47,7 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
     assert birth.sample_rows(6) == 10_000  # ten thousand rows tell all about six numbers
     given = Birth(max_rows=500)
     given.reset()
-    given._in_few = {3}
+    given._in_few = frozenset({3})
     given.last_resort()
     assert given.sample_rows(many) == 500
 

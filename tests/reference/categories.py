@@ -19,13 +19,14 @@ class DirichletCategories:
 
     def __init__(self, lam, sizes):
         self.edges = np.cumsum(sizes)[:-1]
-        self.prior = self._columns(np.asarray(lam, dtype=float))
+        self.prior = self.columns(np.asarray(lam, dtype=float))
 
-    def _columns(self, values):
+    def columns(self, values):
+        """What belongs to each column, of pseudo-counts or of prepared rows."""
         return np.split(values, self.edges, axis=-1)
 
     def posterior(self, z, weight):
-        return [lam + weight @ x for lam, x in zip(self.prior, self._columns(z), strict=True)]
+        return [lam + weight @ x for lam, x in zip(self.prior, self.columns(z), strict=True)]
 
     @staticmethod
     def _log_beta(params):
@@ -37,7 +38,7 @@ class DirichletCategories:
 
     def expected_log_lik(self, q, z):
         out = np.zeros(len(z))
-        for lam, x in zip(q, self._columns(z), strict=True):
+        for lam, x in zip(q, self.columns(z), strict=True):
             out += x @ (digamma(lam) - digamma(lam.sum()))
         return out
 
@@ -50,10 +51,24 @@ class DirichletCategories:
 
     def log_predictive(self, q, z):
         out = np.zeros(len(z))
-        for lam, x in zip(q, self._columns(z), strict=True):
+        for lam, x in zip(q, self.columns(z), strict=True):
             for n, row in enumerate(x):
                 out[n] += np.sum(row * np.log(lam / lam.sum()))
         return out
+
+
+class CodedCategories(DirichletCategories):
+    """The same from codes (n, D), where a missing entry is NaN."""
+
+    def __init__(self, lam, sizes):
+        self.sizes = sizes
+        super().__init__(lam, sizes)
+
+    def columns(self, values):
+        if values.ndim == 1:  # pseudo-counts
+            return super().columns(values)
+        each = zip(values.T, self.sizes, strict=True)
+        return [(x[:, np.newaxis] == np.arange(size)).astype(float) for x, size in each]
 
 
 class SideBySide:

@@ -135,7 +135,8 @@ def check_memories(proposal, kind):
     fresh.reset()
     for name, like in vars(fresh).items():
         there = name in vars(proposal)
-        expect(there or type(proposal) is not kind, f"a {proposal.kind} has no {name}")
+        by_default = type(proposal) is not kind or hasattr(kind, name)
+        expect(there or by_default, f"a {proposal.kind} has no {name}")
         if there and name.startswith("_") and like is not None:
             _check_memory(f"{name} of a {proposal.kind}", vars(proposal)[name], like)
 

@@ -19,6 +19,7 @@ from ...likelihood.fixed_variance import FixedVarianceLikelihood, IncompleteFixe
 from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
 from ...likelihood.gaussian_missing import IncompleteColumnsGaussian
+from ...likelihood.many_categories import CodedCategories
 from ...likelihood.multinomial import MultinomialLikelihood
 from ...likelihood.new_starts import RestartingGaussian
 from .expectations import (
@@ -219,14 +220,27 @@ def _(likelihood: MultinomialLikelihood, n_columns):
 
 @check_own.register
 def _(likelihood: CategoricalLikelihood, n_columns):
-    sizes, n_features = likelihood.sizes, likelihood.n_features
-    expect_positions("numbers of categories", sizes, (n_columns,), n_features + 1, least=1)
-    expect(sizes.sum() == n_features, f"there are {sizes.sum()} categories, not {n_features}")
-    expect_positions("starts of categories", likelihood.starts, (n_columns,), n_features)
+    _check_categories(likelihood, n_columns, likelihood.n_features)
+
+
+@check_own.register
+def _(likelihood: CodedCategories, n_columns):
+    expect(
+        likelihood.n_features == n_columns, f"the likelihood has {likelihood.n_features} columns"
+    )
+    _check_categories(likelihood, n_columns, len(likelihood.prior.lam))
+
+
+def _check_categories(likelihood, n_columns, n_categories):
+    """Raise unless columns have so many categories in all."""
+    sizes = likelihood.sizes
+    expect_positions("numbers of categories", sizes, (n_columns,), n_categories + 1, least=1)
+    expect(sizes.sum() == n_categories, f"there are {sizes.sum()} categories, not {n_categories}")
+    expect_positions("starts of categories", likelihood.starts, (n_columns,), n_categories)
     expect(
         np.array_equal(likelihood.starts, np.cumsum(sizes) - sizes), "starts are those of others"
     )
-    expect_numbers("the prior's pseudo-counts", likelihood.prior.lam, (n_features,), least=0.0)
+    expect_numbers("the prior's pseudo-counts", likelihood.prior.lam, (n_categories,), least=0.0)
 
 
 @check_own.register

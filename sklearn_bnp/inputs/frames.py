@@ -130,6 +130,7 @@ def as_numbers(reading, part):
             new[d] = _codes(column, categories[d], name) if known else _floats(column, name)
         elif known:
             _refuse_numbers(column, categories[d], name)
+            new[d] = _codes(column, categories[d], name)
     return _with_columns(frame, new) if new else frame
 
 
@@ -238,10 +239,7 @@ def _codes(column, categories, name):
 
 
 def _refuse_numbers(column, categories, name):
-    """Raise if a series of numbers holds one, and some of the categories of its column are no numbers.
-
-    Otherwise these numbers would be taken as codes, which they hardly are.
-    """
+    """Raise if a series of numbers holds one, and some of the categories of its column are no numbers."""
     other = next((value for value in categories.tolist() if not isinstance(value, Number)), None)
     if other is None:
         return

@@ -276,6 +276,30 @@ def test_numbers_as_categories():
     assert_array_equal(model.predict(frame.assign(kind=LABELS)), model.predict(frame))
 
 
+@pytest.mark.parametrize("dtype", [int, float])
+def test_numbers_are_looked_up_among_categories_that_are_numbers(frames, dtype):
+    """In any order, and wherever they begin: they are no codes."""
+    names, kinds = ["30", "10", "20"], np.array([30, 10, 20])[LABELS]
+    of_pandas = frames.__name__ == "pandas"
+    if of_pandas:
+        declared = frames.Categorical(kinds, categories=[30, 10, 20])
+    else:
+        declared = frames.Series("kind", kinds.astype(str)).cast(frames.Enum(names))
+    frame = frames.DataFrame({**table(), "kind": declared})
+    model = mixture().fit(frame)
+    plain = frames.DataFrame({**table(), "kind": kinds.astype(dtype)})
+    if not of_pandas:  # categories of polars are strings
+        with pytest.raises(ValueError, match="Column 'kind' of X has dtype"):
+            model.predict(plain)
+        return
+    assert model.categories_["kind"].tolist() == [30, 10, 20]
+    assert_array_equal(model.predict(plain), model.predict(frame))
+    with pytest.raises(
+        ValueError, match=r"Column 'kind' of X holds 40.*, a category that was not there"
+    ):
+        model.predict(plain.assign(kind=kinds + 10))
+
+
 def test_another_fit_forgets_categories(frames):
     model = mixture().fit(frames.DataFrame(table()))
     model.set_params(observation=ColumnObservation(BY_NUMBER)).fit(numbers())

@@ -11,26 +11,29 @@ import numpy as np
 
 from ..inputs.advice import warn_caller
 from ..inputs.rows import part
+from ..likelihood.autoregressive_gaps import are_whole
 
 # Mean over rows of the exponent of the narrow density, in nats, below which rows vary where they did not.
 _LEAST = -100.0
 
 
 def warn_if_left_out_varies(likelihood, batch):
-    """Warn, at the line that calls the package, if a batch varies in what the ``likelihood`` leaves out."""
-    total, worst, row = 0.0, 0.0, None
+    """Warn, at the line that calls the package, if a batch varies in what the ``likelihood`` leaves out.
+
+    Rows with missing entries do not count.
+    """
+    total, n, worst, row = 0.0, 0, 0.0, None
     counts = None if batch.weight is None else batch.entry_weight > 0
-    for rows in batch.slices():
+    for rows in batch.slices() if _parts_with_scaling(likelihood) else ():
         x = part(batch.x, rows)
-        found = likelihood.log_base(x)
-        if counts is not None:
-            found = np.where(counts[rows], found, 0.0)
-        total += found.sum()
+        x = x[are_whole(x) if counts is None else are_whole(x) & counts[rows]]
+        found = _exponents(likelihood, x)
+        total, n = total + found.sum(), n + len(found)
         if found.min(initial=0.0) < worst:
             worst, row = found.min(), x[int(np.argmin(found))][np.newaxis]
-    if row is None or not total < _LEAST * batch.n_entries:
+    if row is None or not total < _LEAST * n:
         return
-    column, lost = _column(likelihood, row), -total / batch.n_entries
+    column, lost = _column(likelihood, row), -total / n
     what = f"column {column}" if column is not None else "a combination of columns"
     warn_caller(
         f"X varies in {what}, which was constant in the first fit or batch. The model leaves it out for "
@@ -39,16 +42,31 @@ def warn_if_left_out_varies(likelihood, batch):
     )
 
 
-def _column(likelihood, row):
-    """The column that is left out and in which a row (1, D) is farthest away; None if it is no single one."""
+def _parts_with_scaling(likelihood):
+    """Pairs (likelihood, columns) of the parts that may leave columns out, a list."""
     blocks = getattr(likelihood, "blocks", None)
     if blocks is not None:
-        own = min(blocks, key=lambda block: block.likelihood.log_base(row[:, block.columns])[0])
-        column = _column(own.likelihood, row[:, own.columns])
-        return None if column is None else int(np.arange(row.shape[1])[own.columns][column])
-    scaling = getattr(getattr(likelihood, "complete", likelihood), "scaling", None)
+        return [(b.likelihood, b.columns) for b in blocks if _parts_with_scaling(b.likelihood)]
+    complete = getattr(likelihood, "complete", likelihood)
+    return (
+        [(likelihood, slice(None))]
+        if hasattr(getattr(complete, "rows", complete), "scaling")
+        else []
+    )
+
+
+def _exponents(likelihood, x):
+    """Exponents (n,) of the narrow densities of complete rows."""
+    return sum(own.log_base(x[:, columns]) for own, columns in _parts_with_scaling(likelihood))
+
+
+def _column(likelihood, row):
+    """The column that is left out and in which a row (1, D) is farthest away; None if it is no single one."""
+    parts = _parts_with_scaling(likelihood)
+    own, columns = min(parts, key=lambda pair: pair[0].log_base(row[:, pair[1]])[0])
+    scaling = getattr(getattr(own, "complete", own), "scaling", None)
     if getattr(scaling, "kept", None) is None:
         return None
-    far = np.abs(scaling.standardise(row)[0])
+    far = np.abs(scaling.standardise(row[:, columns])[0])
     far[scaling.kept] = 0.0
-    return int(np.nanargmax(far))
+    return int(np.arange(row.shape[1])[columns][np.argmax(far)])

@@ -122,10 +122,9 @@ class StateOversplit(SearchResort):
         if context.on_trial or not (self._due or self._pools):
             return []
         totals = context.totals
+        room = context.max_components - len(totals.uids)
         if self._pools:
-            pools, self._pools = self._pools, []
-            tried = (self._trial(context, pool, _PATIENCE_WITH_POOLS) for pool in pools)
-            return [trial for trial in tried if trial is not None]
+            return self._trials_of_pools(context, room)
         if not self._begins(context) or len(totals.uids) < 2:
             return []
         uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
@@ -138,8 +137,18 @@ class StateOversplit(SearchResort):
             pools = neighbourhoods(loss, _POOL, context.rng)
             self._pools = [tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) > 1]
             return []
-        trial = self._trial(context, uids, self.patience)
+        trial = self._trial(context, uids, self.patience, room)
         return [] if trial is None else [trial]
+
+    def _trials_of_pools(self, context, room):
+        """Trials of the pools whose rows were collected; together they add no more states than ``room``."""
+        pools, self._pools, trials = self._pools, [], []
+        for pool in pools:
+            trial = self._trial(context, pool, _PATIENCE_WITH_POOLS, room)
+            if trial is not None:
+                room -= max(0, len(trial.created) - len(pool))
+                trials.append(trial)
+        return trials
 
     def _is_affordable(self, sample, totals):
         """Whether all states can be searched together on their sample."""
@@ -147,18 +156,21 @@ class StateOversplit(SearchResort):
             return False
         return _numbers(sample.n_rows, 2 * len(totals.uids), totals) <= _MOST_NUMBERS
 
-    def _trial(self, context, uids, patience):
-        """The trial of the best states that searches find in place of these; None if they find none."""
-        totals, model = context.totals, context.model
-        if uids not in context.samples or self._attempts.failed(uids, totals.sizes):
+    def _trial(self, context, uids, patience, room):
+        """The trial of the best states that searches find in place of these; None if they find none.
+
+        There may be ``room`` more of them.
+        """
+        totals, model, attempt = context.totals, context.model, tuple(sorted(uids))
+        if uids not in context.samples or self._attempts.failed(attempt, totals.sizes):
             return None
         rows = totals.positions(uids).tolist()
-        n, room = float(totals.n[rows].sum()), context.max_components - len(totals.uids)
+        n = float(totals.n[rows].sum())
         sample = context.samples[uids].among(totals.uids).standing_for(n)
         numbers = _numbers(sample.n_rows, 2 * len(uids), totals)
         if self._numbers_left < numbers and len(uids) < len(totals.uids):
             return None
-        self._attempts.begin(uids, totals.uids[rows], totals.n[rows])
+        self._attempts.begin(attempt, totals.uids[rows], totals.n[rows])
         search = StateSearch(
             model, totals, rows, sample, self.n_seeds, room + len(uids), context.rng,
             context.n_threads,

@@ -248,6 +248,27 @@ def test_pools_of_many_rows(max_rows, monkeypatch):
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
+def test_pools_share_the_room():
+    """Together they add no more states than are allowed."""
+    rows, labels, _ = toys(n_states=20, lengths=(300,) * 8, seed=4)
+    wrong = np.eye(12)[labels % 12]
+    model = HDPHMMVB(
+        init_params=wrong, proposals=(StateOversplit(max_rows=1100),), max_components=14, random_state=0
+    )  # fmt: skip
+    assert 12 <= model.fit(rows).n_components_ <= 14
+    assert max(lap.n_components for lap in model.history_) <= 14
+    assert any(trial.accepted for trial in oversplits(model))
+
+
+def test_an_attempt_is_known_whatever_the_order_of_states():
+    """States are listed by their size, which changes."""
+    rows, _, truth = toys(seed=2)
+    model = HDPHMMVB(init_params=truth, proposals=ALONE, random_state=0).fit(rows)
+    [proposal] = model._learner_.schedule.proposals
+    assert all(list(key) == sorted(key) for key in proposal._attempts._memory)
+    assert proposal._attempts.n_left_alone(model._learner_.totals.sizes) == 1
+
+
 def test_pools_mend_what_is_wrong():
     rows, labels, truth = toys(n_states=9, lengths=(300,) * 8, seed=4)
     wrong = np.eye(7)[np.minimum(labels, 6)]

@@ -30,7 +30,7 @@ def assert_totals_are_the_memory(model):
     assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 @pytest.mark.parametrize("n_batches", [24, 120])
 def test_documents_of_small_batches_are_as_good_as_a_fit(n_batches, seed):
     """Even if they come one at a time."""

@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Interval
 from .failures import Attempts
 from .proposal import Proposal
 
-# The part of all numbers that searches of a stream's later batches may take.
+# Searches of a stream's later batches may take one in so many of all numbers.
 _LATER_BATCHES = 8
 
 

@@ -248,7 +248,7 @@ class Scheduler:
 
     def suited(self, model, totals, n_steps):
         """The model under a prior that suits the components rows may go to, if a trial asks for that."""
-        if not any(getattr(trial, "adapts", False) for trial in self._on_trial):
+        if not any(trial.adapts for trial in self._on_trial):
             return model
         at_work = np.flatnonzero(~np.isin(totals.uids, list(self.retired)))
         return model.with_adapted_prior(totals.take(at_work), n_steps)

@@ -108,6 +108,9 @@ class Trial:
         With ``Policy.WITH_LAP``: whether no row may go to the targets during the lap. False by default.
     leaves_one : bool
         Whether one component is left, which is judged under the prior that suits it alone. False by default.
+    adapts : bool
+        With ``Policy.WITH_LAP``: whether the prior adapts before the lap and after each of its passes. False
+        by default.
     foretells : bool
         Whether `expected` says something. False by default.
     estimate : float or None
@@ -133,6 +136,7 @@ class Trial:
     created: tuple
     policy = Policy.AT_ONCE
     probe: Any = None
+    adapts: bool = False
     unites = retires = leaves_one = foretells = False
     estimate: float | None = None
 

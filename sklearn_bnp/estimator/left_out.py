@@ -24,7 +24,9 @@ def warn_if_left_out_varies(likelihood, batch):
     """
     total, n, worst, row = 0.0, 0, 0.0, None
     counts = None if batch.weight is None else batch.entry_weight > 0
-    for rows in batch.slices() if _parts_with_scaling(likelihood) else ():
+    for rows in (
+        batch.slices() if _parts_that_leave_out(likelihood) else ()
+    ):  # most have nothing to do
         x = part(batch.x, rows)
         x = x[are_whole(x) if counts is None else are_whole(x) & counts[rows]]
         found = _exponents(likelihood, x)
@@ -42,30 +44,34 @@ def warn_if_left_out_varies(likelihood, batch):
     )
 
 
-def _parts_with_scaling(likelihood):
-    """Pairs (likelihood, columns) of the parts that may leave columns out, a list."""
+def _parts_that_leave_out(likelihood):
+    """Pairs (likelihood, columns) of the parts that leave something out, a list; it is mostly empty."""
     blocks = getattr(likelihood, "blocks", None)
     if blocks is not None:
-        return [(b.likelihood, b.columns) for b in blocks if _parts_with_scaling(b.likelihood)]
-    complete = getattr(likelihood, "complete", likelihood)
-    return (
-        [(likelihood, slice(None))]
-        if hasattr(getattr(complete, "rows", complete), "scaling")
-        else []
-    )
+        return [(b.likelihood, b.columns) for b in blocks if _parts_that_leave_out(b.likelihood)]
+    return [(likelihood, slice(None))] if _scaling_of(likelihood) is not None else []
+
+
+def _scaling_of(likelihood):
+    """The `Scaling` of a family, for rows with gaps or lags as well; None if it leaves nothing out."""
+    for name in ("complete", "rows"):
+        likelihood = getattr(likelihood, name, likelihood)
+    scaling = getattr(likelihood, "scaling", None)
+    scaling = getattr(scaling, "steps", scaling)
+    return None if getattr(scaling, "basis", None) is None else scaling
 
 
 def _exponents(likelihood, x):
     """Exponents (n,) of the narrow densities of complete rows."""
-    return sum(own.log_base(x[:, columns]) for own, columns in _parts_with_scaling(likelihood))
+    return sum(own.log_base(x[:, columns]) for own, columns in _parts_that_leave_out(likelihood))
 
 
 def _column(likelihood, row):
     """The column that is left out and in which a row (1, D) is farthest away; None if it is no single one."""
-    parts = _parts_with_scaling(likelihood)
+    parts = _parts_that_leave_out(likelihood)
     own, columns = min(parts, key=lambda pair: pair[0].log_base(row[:, pair[1]])[0])
-    scaling = getattr(getattr(own, "complete", own), "scaling", None)
-    if getattr(scaling, "kept", None) is None:
+    scaling = _scaling_of(own)
+    if scaling.kept is None or own.lags:
         return None
     far = np.abs(scaling.standardise(row[:, columns])[0])
     far[scaling.kept] = 0.0

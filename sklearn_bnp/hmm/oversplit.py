@@ -4,7 +4,7 @@ Design note
 -----------
 (a) A birth looks at the rows of one state, or of two. A state whose rows are spread over several others is
     not found so. Nor can several states change together.
-(b) So all states are searched together (``searches.py``), on all sequences, if these are not too many rows.
+(b) So all states are searched together (``searches.py``), if a sample shows half of all rows or more.
     Otherwise pools of neighbours are, each on runs of its rows; the states before and after a run are known
     and stay as they are.
 (c) The trial is a lap with the new states in place of the old ones, which is prolonged, judged and taken back
@@ -43,7 +43,7 @@ class StateOversplit(SearchResort):
 
     A birth looks for new states among the rows of one state, or of two. It misses a state whose rows are
     spread over several others, and changes of several states at once. When nothing else is left to try, all
-    states are therefore split into several parts. A hidden Markov model of the parts is fitted to all
+    states are therefore split into several parts. A hidden Markov model of the parts is fitted to the
     sequences, in which any row may go to any part. Then pairs of parts are joined, and small parts are
     dropped, for as long as that raises the objective. This is one search. Others follow with other seeds,
     from the best states so far. In turns, they split all states, a random half of them, and a random

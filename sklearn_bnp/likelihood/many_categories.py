@@ -45,7 +45,7 @@ class CodedCategories(SparseRows, CategoricalLikelihood):
         return len(self.prior.lam)
 
     def of_vectors(self):
-        """The same family with dense one-hot rows; see `Likelihood`."""
+        """The same family for dense one-hot rows, of which means and distances make sense."""
         return CategoricalLikelihood(self.prior, self.sizes)
 
     # ------------------------------------------------------------------ rows

@@ -1,4 +1,4 @@
-"""What trials of all components at once have in common."""
+"""Comparison of present components with others in their place, for proposals that replace many at once."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..engine.learner import PAST
 from ..engine.merge import Merge
 from ..engine.state import PoolSize
 from ..estimator import base, publishing
@@ -330,12 +331,15 @@ def warn_of_one_topic(estimator):
 
 
 def warn_if_documents_are_gone(state, max_batches):
-    """Warn if a window of a stream remembers batches whose documents have no room in the pool."""
-    stream = state.stream
-    if max_batches is None or stream.size == PoolSize() or len(stream.pool) >= len(state.memo):
+    """Warn if a window of a stream remembers batches whose documents have no room in the pool.
+
+    What was fitted before the stream is no batch, and a pool is left once batches come back.
+    """
+    pool, names = state.stream.pool, set(state.memo.batch_ids) - {PAST}
+    if max_batches is None or state.stream.size == PoolSize() or len(pool) >= len(names):
         return
     warn_caller(
-        f"max_batches={max_batches} remembers more documents than are kept with their words, of which there "
-        f"is room for {TopicModel.pool_rows:,} counts. The others keep their topics, so that topics which "
+        f"max_batches={max_batches} remembers more documents than are kept themselves, for which there is "
+        f"room for {TopicModel.pool_rows:,} counts. The others keep their topics, so that topics which "
         "appear late may be blended with topics that have ended. Give fewer max_batches, or smaller batches."
     )

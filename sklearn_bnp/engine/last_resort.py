@@ -9,8 +9,45 @@ from sklearn.utils._param_validation import Interval
 from .failures import Attempts
 from .proposal import Proposal
 
+# Turns that a last resort may miss before it goes before all others.
+_MOST_MISSED = 3
 # Searches of a stream's later batches may take one in so many of all numbers.
 _LATER_BATCHES = 8
+
+
+class Turn:
+    """The turn of a proposal that plans only when nothing else is left to try.
+
+    Others may go on to plan trials that fail, one after the other, while it waits for them. Without an end to
+    that, a fit would be over before its turn comes.
+
+    Attributes
+    ----------
+    due : bool
+        Whether it is to come.
+    """
+
+    def __init__(self):
+        self.due, self._n_missed = False, 0
+
+    @property
+    def overdue(self):
+        """Whether it was missed so often that the proposal goes before all others."""
+        return self.due and self._n_missed >= _MOST_MISSED
+
+    def call(self):
+        """Nothing else is left to try."""
+        if not self.due:
+            self.due, self._n_missed = True, 0
+
+    def miss(self):
+        """The proposal has to let others go first."""
+        self._n_missed += 1
+
+    def taken(self):
+        """Whether it is due; afterwards, it is not."""
+        due, self.due = self.due, False
+        return due
 
 
 class LastResort(Proposal):
@@ -39,11 +76,16 @@ class LastResort(Proposal):
         """Forget all attempts."""
         self._validate_params()
         self._attempts = Attempts(change=self._moved)
-        self._due, self._rounds = False, 0
+        self._turn, self._rounds = Turn(), 0
+
+    @property
+    def overdue(self) -> bool:
+        """Whether it has waited for its turn so long that it plans before all others."""
+        return self._turn.overdue
 
     def last_resort(self) -> None:
         """Nothing is left to try but this."""
-        self._due = True
+        self._turn.call()
 
     def new_data(self) -> None:
         """Forget all failures: with new rows an attempt may succeed."""
@@ -55,8 +97,7 @@ class LastResort(Proposal):
 
     def _begins(self, context):
         """Whether a round is due, and there may be one."""
-        due, self._due = self._due, False
-        return due and not context.partial and self._rounds < self.max_rounds
+        return self._turn.taken() and not context.partial and self._rounds < self.max_rounds
 
 
 class SearchResort(LastResort):

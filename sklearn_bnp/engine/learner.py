@@ -382,7 +382,8 @@ class Learner:
         """After a lap that changed little, let proposals have their last chance, or end the fit.
 
         Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
-        do not gain as much after it are the last ones, even if more trials are planned.
+        do not gain as much after it are the last ones, even if more trials are planned. Only what is overdue
+        still has its turn.
         """
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)
@@ -391,7 +392,7 @@ class Learner:
                 self.retried = 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
-        if gain >= tol * n or (self.scheduler.has_plans and idle < PATIENCE):
+        if gain >= tol * n or self.scheduler.has_more(idle < PATIENCE):
             return
         if self.model.released() is not self.model:
             self.model = self.model.released()

@@ -144,7 +144,18 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         Returns
         -------
         pending : bool
-            A fit does not end while this is true.
+            A fit does not end while this is true, unless ten laps in a row have gained next to nothing.
+        """
+        return False
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the proposal has waited for its turn so long that it plans before all others.
+
+        Returns
+        -------
+        overdue : bool
+            A fit does not end while this is true, however little the last laps have gained.
         """
         return False
 

@@ -230,6 +230,10 @@ class Scheduler:
         """Whether trials are under way, or something is left that was meant to be tried."""
         return bool(self.trials) or any(proposal.pending for proposal in self.proposals)
 
+    def has_more(self, patient):
+        """Whether trials are under way and the fit is ``patient``, or a proposal is overdue."""
+        return (patient and self.has_plans) or any(p.overdue for p in self.proposals)
+
     # ------------------------------------------------------------------ components on trial
 
     @property
@@ -460,15 +464,16 @@ class Scheduler:
             settling=born < 0 or (first and len(uids) > 1),
         )
         trials, most = [], context.max_components
-        for i, proposal in enumerate(self.proposals):
-            before = any(p.pending and not p.goes_last for p in self.proposals[:i])
+        proposals = sorted(self.proposals, key=lambda p: not p.overdue)
+        for i, proposal in enumerate(proposals):
+            before = any(p.pending and not p.goes_last for p in proposals[:i])
             busy = trials or before or context.settling
             # components on trial are there when the other trials are judged; these share what room is left
             on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
             adopted = sum(len(t.created) for t in on_trial)
             context = context._replace(
                 idle=not (busy or accepted),
-                others_pending=any(p.pending for p in self.proposals[i + 1 :]),
+                others_pending=any(p.pending for p in proposals[i + 1 :]),
                 max_components=max(most - adopted, len(context.totals.uids)),
                 on_trial=bool(on_trial),
             )

@@ -45,10 +45,11 @@ class StateOversplit(SearchResort):
     spread over several others, and changes of several states at once. When nothing else is left to try, all
     states are therefore split into several parts. A hidden Markov model of the parts is fitted to the
     sequences, in which any row may go to any part. Then pairs of parts are joined, and small parts are
-    dropped, for as long as that raises the objective. This is one search. Others follow with other seeds,
-    from the best states so far. In turns, they split all states, a random half of them, and a random
-    quarter. A round ends when many searches in a row have found nothing better. The result replaces all
-    states for one lap, and stays if that raises the objective of the whole data.
+    dropped, for as long as that raises the objective. If the result is worse as a whole, new states are kept
+    only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
+    from the best states so far. In turns, they split all states, and a random half of them. A round ends
+    when many searches in a row have found nothing better. The result replaces all states for one lap, and
+    stays if that raises the objective of the whole data.
 
     Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
     neighbours, and each pool is searched in this way on its own rows.
@@ -80,7 +81,7 @@ class StateOversplit(SearchResort):
         "patience": [Interval(Integral, 1, None, closed="left")],
     }
     _moved = 0.02
-    _numbers_of_fit = 10_000_000_000  # one pass counted for each search: ten to twenty seconds
+    _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about twenty seconds
 
     def __init__(
         self,
@@ -100,12 +101,17 @@ class StateOversplit(SearchResort):
 
     @property
     def pending(self) -> bool:
-        """Whether there are pools to be searched."""
-        return bool(self._pools)
+        """Whether its turn is to come, or there are pools to be searched."""
+        return self._turn.due
 
     def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
         """The pools, or all states if a round is due."""
-        if self._pools or not self._due or len(totals.uids) < 2 or not self._may_show_all(totals):
+        if (
+            self._pools
+            or not self._turn.due
+            or len(totals.uids) < 2
+            or not self._may_show_all(totals)
+        ):
             return self._pools
         return [tuple(totals.uids.tolist())]
 
@@ -119,23 +125,28 @@ class StateOversplit(SearchResort):
 
     def plan(self, context: Context) -> list[Any]:
         """A trial in which all states give way to those of the best search, or such trials of pools."""
-        if context.on_trial or not (self._due or self._pools):
+        if not (self._turn.due or self._pools):
+            return []
+        if context.on_trial:
+            self._turn.miss()
             return []
         totals = context.totals
         room = context.max_components - len(totals.uids)
         if self._pools:
+            self._turn.taken()
             return self._trials_of_pools(context, room)
         if not self._begins(context) or len(totals.uids) < 2:
             return []
         uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
         if uids is None and self._may_show_all(totals):  # states have changed in this lap
-            self._due = True
+            self._turn.call()
             return []
         self._rounds += 1
         if uids is None or not self._is_affordable(context.samples[uids], totals):
             loss = reassignment_loss(context.model, totals)
             pools = neighbourhoods(loss, _POOL, context.rng)
             self._pools = [tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) > 1]
+            self._turn.call()
             return []
         trial = self._trial(context, uids, self.patience, room)
         return [] if trial is None else [trial]
@@ -143,7 +154,10 @@ class StateOversplit(SearchResort):
     def _trials_of_pools(self, context, room):
         """Trials of the pools whose rows were collected; together they add no more states than ``room``."""
         pools, self._pools, trials = self._pools, [], []
+        there = set(context.totals.uids.tolist())
         for pool in pools:
+            if not there.issuperset(pool):  # a state has gone since its rows were asked for
+                continue
             trial = self._trial(context, pool, _PATIENCE_WITH_POOLS, room)
             if trial is not None:
                 room -= max(0, len(trial.created) - len(pool))

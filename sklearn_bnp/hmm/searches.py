@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
+from .exchange import exchanged
 from .joins import joined
 from .nested_chain import NestedChain, NestedModel
 from .pairs import as_they_are
@@ -23,7 +24,7 @@ _PRUNINGS = 5
 # Least gain, in nats, of a search that counts.
 _LEAST_GAIN = 1.0
 # Shares of the states that searches split, in turns: all of them, and random ones.
-_SHARES = (1.0, 0.5, 0.25)
+_SHARES = (1.0, 0.5)
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
 _RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
@@ -33,8 +34,10 @@ class StateSearch:
     """Searches for states that take the place of some, each from the best ones so far.
 
     A hidden Markov model is nested in the states, as in births from pairs. In turns, all states are split
-    into parts, a random half of them, and a random quarter. Passes follow, in which any row may go to any
-    part. Then parts are joined, and small ones are dropped, for as long as that raises the objective.
+    into parts, and a random half of them. Passes follow, in which any row may go to any part. Then parts are
+    joined, and small ones are dropped, for as long as that raises the objective. What comes of this is
+    compared with the best states so far, block by block: each block of rows keeps the states that explain it
+    better.
 
     Parameters
     ----------
@@ -95,12 +98,26 @@ class StateSearch:
         nested = self._nested()
         chain = self._settled(nested, self._parts(share))
         gain = self._value(nested, chain) - self._before
+        returned = abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
+        if not returned and chain.resp is not None:
+            nested, chain, gain = self._exchanged(nested, chain, gain)
         if gain > self.gain + _LEAST_GAIN and len(chain.s) <= self._n_most:
             self._now, self.best = chain, StateCreation.of(nested, chain, self._model.prior)
             self.gain, self.n_failures, self.n_returns = gain, 0, 0
             return
         self.n_failures += 1
-        self.n_returns += abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
+        self.n_returns += returned
+
+    def _exchanged(self, nested, chain, gain):
+        """The nested model, chain and gain of a search after exchanges with the best states so far."""
+        better, worse, model = self._now, chain, self._nested()
+        if gain > self.gain:
+            better, worse, model.prior = chain, self._now, nested.prior
+        else:
+            model.adapt(better.s, _ADAPT_STEPS)
+        mixed = exchanged(model, better, worse)
+        value = -np.inf if mixed is None else self._value(model, mixed) - self._before
+        return (model, mixed, value) if value > gain else (nested, chain, gain)
 
     def _nested(self):
         """A `NestedModel` under the prior of the whole model; it may adapt."""

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from ..engine.last_resort import Turn
 from ..engine.proposal import Context, Proposal
 from ..engine.trials import AdoptTrial
 from .seeding import blended_with_all
@@ -61,24 +62,32 @@ class TopicRestart(Proposal):
     def reset(self) -> None:
         """Forget that there was a restart."""
         self._validate_params()
-        self._due = False  # whether one is to be made as soon as nothing else is under way
+        self._turn = Turn()  # it comes as soon as nothing else is under way
         self._bound = -np.inf  # the objective before the last one
 
     @property
     def pending(self) -> bool:
         """Whether a restart is to be made."""
-        return self._due
+        return self._turn.due
+
+    @property
+    def overdue(self) -> bool:
+        """Whether it has waited for its turn so long that it plans before all others."""
+        return self._turn.overdue
 
     def last_resort(self) -> None:
         """Nothing else is left to try."""
-        self._due = True
+        self._turn.call()
 
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
         totals = context.totals
-        if not self._due or context.partial or not context.idle:
+        if not self._turn.due or context.partial:
             return []
-        self._due, bound = False, context.model.elbo(totals)
+        if not context.idle:
+            self._turn.miss()
+            return []
+        self._turn, bound = Turn(), context.model.elbo(totals)
         if len(totals.uids) < 2 or bound < self._bound + _WORTH:
             return []
         self._bound = bound

@@ -6,7 +6,7 @@ import pytest
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture import searches
-from sklearn_bnp.mixture.exchange import _blocks, exchanged
+from sklearn_bnp.mixture.exchange import exchanged
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 from sklearn_bnp.mixture.searches import Search
 
@@ -55,36 +55,6 @@ def test_each_block_takes_the_better_components(small, present, found, best):
         return
     counts = sorted(mixed[:, -1])
     np.testing.assert_allclose(counts, sorted(components(small, best)[:, -1]), atol=0.5)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_blocks_are_what_links_join(seed):
-    similarity = np.random.default_rng(seed).random((6, 8)) ** 8
-    block, block_found, differ = _blocks(similarity)
-    assert set(block) == set(block_found) >= set(differ)  # each has some of either set
-    linked = similarity > 0.1
-    linked |= similarity == similarity.max(axis=1, keepdims=True)
-    linked |= similarity == similarity.max(axis=0)
-    reach = linked @ linked.T
-    for _ in range(6):
-        reach = reach @ reach
-    np.testing.assert_array_equal(block[:, np.newaxis] == block, reach)
-    assert (block[:, np.newaxis] == block_found)[linked].all()
-
-
-def test_blocks_of_the_same_components_do_not_differ():
-    similarity = np.eye(4)[:, [2, 0, 3, 1]]
-    block, block_found, differ = _blocks(similarity)
-    np.testing.assert_array_equal(block_found, block[[2, 0, 3, 1]])
-    assert len(differ) == 0
-    similarity[1, 1] = 0.9  # near something else, but the same as before
-    block, _, differ = _blocks(similarity)
-    assert len(np.unique(block)) == 3 and len(differ) == 0
-    similarity[1] *= 0.99
-    block, _, differ = _blocks(similarity)
-    np.testing.assert_array_equal(differ, [block[1]])
-    similarity[1] = similarity[0]  # two are now one, and another is near something else
-    assert len(_blocks(similarity)[2]) > 0
 
 
 def test_in_all_families_components_are_those_of_either_set(leading_family):

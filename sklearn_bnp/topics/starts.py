@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .clusters import clustered_documents
 from .creation import (
     LEAST_SHARE,
@@ -37,6 +38,8 @@ from .seeding import Anchors, with_total
 _N_ANCHORS, _N_CLUSTERS = (10, 15, 20, 30, 50), (50, 100, 150)
 # Most documents of rows that are seeds; and number of texts from which on no single document is a seed.
 _N_DOCUMENTS, _FEW_DOCUMENTS = 50, 400
+# Numbers of seeds of clusters of rows, and rows of which they are clusters.
+_N_ROWS, _SEED_ROWS = (10, 25, 50), 10_000
 # Factor of the documents' prior while topics are being found: documents that mix fewer topics than they will
 # tell these apart. Laps begin with the prior as it is.
 _PRIOR_SCALE = 0.3
@@ -77,6 +80,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, some, sample.total, [n_seeds], rng)
     starts += _cluster_seeds(model, some, sample.total, [n_seeds], rng)
+    starts += _row_seeds(model, some, sample.total, [n_seeds], rng)
     tried = _after(nested, some, starts, least, n_rounds=_ROUNDS)
     found = _after(nested, some, _best(tried, 1), least)
     return developed(nested, found[0]) if found else None
@@ -94,6 +98,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
         model.likelihood, some, sample.total, _at_most(n_seeds, _N_ANCHORS), rng
     )
     starts += _cluster_seeds(model, some, sample.total, _at_most(n_seeds, _N_CLUSTERS), rng)
+    starts += _row_seeds(model, some, sample.total, _at_most(n_seeds, _N_ROWS), rng)
     tried = _after(nested, some, starts, least, n_rounds=_ROUNDS)
     found = _after(nested, some, _best(tried, _N_FINISHED), least)
     return developed(nested, found[0]) if found else None
@@ -145,6 +150,30 @@ def _cluster_seeds(model, some, total, numbers, rng):
         s = clustered_documents(counts, model.prior.lam, n, rng, docs.weight)
         if s is not None:
             yield with_total(s, total)
+
+
+def _row_seeds(model, some, total, numbers, rng):
+    """Statistics, of ``total`` rows, of clusters of rows, from so many seeds each; none for words.
+
+    Clusters are found whatever the documents: these may all mix the same topics alike.
+    """
+    likelihood, docs = model.likelihood, some.docs
+    if likelihood.words:
+        return
+    weight = np.ones(len(some.mass)) if docs.weight is None else docs.entry_weight
+    share = some.mass * weight
+    drawn = np.flatnonzero(share > 0)
+    if len(drawn) > _SEED_ROWS:
+        drawn = np.sort(rng.choice(drawn, _SEED_ROWS, replace=False))
+    z, share = docs.z[drawn], share[drawn]
+    odds = seeding_mass(some.mass[drawn], None if docs.weight is None else weight[drawn])
+    whole = summaries(likelihood, z, share[:, np.newaxis])[0]
+    points = likelihood.seeding_points(model.prior, whole, z)
+    for n in numbers:
+        s = summaries(likelihood, z, share[:, np.newaxis] * lloyd(points, odds, n, rng))
+        s = s[s[:, -1] > 0]
+        if len(s) > 1:
+            yield s * (total / s[:, -1].sum())
 
 
 def _words(likelihood, some):

@@ -1,9 +1,20 @@
-"""Document completion: a part of each document is hidden, and predicted from the rest."""
+"""Document completion: a part of each document is hidden, and predicted from the rest.
+
+Design note. A document is a bag of entries, whose order means nothing. Which of them `score` hides is drawn
+by a hash of what each entry is, and of the sum of these hashes over the document. To sort rows and to draw
+places would not do: documents of equal length would all hide the same places, such as the row of the least
+value. Copies of a row are numbered, so that they are not all hidden together.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import issparse
 
+from ..inputs.rows import at_hand, part
+
+# Rows that are hashed at a time.
+_HASHED_ROWS = 1024
 # Odd multipliers that scatter whole numbers over 64 bits (splitmix64).
 _SCATTER = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
@@ -38,14 +49,51 @@ def hidden_entries(documents, keys, heldout):
 
 
 def keys_of_content(documents):
-    """Pseudo-random numbers (n,) for the entries, which depend on the entry's document alone."""
-    sizes = np.diff(documents.indptr)
-    place = np.arange(documents.n_entries) - np.repeat(documents.indptr[:-1], sizes)
-    own = (place if documents.indices is None else documents.indices).astype(np.uint64)
-    own = _scattered(own + np.uint64(1))
+    """Pseudo-random numbers (n,) for the entries, which depend on the entry's document alone.
+
+    The order of the document's entries does not matter, but for equal rows, which may change places.
+    """
+    if documents.indices is None:
+        own = _told_apart(_hashes_of_rows(documents.x), documents.indptr)
+    else:
+        own = _scattered(documents.indices.astype(np.uint64) + np.uint64(1))
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
     whole = sums[documents.indptr[1:]] - sums[documents.indptr[:-1]]  # modulo 2^64
-    return _scattered(own ^ np.repeat(whole, sizes))
+    return _scattered(own ^ np.repeat(whole, np.diff(documents.indptr)))
+
+
+def _hashes_of_rows(x):
+    """Hashes (n,) of rows, the same for dense and sparse rows and for all types of numbers."""
+    factors = _scattered(np.arange(1, x.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    if issparse(x):
+        each = np.concatenate([np.zeros(1, np.uint64), _hashes(x.data) * factors[x.indices]])
+        sums = np.cumsum(each, dtype=np.uint64)
+        return sums[x.indptr[1:]] - sums[x.indptr[:-1]]  # modulo 2^64
+    out = np.empty(x.shape[0], dtype=np.uint64)
+    for start in range(0, len(out), _HASHED_ROWS):  # so few that they stay in the cache
+        rows = slice(start, start + _HASHED_ROWS)
+        out[rows] = (_hashes(at_hand(part(x, rows))) * factors).sum(axis=1, dtype=np.uint64)
+    return out
+
+
+def _told_apart(own, indptr):
+    """Hashes (n,) of rows ``own``, each of which stands for its row and for its number among the copies."""
+    owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order = np.lexsort((own, owner))
+    sorted_own, sorted_owner = own[order], owner[order]
+    is_new = np.ones(len(own), dtype=bool)
+    is_new[1:] = (sorted_own[1:] != sorted_own[:-1]) | (sorted_owner[1:] != sorted_owner[:-1])
+    place = np.arange(len(own))
+    number = np.empty(len(own), dtype=np.uint64)
+    number[order] = place - np.maximum.accumulate(np.where(is_new, place, 0))
+    return _scattered(own + _scattered(number))
+
+
+def _hashes(x):
+    """Hashes of numbers: 0 of zero, whatever its sign, and the same of all NaN."""
+    x = np.ascontiguousarray(x, dtype=np.float64) + 0.0
+    x[np.isnan(x)] = np.nan
+    return _scattered(x.view(np.uint64))
 
 
 def _scattered(x):

@@ -1,11 +1,17 @@
 """Predictions of topic models: laws of `transform`, `predict_proba` and scores, for words and rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
 
-from sklearn_bnp import HDPTopicVB
+from sklearn_bnp import ColumnObservation, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp.topics.batch import DocumentBatch
+from sklearn_bnp.topics.completion import hidden_entries, keys_of_content
 from tests.estimators import documents, grouped_rows
 from tests.reference import collapsed
 
@@ -128,3 +134,102 @@ def test_rows_that_no_topic_explains():
     model.fit(ROWS[:100], groups=GROUPS[:100])
     far = np.array([[1e6, -1e6, 1e6], [0.0, 0.0, 0.0]])
     assert_allclose(model.predict_proba(far, groups=[0, 0]).sum(axis=1), 1.0)
+
+
+def rows_with_copies(rng, kind, n):
+    """Rows of any kind; many are equal."""
+    codes = rng.integers(3, size=(n, 2)).astype(float)
+    numbers = rng.normal(4.0 * codes[:, :1], size=(n, 2))
+    numbers[::7] = numbers[0]
+    with_gaps = np.where(rng.random((n, 2)) < 0.2, np.nan, numbers)
+    rows = {
+        "gaussian": numbers,
+        "missing": with_gaps,
+        "single precision": numbers.astype(np.float32),
+        "poisson": rng.poisson(1.0 + codes),
+        "sparse": sparse.csr_array(rng.poisson(codes)),
+        "categorical": codes,
+        "mixed": np.hstack([with_gaps, codes]),
+        "multinomial": rng.poisson(1.0 + codes),
+        "bernoulli": (codes > 1).astype(float),
+    }
+    return rows[kind]
+
+
+OBSERVATIONS = {
+    "gaussian": "gaussian",
+    "missing": GaussianObservation("diag"),
+    "single precision": GaussianObservation("diag"),
+    "poisson": "poisson",
+    "sparse": "poisson",
+    "categorical": "categorical",
+    "mixed": ColumnObservation([("n", "gaussian", [0, 1]), ("c", "categorical", [2, 3])]),
+    "multinomial": "multinomial",
+    "bernoulli": "bernoulli",
+}
+# Kinds of rows that clumps are not made of.
+NOT_BOUNDED = {"missing", "sparse", "mixed"}
+CASES = [(HDPTopicVB, kind) for kind in OBSERVATIONS]
+CASES += [(MemoryBoundedTopicVB, kind) for kind in OBSERVATIONS if kind not in NOT_BOUNDED]
+
+
+@pytest.mark.parametrize("estimator, kind", CASES)
+def test_documents_are_bags_of_rows(estimator, kind):
+    """No score depends on the order of rows, and what is found for a row follows it."""
+    rng = np.random.default_rng(0)
+    rows, groups = rows_with_copies(rng, kind, 240), np.repeat(np.arange(8), 30)
+    given = {"n_components": 3, "proposals": None, "max_iter": 5, "random_state": 0}
+    model = estimator(**(given if estimator is HDPTopicVB else {}), observation=OBSERVATIONS[kind])
+    weight = np.repeat(rng.uniform(1.0, 2.0, size=8), 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, groups=groups, sample_weight=weight)
+    score, each = model.score(rows, groups=groups), model.score_samples(rows, groups=groups)
+    topics = model.predict_proba(rows, groups=groups)
+    rtol = 1e-6 if kind == "single precision" else 1e-12
+    for _ in range(3):
+        order = rng.permutation(len(groups))
+        moved = rows[order], groups[order]
+        assert_allclose(model.score(moved[0], groups=moved[1]), score, rtol=rtol)
+        assert_allclose(
+            model.score_samples(moved[0], groups=moved[1]), each[order], rtol=rtol, atol=rtol
+        )
+        assert_allclose(
+            model.predict_proba(moved[0], groups=moved[1]),
+            topics[order],
+            rtol=1e3 * rtol,
+            atol=1e3 * rtol,
+        )
+
+
+def test_hidden_rows_are_drawn_from_what_rows_hold():
+    """Their places among the sorted rows differ between documents of equal length, and copies are seen."""
+    rng = np.random.default_rng(0)
+    sizes = np.full(300, 5)
+    documents = DocumentBatch(None, np.append(0, np.cumsum(sizes)), x=rng.normal(size=(1500, 1)))
+    hidden = hidden_entries(documents, keys_of_content(documents), 0.2).reshape(300, 5)
+    assert_array_equal(hidden.sum(axis=1), 1)
+    ranks = documents.x.reshape(300, 5).argsort(axis=1).argsort(axis=1)[hidden]
+    assert np.bincount(ranks, minlength=5).min() > 40  # 60 are expected, with a deviation of 7
+    copies = documents._replace(x=np.zeros((1500, 1)))
+    hidden = hidden_entries(copies, keys_of_content(copies), 0.2)
+    assert_array_equal(hidden.reshape(300, 5).sum(axis=1), 1)
+    codes = documents._replace(indptr=np.array([0, 1500]), x=rng.integers(3, size=(1500, 1)))
+    hidden = hidden_entries(codes, keys_of_content(codes), 0.2)
+    assert_allclose(np.bincount(codes.x[hidden, 0]) / 300, 1 / 3, atol=0.1)
+
+
+def test_hidden_rows_do_not_depend_on_how_numbers_are_stored():
+    rows = np.random.default_rng(0).poisson(1.0, size=(60, 4))
+    indptr = np.array([0, 20, 25, 60])
+    keys = keys_of_content(DocumentBatch(None, indptr, x=rows))
+    for same in (
+        rows.astype(np.float32),
+        -0.0 + rows,
+        sparse.csr_array(rows),
+        rows.astype(np.int8),
+    ):
+        assert_array_equal(keys_of_content(DocumentBatch(None, indptr, x=same)), keys)
+    assert_array_equal(
+        keys_of_content(DocumentBatch(None, indptr, x=np.where(rows, rows, -0.0))), keys
+    )

@@ -94,6 +94,19 @@ def takes_words(observation):
     return can(observation, "takes_words")
 
 
+def has_documents_of_words(estimator):
+    """Whether an estimator was fitted to documents of words; before a fit, whether it could be.
+
+    With ``groups`` the rows of any observation are tokens, and belong to topics.
+    """
+    fitted = vars(estimator)
+    if "_model" in fitted:
+        return fitted["_model"].likelihood.words
+    if "_learner_" in fitted:  # attributes are still to be computed
+        return fitted["_learner_"].model.likelihood.words
+    return takes_words(estimator.observation)
+
+
 def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None):
     """`Corpus` of the arguments of an estimator's method, checked."""
     if groups is None:

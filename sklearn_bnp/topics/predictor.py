@@ -42,7 +42,7 @@ from .completion import (
     perplexity_of,
     single_tokens,
 )
-from .corpus import check_corpus, check_same_kind, takes_words
+from .corpus import check_corpus, check_same_kind, has_documents_of_words, takes_words
 from .soundness import TOPICS, check_topics
 
 # Size of the arrays (documents or entries, times topics) that are worked on at a time.
@@ -56,7 +56,8 @@ _UNITS = ("types", "tokens")
 class _OfRows:
     """Decorator of methods for rows of data, each of which can be assigned to a topic.
 
-    An estimator for words does not have them. scikit-learn's ``available_if`` would not say what to use.
+    An estimator for documents of words does not have them. scikit-learn's ``available_if`` would not say what
+    to use.
     """
 
     def __init__(self, method):
@@ -66,11 +67,12 @@ class _OfRows:
     def __get__(self, estimator, owner=None):
         if estimator is None:
             return self._method
-        if takes_words(estimator.observation):
+        if has_documents_of_words(estimator):
             name, kind = self._method.__name__, type(estimator).__name__
             raise AttributeError(
                 f"This {kind!r} has no attribute {name!r}: documents of words mix topics, and have no topic "
-                "of their own. Use transform(X), their shares of topics, or transform(X).argmax(axis=1)."
+                "of their own. Use transform(X), their shares of topics, or transform(X).argmax(axis=1). Rows "
+                "of data have one: fit with groups, the document of each row."
             )
         return MethodType(self._method, estimator)
 

@@ -23,7 +23,7 @@ from ..likelihood.seeding import seeded_statistics
 from .birth import TopicBirth
 from .chunks import rows_of_documents, sampled_documents, word_counts_of
 from .completion import perplexity_of
-from .corpus import takes_words
+from .corpus import has_documents_of_words, takes_words
 from .delete import TopicDelete
 from .model import TopicModel
 from .restart import TopicRestart
@@ -317,7 +317,7 @@ def warn_of_one_topic(estimator):
     n_tried = sum(lap.tried.get("birth", 0) for lap in estimator.history_)
     if estimator.n_components_ > 1 or n_tried == 0:
         return
-    if takes_words(estimator.observation):
+    if has_documents_of_words(estimator):
         how = "start with init_params='anchor' and n_components=20, or leave out rare words"
     else:
         how = "or start with init_params='k-means++' and n_components=10"

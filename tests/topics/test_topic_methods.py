@@ -1,6 +1,7 @@
 """`HDPTopicVB`: what its methods return, and how it goes with scikit-learn."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
@@ -186,6 +188,31 @@ def test_rows_of_counts():
     assert matches(model)
     binary = HDPTopicVB(4, observation="bernoulli", init_params="k-means++", random_state=0)
     assert binary.fit(rows > 0, groups=GROUPS).predict(rows > 0, groups=GROUPS).shape == (600,)
+
+
+@pytest.mark.parametrize("observation", ["multinomial", "poisson", "bernoulli", "categorical"])
+def test_rows_of_documents_have_topics_whatever_the_family(observation):
+    """Topics of rows depend on how the model was fitted, and not on whether its family could take words."""
+    rows = (np.random.default_rng(0).random((120, 4)) < 0.5).astype(int)
+    rows[:, 0] = 1  # a row has counts
+    groups = np.repeat(np.arange(6), 20)
+    model = HDPTopicVB(3, observation=observation, proposals=None, random_state=0, max_iter=3)
+    assert hasattr(model, "predict") == (observation != "multinomial")  # words are expected
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, groups=groups)
+    loaded = pickle.loads(pickle.dumps(model))
+    streamed = clone(model).partial_fit(rows, groups=groups)
+    for fitted in (model, loaded, streamed):
+        assert hasattr(fitted, "predict") and hasattr(fitted, "predict_proba")
+        resp = fitted.predict_proba(rows, groups=groups)
+        assert resp.shape == (120, 3)
+        assert_array_equal(fitted.predict(rows, groups=groups), resp.argmax(axis=1))
+    if observation == "multinomial":
+        words = HDPTopicVB(3, proposals=None, max_iter=0, random_state=0).fit(rows)
+        assert not hasattr(words, "predict") and not hasattr(words, "predict_proba")
+        with pytest.raises(AttributeError, match="fit with groups"):
+            words.predict(rows)
 
 
 def test_samples_of_rows(admixture):

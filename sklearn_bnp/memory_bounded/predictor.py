@@ -207,7 +207,7 @@ class BoundedPredictor(
     def score_samples(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
         """Mean log predictive density of a fifth of each document's rows, given the others.
 
-        Which fifth it is depends on the document alone.
+        Which fifth it is depends on the document alone, and not on the order of its rows.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class BoundedPredictor(
         """Mean log predictive density of rows, in nats; higher is better.
 
         A fifth of each document's rows is predicted from the others. Which rows these are depends on the
-        document alone.
+        document alone, and not on the order of its rows.
 
         Parameters
         ----------

@@ -71,8 +71,8 @@ class _OfRows:
             name, kind = self._method.__name__, type(estimator).__name__
             raise AttributeError(
                 f"This {kind!r} has no attribute {name!r}: documents of words mix topics, and have no topic "
-                "of their own. Use transform(X), their shares of topics, or transform(X).argmax(axis=1). Rows "
-                "of data have one: fit with groups, the document of each row."
+                "of their own. Use transform(X), their shares of topics, or transform(X).argmax(axis=1). "
+                "Rows of data have one: fit with groups, the document of each row."
             )
         return MethodType(self._method, estimator)
 
@@ -285,7 +285,7 @@ class TopicPredictor(
         """Mean log predictive probability of a part of each document, given the rest of it.
 
         A fifth of a document's word types, or of its rows, is predicted from the others. Which fifth it
-        is depends on the document alone.
+        is depends on the document alone, and not on the order of its rows.
 
         Parameters
         ----------

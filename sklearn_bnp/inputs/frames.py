@@ -166,6 +166,16 @@ def _with_columns(frame, new):
     return frame.with_columns([series(frame.columns[d], values) for d, values in new.items()])
 
 
+def floats_of(frame, d):
+    """Numbers (n,) in column d of a frame, NaN where they are missing; ValueError if it holds others."""
+    column = _column(frame, d)
+    if not _is_numeric(column):
+        return _floats(column, frame.columns[d])
+    if hasattr(column, "iloc"):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    return np.asarray(column, dtype=float)
+
+
 def _floats(column, name):
     """Numbers (n,) of a series that holds them as objects, NaN where they are missing.
 

@@ -1,24 +1,30 @@
-"""Components of a mixture, or states of a Markov model, over the rows."""
+"""Components of a mixture, topics of rows, or states of a Markov model, over the rows."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..inputs.advice import listed
 from ..inputs.types import Data, Keywords, RandomState
+from .columns import names_of, numbers_in, uses_of
 from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 
 class ComponentsDisplay:
     """Show rows in a plane, coloured by component, with an ellipse for each component.
 
-    The plane is that of two features, or of the first two principal components of the standardised rows. An
-    ellipse holds what lies within ``n_std`` standard deviations of a component's mean. It is dashed if no
-    row that is drawn belongs to the component. Beside the plane, bars show the weights. Likelihoods without
-    covariances have no ellipses.
+    The plane is that of two features, or of the first two principal components of the standardised rows.
+    Topics of documents of rows and states of sequences are components, too. Columns that the model takes for
+    categories cannot be drawn.
+
+    An ellipse holds what lies within ``n_std`` standard deviations of a component's mean. It is dashed if no
+    row that is drawn belongs to the component. Beside the plane, bars show the weights. Planes with a column
+    whose likelihood has no covariances have no ellipses.
 
     The name of a component is its position or, with ``lasting_names``, its entry in ``component_ids_``. The
     same name has the same colour in all pictures. After thirty names, colours are used again.
@@ -60,6 +66,7 @@ class ComponentsDisplay:
     --------
     ConvergenceDisplay : How the fit went.
     StatesDisplay : States over time.
+    TopicsDisplay : Topics of words.
 
     Examples
     --------
@@ -99,6 +106,8 @@ class ComponentsDisplay:
         X: Data,
         *,
         features: Any = "pca",
+        lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         max_points: int = 5000,
         random_state: RandomState = 0,
         lasting_names: bool = False,
@@ -110,13 +119,18 @@ class ComponentsDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted `DPMixtureVB` or `HDPHMMVB`.
-        X : array-like of shape (n_samples, n_features)
-            Rows. If X is a frame, axes have the names of its columns. For `HDPHMMVB` an array is one
-            sequence; for several sequences give a list.
+            A fitted `DPMixtureVB`, `HDPHMMVB`, `MemoryBoundedTopicVB`, or `HDPTopicVB` of rows with groups.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of such
+            Rows, in one of the forms that ``predict`` takes. If X is a frame, axes have the names of its
+            columns.
         features : "pca" or array-like of 2 int or str, default="pca"
             The plane: the first two principal components of the standardised rows, or two columns by
-            position or name. Rows of two columns are drawn as they are.
+            position or name. Rows of two columns are drawn as they are. Principal components are those of the
+            columns that the model takes for numbers.
+        lengths : array-like of shape (n_sequences,), default=None
+            Lengths of the sequences, for `HDPHMMVB`, if X is one array with all of their rows.
+        groups : array-like of shape (n_samples,), default=None
+            The document of each row, for topics, or its sequence, for `HDPHMMVB`.
         max_points : int, default=5000
             The greatest number of rows to draw. If there are more, so many are chosen at random.
         random_state : int, RandomState instance or None, default=0
@@ -135,26 +149,30 @@ class ComponentsDisplay:
             The drawn display.
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "weights_"):
+        if not hasattr(estimator, "predict"):
             raise ValueError(
-                f"{type(estimator).__name__} has no components of rows to draw. TopicsDisplay is for topics."
+                f"This {type(estimator).__name__} has no components of rows to draw, since it was fitted to "
+                "documents of words. TopicsDisplay is for topics of words."
             )
-        names, rows = _table(X)
-        points, origin, plane, axis_names = _plane(features, rows, names)
-        labels = (
-            np.concatenate(estimator.predict(X)) if isinstance(X, list) else estimator.predict(X)
-        )
-        means = covariances = None
-        if getattr(estimator, "means_", np.empty((0, 0))).shape[1] == rows.shape[1]:
-            means = (estimator.means_ - origin) @ plane
-            if hasattr(estimator, "covariances_"):
-                covariances = plane.T @ _full(estimator.covariances_, rows.shape[1]) @ plane
+        given = {"lengths": lengths, "groups": groups}
+        labels = estimator.predict(X, **{k: v for k, v in given.items() if v is not None})
+        parts = list(X) if isinstance(labels, list) else [X]
+        labels = np.concatenate(labels) if isinstance(labels, list) else np.asarray(labels)
+        uses = uses_of(estimator)
+        columns, axis_names = _axes_of(features, uses, estimator.n_features_in_, names_of(parts[0]))
+        rows = np.concatenate([numbers_in(part, columns) for part in parts])
+        points, origin, plane = _plane(rows)
+        means, covariances = _moments(estimator, uses, columns)
+        if means is not None:
+            means = (means - origin) @ plane
+        if covariances is not None:
+            covariances = plane.T @ covariances @ plane
         if len(points) > max_points:
             rng = check_random_state(random_state)
             chosen = np.sort(rng.choice(len(points), max_points, replace=False))
             points, labels = points[chosen], labels[chosen]
         display = cls(
-            points, labels, estimator.weights_, means=means, covariances=covariances,
+            points, labels, _weights(estimator), means=means, covariances=covariances,
             axis_names=axis_names, names=component_names(estimator, lasting_names),
         )  # fmt: skip
         return display.plot(ax=ax, **plot_kwargs)
@@ -220,33 +238,24 @@ class ComponentsDisplay:
             plane.legend(drawn.values(), drawn, fontsize="small")
 
 
-def _table(X):
-    """Names of the columns, or None, and the rows as floats; of a list of sequences, one after the other."""
-    parts = X if isinstance(X, list) else [X]
-    names = getattr(parts[0], "columns", None)
-    rows = np.concatenate([np.asarray(part, dtype=float) for part in parts])
-    if rows.ndim != 2 or rows.shape[1] < 2:
-        raise ValueError(f"X has shape {rows.shape}; a plane needs two columns or more.")
-    return None if names is None else [str(name) for name in names], rows
+def _weights(estimator):
+    """Weights (K,) of components or states, or of topics in the mean of documents."""
+    return estimator.weights_ if hasattr(estimator, "weights_") else estimator.topic_probs_
 
 
-def _plane(features, rows, names):
-    """Rows in the plane (n, 2); and its origin (D,), directions (D, 2), and the names of these.
-
-    In principal components, a missing entry counts as the mean of its column.
-    """
-    n_features = rows.shape[1]
-    if isinstance(features, str) and features == "pca" and n_features > 2:
-        origin = np.nanmean(rows, axis=0)
-        filled = np.where(np.isnan(rows), origin, rows) - origin
-        unit = np.std(filled, axis=0)
-        unit[unit == 0.0] = 1.0
-        _, vectors = np.linalg.eigh((filled / unit).T @ (filled / unit))
-        plane = vectors[:, :-3:-1] / unit[:, np.newaxis]
-        plane = plane * np.sign(plane[np.argmax(np.abs(plane), axis=0), [0, 1]])
-        return filled @ plane, origin, plane, ("principal component 1", "principal component 2")
-    columns = [0, 1] if isinstance(features, str) and features == "pca" else features
-    columns = [] if np.ndim(columns) != 1 else [_position(column, names) for column in columns]
+def _axes_of(features, uses, n_features, names):
+    """Columns that are drawn, and names of both axes; for principal components, all columns they are of."""
+    if isinstance(features, str) and features == "pca":
+        if len(uses.numbers) < 2:
+            raise ValueError(
+                f"X has {n_features} columns, of which the model takes {len(uses.numbers)} for numbers; "
+                "a plane needs two columns or more."
+            )
+        if len(uses.numbers) > 2:
+            return uses.numbers, ("principal component 1", "principal component 2")
+        columns = uses.numbers
+    else:
+        columns = [] if np.ndim(features) != 1 else [_position(each, names) for each in features]
     if len(columns) != 2 or not all(
         isinstance(c, (int, np.integer)) and -n_features <= c < n_features for c in columns
     ):
@@ -255,8 +264,35 @@ def _plane(features, rows, names):
             f"features={features!r} must be 'pca', or two columns by position (0 to {n_features - 1})"
             f"{by_name}."
         )
-    axis_names = tuple(names[c] if names else f"feature {c % n_features}" for c in columns)
-    return rows[:, columns], np.zeros(n_features), np.eye(n_features)[:, columns], axis_names
+    columns = [int(c) % n_features for c in columns]
+    shown = names or [f"feature {d}" for d in range(n_features)]
+    for d in columns:
+        if d in uses.categories:
+            others = [(names or range(n_features))[c] for c in uses.numbers]
+            remedy = f"choose two of {listed(others)}" if len(others) > 1 else "choose others"
+            raise ValueError(
+                f"features={features!r}: column {names[d] if names else d!r} was fitted as categories, which "
+                f"have no place on an axis; {remedy}."
+            )
+    return columns, tuple(shown[d] for d in columns)
+
+
+def _plane(rows):
+    """Rows in the plane (n, 2), and its origin (D,) and directions (D, 2).
+
+    The plane of two columns is that of the rows themselves, and of more, that of their first principal
+    components. In these, a missing entry counts as the mean of its column.
+    """
+    if rows.shape[1] == 2:
+        return rows, np.zeros(2), np.eye(2)
+    origin = np.nanmean(rows, axis=0)
+    filled = np.where(np.isnan(rows), origin, rows) - origin
+    unit = np.std(filled, axis=0)
+    unit[unit == 0.0] = 1.0
+    _, vectors = np.linalg.eigh((filled / unit).T @ (filled / unit))
+    plane = vectors[:, :-3:-1] / unit[:, np.newaxis]
+    plane = plane * np.sign(plane[np.argmax(np.abs(plane), axis=0), [0, 1]])
+    return filled @ plane, origin, plane
 
 
 def _position(column, names):
@@ -264,14 +300,40 @@ def _position(column, names):
     return names.index(column) if names and column in names else column
 
 
-def _full(covariances, n_features):
-    """Covariances (K, D, D), from those of any covariance type."""
+def _moments(estimator, uses, columns):
+    """Means (K, D) and covariances (K, D, D) of components in some columns; None where there are none."""
+    means, covariances = getattr(estimator, "means_", np.empty((0, 0))), None
+    if means.shape[1] != estimator.n_features_in_ or np.isnan(means[:, columns]).any():
+        return None, None
+    means = means[:, columns]
+    if hasattr(estimator, "covariances_"):
+        covariances = _full(estimator.covariances_, columns)
+    elif hasattr(estimator, "blocks_"):
+        covariances = _joined(estimator.blocks_, uses.observation, columns, len(means))
+    return means, covariances
+
+
+def _joined(blocks, observation, columns, n_components):
+    """Covariances (K, D, D) of columns of blocks, which are independent; None if a block has none."""
+    out = np.zeros((n_components, len(columns), len(columns)))
+    for name, _, own in observation.blocks:
+        own = np.asarray(own).tolist()
+        here = [i for i, d in enumerate(columns) if d in own]
+        if here and "covariances_" not in blocks[name]:
+            return None
+        if here:
+            there = [own.index(columns[i]) for i in here]
+            out[np.ix_(range(len(out)), here, here)] = _full(blocks[name]["covariances_"], there)
+    return out
+
+
+def _full(covariances, columns):
+    """Covariances (K, D, D) of some columns, from those of any covariance type."""
     if covariances.ndim == 3:
-        return covariances
-    variances = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
-    return np.eye(n_features) * np.broadcast_to(
-        variances[:, np.newaxis], (len(variances), 1, n_features)
-    )
+        return covariances[np.ix_(range(len(covariances)), columns, columns)]
+    if covariances.ndim == 2:
+        return np.eye(len(columns)) * covariances[:, np.newaxis, columns]
+    return np.eye(len(columns)) * covariances[:, np.newaxis, np.newaxis]
 
 
 def _ellipse(mean, covariance, n_std, style):

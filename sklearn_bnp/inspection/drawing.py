@@ -44,6 +44,11 @@ def repeated(names):
 
 def component_names(estimator, lasting):
     """Names of the components (K,): positions 0 to K - 1, or lasting ones if these are asked for."""
+    if lasting and not hasattr(estimator, "component_ids_"):
+        raise ValueError(
+            f"lasting_names=True, but components of {type(estimator).__name__} have no lasting names; leave "
+            "it out."
+        )
     if lasting:
         return np.asarray(estimator.component_ids_)
     return np.arange(estimator.n_components_)

@@ -7,7 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    ColumnObservation,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+)
 from sklearn_bnp.inspection import (
     ComponentsDisplay,
     ConvergenceDisplay,
@@ -359,3 +366,115 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def mixed_frame():
+    """A frame with two columns of numbers, one of categories, and names of rows; its model; and labels."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=300)
+    frame = pandas.DataFrame(
+        {
+            "id": [f"u{i}" for i in range(300)],
+            "age": rng.normal(20.0 * labels, 4.0),
+            "plan": np.array(["basic", "free", "gold"])[labels],
+            "inc": rng.normal(5.0 * labels),
+            "visits": rng.poisson(2 + 4 * labels),
+        }
+    )
+    frame.loc[5, "age"] = np.nan
+    blocks = [
+        ("n", "gaussian", ["inc", "age"]),
+        ("p", "categorical", ["plan"]),
+        ("v", "poisson", ["visits"]),
+    ]
+    return frame, DPMixtureVB(observation=ColumnObservation(blocks), random_state=0).fit(frame)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_mixed_frames_are_drawn(library):
+    """Texts and categories beside the plane are left alone; in the plane they are an error."""
+    frame, model = mixed_frame()
+    given = frame
+    if library == "polars":
+        given = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    display = ComponentsDisplay.from_estimator(model, given, features=["age", "inc"])
+    np.testing.assert_array_equal(display.points, frame[["age", "inc"]].to_numpy())
+    np.testing.assert_array_equal(display.means, model.means_[:, [1, 3]])
+    swapped = model.blocks_["n"]["covariances_"][:, ::-1, ::-1]
+    np.testing.assert_array_equal(display.covariances, swapped)
+    assert len(display.ellipses_) == model.n_components_
+    by_position = ComponentsDisplay.from_estimator(model, given, features=[1, -2])
+    np.testing.assert_array_equal(by_position.points, display.points)
+    counts = ComponentsDisplay.from_estimator(model, given, features=["age", "visits"])
+    assert counts.ellipses_ == [] and counts.axis_names == ("age", "visits")
+    whole = ComponentsDisplay.from_estimator(model, given)  # the three columns of numbers
+    assert whole.axis_names[0] == "principal component 1" and np.isfinite(whole.points).all()
+    with pytest.raises(ValueError, match=r"column 'plan' was fitted as categories.*'age', 'inc'"):
+        ComponentsDisplay.from_estimator(model, given, features=["age", "plan"])
+    with pytest.raises(ValueError, match=r"Column 'id' of X .* holds 'u0'"):
+        ComponentsDisplay.from_estimator(model, given, features=["id", "inc"])
+
+
+def test_columns_of_categories_are_not_drawn():
+    codes = np.random.default_rng(0).integers(3, size=(60, 3)).astype(float)
+    model = DPMixtureVB(observation="categorical", random_state=0).fit(codes)
+    with pytest.raises(ValueError, match="3 columns, of which the model takes 0 for numbers"):
+        ComponentsDisplay.from_estimator(model, codes)
+    with pytest.raises(ValueError, match="column 1 was fitted as categories"):
+        ComponentsDisplay.from_estimator(model, codes, features=[1, 2])
+
+
+def test_ellipses_of_blocks_are_those_of_the_whole():
+    """Blocks are independent: the covariances of both are side by side."""
+    observation = GaussianObservation("diag")
+    blocks = ColumnObservation([("a", observation, [2, 0]), ("b", observation, [1])])
+    model = DPMixtureVB(observation=blocks, random_state=0).fit(ROWS)
+    shown = ComponentsDisplay.from_estimator(model, ROWS, features=[1, 2])
+    expected = np.zeros_like(shown.covariances)
+    expected[:, 0, 0] = model.blocks_["b"]["covariances_"][:, 0]
+    expected[:, 1, 1] = model.blocks_["a"]["covariances_"][:, 0]
+    np.testing.assert_array_equal(shown.covariances, expected)
+    assert len(ComponentsDisplay.from_estimator(model, ROWS).ellipses_) == model.n_components_
+
+
+GROUPS = np.arange(len(ROWS)) % 12
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("kind", [HDPTopicVB, MemoryBoundedTopicVB])
+def test_topics_of_rows_are_components(kind, covariance_type):
+    model = kind(observation=GaussianObservation(covariance_type)).fit(ROWS, groups=GROUPS)
+    display = ComponentsDisplay.from_estimator(model, ROWS, groups=GROUPS, features=[2, 0])
+    np.testing.assert_array_equal(display.labels, model.predict(ROWS, groups=GROUPS))
+    np.testing.assert_array_equal(display.weights, model.topic_probs_)
+    np.testing.assert_array_equal(display.means, model.means_[:, [2, 0]])
+    assert len(display.ellipses_) == model.n_components_ > 1
+    plane = ComponentsDisplay.from_estimator(model, ROWS, groups=GROUPS)
+    assert len(plane.ellipses_) == model.n_components_
+    with pytest.raises(ValueError, match="groups=None"):
+        ComponentsDisplay.from_estimator(model, ROWS)
+
+
+def test_lasting_names_that_there_are_not():
+    model = MemoryBoundedTopicVB().fit(ROWS, groups=GROUPS)
+    with pytest.raises(ValueError, match="lasting_names=True, but components of MemoryBounded"):
+        ComponentsDisplay.from_estimator(model, ROWS, groups=GROUPS, lasting_names=True)
+
+
+def test_all_forms_of_rows_are_drawn(mixture, states):
+    """Lists, arrays, sparse rows, and sequences in their three forms."""
+    shown = ComponentsDisplay.from_estimator(mixture, ROWS)
+    same = ComponentsDisplay.from_estimator(mixture, ROWS.tolist())
+    np.testing.assert_array_equal(same.points, shown.points)
+    sparse = pytest.importorskip("scipy.sparse")
+    counts = DPMixtureVB(observation="poisson", random_state=0).fit(WORDS)
+    shown = ComponentsDisplay.from_estimator(counts, WORDS)
+    same = ComponentsDisplay.from_estimator(counts, sparse.csr_array(WORDS))
+    np.testing.assert_allclose(same.points, shown.points, atol=1e-12)
+    shown = ComponentsDisplay.from_estimator(states, [ROWS[:150], ROWS[150:]])
+    number = (np.arange(len(ROWS)) >= 150).astype(int)
+    for given in ({"lengths": [150, 90]}, {"groups": number}):
+        same = ComponentsDisplay.from_estimator(states, ROWS, **given)
+        np.testing.assert_array_equal(same.points, shown.points)
+        np.testing.assert_array_equal(same.labels, shown.labels)

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..inputs.types import Keywords
 from .drawing import component_names, pyplot, several_axes
@@ -106,7 +106,7 @@ class TopicsDisplay:
             Fitted to counts of words.
         feature_names : array-like of shape (n_features,), default=None
             Words, as from the ``get_feature_names_out`` of a vectorizer. They are the names of the features
-            seen during fit if None.
+            seen during fit if None, or x0, x1, ... if these had none.
         n_words : int, default=8
             Words of each topic.
         n_topics : int, default=12
@@ -188,14 +188,25 @@ def topics_of_words(estimator, feature_names):
     """Probabilities of words (K, V), shares of the topics in the corpus (K,), and the words (V,)."""
     if not hasattr(estimator, "top_words"):
         raise TypeError(
-            f"{type(estimator).__name__} has no topics: give a fitted HDPTopicVB; "
-            "ComponentsDisplay is for components."
+            f"{type(estimator).__name__} has no topics of words: give an HDPTopicVB that was fitted to "
+            "counts of words; ComponentsDisplay is for components, and for topics of rows."
         )
     estimator.top_words(feature_names, n=1)  # its checks
     if feature_names is None:
-        feature_names = estimator.feature_names_in_
+        feature_names = _check_feature_names_in(estimator)
     mass = estimator.components_.sum(axis=1)
     return estimator.components_ / mass[:, np.newaxis], mass / mass.sum(), np.asarray(feature_names)
+
+
+def counts_of_documents(corpus):
+    """Tokens of each document (n_documents,) and of each word (V,), whole numbers if X holds these."""
+    counts, indptr = corpus.documents.counts, corpus.documents.indptr
+    owner = np.repeat(np.arange(corpus.n_documents), np.diff(indptr))
+    lengths = np.bincount(owner, counts, minlength=corpus.n_documents)
+    frequency = np.bincount(corpus.documents.indices, counts, minlength=corpus.n_features)
+    if corpus.dtype.kind == "f":
+        return lengths, frequency
+    return lengths.astype(np.int64), frequency.astype(np.int64)
 
 
 def pyldavis_data(
@@ -208,10 +219,10 @@ def pyldavis_data(
     estimator : HDPTopicVB
         Fitted to counts of words.
     X : {array-like, sparse matrix} of shape (n_documents, n_features)
-        Counts of words.
+        Counts of words, in one of the forms that ``fit`` takes.
     feature_names : array-like of shape (n_features,), default=None
         Words, as from the ``get_feature_names_out`` of a vectorizer. They are the names of the features
-        seen during fit if None.
+        seen during fit if None, or x0, x1, ... if these had none.
 
     Returns
     -------
@@ -237,8 +248,9 @@ def pyldavis_data(
     """
     check_is_fitted(estimator)
     probability, _, names = topics_of_words(estimator, feature_names)
-    in_documents = estimator.transform(X)
-    lengths, frequency = np.asarray(X.sum(axis=1)).ravel(), np.asarray(X.sum(axis=0)).ravel()
+    corpus = estimator._corpus(X, None)
+    lengths, frequency = counts_of_documents(corpus)
+    in_documents = estimator._shares(corpus.documents)
     documents, words = lengths > 0, frequency > 0
     kept = probability[:, words]
     return {

@@ -409,7 +409,7 @@ class TopicPredictor(
         ----------
         feature_names : array-like of shape (n_features,), default=None
             Words, as from the ``get_feature_names_out`` of a vectorizer. They are the names of the features
-            seen during fit if None.
+            seen during fit if None, or x0, x1, ... if these had none.
         n : int, default=10
             Number of words.
 
@@ -420,7 +420,10 @@ class TopicPredictor(
         """
         check_is_fitted(self)
         if not self._model.likelihood.words:
-            raise ValueError("top_words is for topics of words; the model was fitted with groups.")
+            raise ValueError(
+                "top_words is for topics of words; the model was fitted with groups, and its topics are of "
+                "rows. See means_ and summary(), or draw them with ComponentsDisplay."
+            )
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n={n!r} must be an integer, 1 or more.")
         if feature_names is None:

@@ -478,3 +478,34 @@ def test_all_forms_of_rows_are_drawn(mixture, states):
         same = ComponentsDisplay.from_estimator(states, ROWS, **given)
         np.testing.assert_array_equal(same.points, shown.points)
         np.testing.assert_array_equal(same.labels, shown.labels)
+
+
+def test_words_without_names(topics):
+    """They have the names that `top_words` gives them."""
+    display = TopicsDisplay.from_estimator(topics, n_words=3, relevance=1.0)
+    assert display.words == np.array(topics.top_words(n=3))[display.topics].tolist()
+    np.testing.assert_array_equal(
+        pyldavis_data(topics, WORDS)["vocab"], [f"x{i}" for i in range(WORDS.shape[1])]
+    )
+
+
+def test_data_for_pyldavis_of_all_forms(topics):
+    """Lists, frames, sparse and dense arrays, with whole numbers and with others."""
+    pandas, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    padded = np.vstack([WORDS, np.zeros((1, WORDS.shape[1]), dtype=int)])
+    expected = pyldavis_data(topics, padded, NAMES)
+    np.testing.assert_array_equal(expected["doc_lengths"], padded.sum(axis=1)[padded.any(axis=1)])
+    assert expected["doc_lengths"].dtype.kind == "i"
+    floats = padded.astype(float)
+    for given in (padded.tolist(), pandas.DataFrame(padded), sparse.coo_matrix(padded), floats):
+        data = pyldavis_data(topics, given, NAMES)
+        for name, value in expected.items():
+            np.testing.assert_array_equal(data[name], value)
+
+
+def test_displays_of_topics_point_at_each_other_no_more():
+    model = HDPTopicVB(observation="gaussian", random_state=0).fit(ROWS, groups=GROUPS)
+    with pytest.raises(ValueError, match=r"topics are of rows.*ComponentsDisplay"):
+        TopicsDisplay.from_estimator(model)
+    with pytest.raises(TypeError, match=r"no topics of words.*ComponentsDisplay .* topics of rows"):
+        TopicsDisplay.from_estimator(MemoryBoundedTopicVB().fit(ROWS, groups=GROUPS))

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator.validation import check_groups
 from ..inputs.types import Data, Integers, Keywords
+from .columns import columns_of_numbers, names_of, numbers_in
 from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes
 
 # States up to which transition probabilities are written into the matrix.
@@ -101,6 +103,7 @@ class StatesDisplay:
         X: Data,
         *,
         lengths: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         kind: Any = None,
         lasting_names: bool = False,
         ax: Any = None,
@@ -113,9 +116,13 @@ class StatesDisplay:
         estimator : HDPHMMVB
             A fitted estimator.
         X : array-like of shape (n_samples, n_features), or list of such
-            Sequences, in one of the forms that ``predict`` takes.
+            Sequences, in one of the forms that ``predict`` takes. Columns of a frame that do not hold
+            numbers are not drawn.
         lengths : array-like of shape (n_sequences,), default=None
             Lengths of the sequences, if X is one array with all of their rows.
+        groups : array-like of shape (n_samples,), default=None
+            The sequence of each row of X, if rows of a sequence are not next to each other. Sequences are
+            drawn in the order of their sorted ids.
         kind : str or list of str, default=None
             Panels to draw. If None, all are drawn, but no "rugs" if there is a single sequence.
         lasting_names : bool, default=False
@@ -137,19 +144,19 @@ class StatesDisplay:
                 f"{type(estimator).__name__} has no states: give a fitted HDPHMMVB; ComponentsDisplay is "
                 "for rows."
             )
-        names = getattr(X[0] if isinstance(X, list) else X, "columns", None)
-        if isinstance(X, list):
-            sequences = [np.asarray(sequence, dtype=float) for sequence in X]
-        else:
-            rows = np.asarray(X, dtype=float)
-            sequences = np.split(rows, np.cumsum([len(rows)] if lengths is None else lengths)[:-1])
-        if names is None:
-            names = [f"feature {i}" for i in range(sequences[0].shape[1])]
-        paths = estimator.predict(X, lengths=lengths)
-        if not isinstance(X, list):
-            paths = np.split(paths, np.cumsum([len(each) for each in sequences])[:-1])
+        paths = estimator.predict(X, lengths=lengths, groups=groups)
+        listed = isinstance(paths, list)
+        parts = list(X) if listed else [X]
+        columns = columns_of_numbers(parts[0])
+        sequences = [numbers_in(part, columns) for part in parts]
+        if not listed:
+            order, starts = _order_of_sequences(len(paths), lengths, groups)
+            sequences = np.split(sequences[0][order], starts)
+            paths = np.split(paths[order], starts)
+        names = names_of(parts[0])
+        names = [f"feature {d}" if names is None else names[d] for d in columns]
         display = cls(
-            sequences, paths, estimator.transmat_, [str(name) for name in names],
+            sequences, paths, estimator.transmat_, names,
             component_names(estimator, lasting_names),
         )  # fmt: skip
         return display.plot(ax=ax, kind=kind, **plot_kwargs)
@@ -231,7 +238,8 @@ class StatesDisplay:
             self.lines_ += panel.plot(rows[:, column], label=self.feature_names[column], **style)
         panel.set(xlabel="step", ylabel="value", title=f"sequence {sequence}, coloured by state")
         panel.margins(x=0)
-        panel.legend(loc="upper right", fontsize="small")
+        if self.lines_:
+            panel.legend(loc="upper right", fontsize="small")
         self._plot_key(panel, pale)
 
     def _plot_rugs(self, panel, palette):
@@ -281,6 +289,15 @@ class StatesDisplay:
         panel.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
         panel.yaxis.set_major_formatter("{x:g}")
         panel.yaxis.set_minor_formatter("")
+
+
+def _order_of_sequences(n_rows, lengths, groups):
+    """Rows of X, one sequence after another, and where the second one and all later ones start."""
+    if groups is None:
+        lengths = [n_rows] if lengths is None else lengths
+        return np.arange(n_rows), np.cumsum(lengths)[:-1]
+    _, _, number = check_groups(groups, n_rows, "sequence")
+    return np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1]
 
 
 def _visits(path):

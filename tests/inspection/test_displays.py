@@ -509,3 +509,44 @@ def test_displays_of_topics_point_at_each_other_no_more():
         TopicsDisplay.from_estimator(model)
     with pytest.raises(TypeError, match=r"no topics of words.*ComponentsDisplay .* topics of rows"):
         TopicsDisplay.from_estimator(MemoryBoundedTopicVB().fit(ROWS, groups=GROUPS))
+
+
+def test_states_of_sequences_in_all_forms(states):
+    """A list, ``lengths``, ``groups`` with rows of both sequences among each other, and lists of lists."""
+    shown = StatesDisplay.from_estimator(states, [ROWS[:150], ROWS[150:]])
+    number = np.repeat(["a", "b"], [150, 90])
+    mixed = np.sort(np.random.default_rng(0).permutation(len(ROWS))[:150])
+    place = np.empty(len(ROWS), dtype=int)  # rows of a sequence keep their order
+    place[:150], place[150:] = mixed, np.setdiff1d(np.arange(len(ROWS)), mixed)
+    among, ids = np.empty_like(ROWS), np.empty(len(ROWS), dtype=number.dtype)
+    among[place], ids[place] = ROWS, number
+    forms = [
+        (ROWS, {"lengths": [150, 90]}),
+        (ROWS, {"groups": number}),
+        (among, {"groups": ids}),
+        ([ROWS[:150].tolist(), ROWS[150:].tolist()], {}),
+    ]
+    for X, given in forms:
+        same = StatesDisplay.from_estimator(states, X, kind="rugs", **given)
+        for one, other in zip(same.paths, shown.paths, strict=True):
+            np.testing.assert_array_equal(one, other)
+        for one, other in zip(same.sequences, shown.sequences, strict=True):
+            np.testing.assert_array_equal(one, other)
+    single = StatesDisplay.from_estimator(states, ROWS.tolist(), kind="sequence")
+    assert len(single.paths) == 1 and len(single.paths[0]) == len(ROWS)
+    with pytest.raises(ValueError, match="lengths and groups are both given"):
+        StatesDisplay.from_estimator(states, ROWS, lengths=[150, 90], groups=number)
+
+
+def test_states_of_frames_with_texts():
+    """Columns that hold no numbers are left out of the lines."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["length", "width", "height"])
+    frame.insert(1, "kind", np.where(ROWS[:, 0] > 0, "up", "down"))
+    blocks = [("n", "gaussian", ["length", "height"]), ("k", "categorical", ["kind"])]
+    model = HDPHMMVB(observation=ColumnObservation(blocks), proposals=None).fit(frame)
+    display = StatesDisplay.from_estimator(model, frame, kind="sequence")
+    assert display.feature_names == ["length", "width", "height"]
+    np.testing.assert_array_equal(display.lines_[2].get_ydata(), ROWS[:, 2])
+    alone = HDPHMMVB(observation="categorical", proposals=None).fit(frame[["kind"]])
+    assert StatesDisplay.from_estimator(alone, frame[["kind"]]).lines_ == []

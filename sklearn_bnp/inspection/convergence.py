@@ -32,6 +32,9 @@ class ConvergenceDisplay:
     the laps in which components were born, merged or deleted. The lower panel has the number of components.
     If the bound still rises at the end, give a larger ``max_iter``.
 
+    The data of `MemoryBoundedTopicVB` grow with each epoch, and so the bound on all of them falls. There the
+    bound is divided by the number of rows seen so far.
+
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
     Parameters
@@ -39,11 +42,13 @@ class ConvergenceDisplay:
     laps : array-like of shape (n_laps,)
         Numbers of the laps.
     lower_bound : array-like of shape (n_laps,)
-        Bound on the log evidence after each lap, in nats.
+        Bound on the log evidence after each lap, in nats, or in nats a row.
     n_components : array-like of shape (n_laps,)
         Number of components after each lap.
     accepted : dict of str to array-like of shape (n_laps,)
         Kind of change -> how many of that kind were accepted in each lap.
+    per_row : bool, default=False
+        Whether the bound is divided by the number of rows.
     unit : str, default="lap"
         What one point stands for: "lap", or "epoch" for `MemoryBoundedTopicVB`.
     estimator_name : str, default=None
@@ -84,6 +89,7 @@ class ConvergenceDisplay:
         n_components: ArrayLike,
         accepted: Any,
         *,
+        per_row: bool = False,
         unit: str = "lap",
         estimator_name: str | None = None,
     ) -> None:
@@ -91,6 +97,7 @@ class ConvergenceDisplay:
         self.lower_bound = np.asarray(lower_bound)
         self.n_components = np.asarray(n_components)
         self.accepted = {kind: np.asarray(counts) for kind, counts in accepted.items()}
+        self.per_row = per_row
         self.unit = unit
         self.estimator_name = estimator_name
 
@@ -127,11 +134,15 @@ class ConvergenceDisplay:
         history = [estimator.history_[i] for i in shown]
         changes = [_changes(entry) for entry in history]
         kinds = sorted(set().union(*changes))
+        n_rows = [getattr(entry, "n_rows", 0) for entry in history]
+        per_row = all(n > 0 for n in n_rows)
+        bound = np.array([entry.lower_bound for entry in history])
         display = cls(
             [laps[i] for i in shown],
-            [entry.lower_bound for entry in history],
+            bound / n_rows if per_row else bound,
             [entry.n_components for entry in history],
             {kind: [change.get(kind, 0) for change in changes] for kind in kinds},
+            per_row=per_row,
             unit=unit,
             estimator_name=type(estimator).__name__,
         )
@@ -175,13 +186,21 @@ class ConvergenceDisplay:
         (self.components_line_,) = below.plot(
             self.laps, self.n_components, drawstyle="steps-mid", **line_kw
         )
-        above.set(ylabel="bound on the evidence (nats)", title=self.estimator_name or "")
+        nats = "nats a row" if self.per_row else "nats"
+        above.set(ylabel=f"bound on the evidence ({nats})", title=self.estimator_name or "")
         below.set(xlabel=self.unit, ylabel="components")
         below.yaxis.get_major_locator().set_params(integer=True)
         below.xaxis.get_major_locator().set_params(integer=True)
         if self.marks_:
-            above.legend(title="accepted", loc="lower right")
+            _place_legend(above)
         return self
+
+
+def _place_legend(panel):
+    """Legend beside the panel if the figure makes room for it, and otherwise where it covers least."""
+    makes_room = panel.figure.get_layout_engine() is not None
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    panel.legend(title="accepted", **(beside if makes_room else {"loc": "best"}))
 
 
 def _changes(entry):

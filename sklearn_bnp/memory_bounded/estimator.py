@@ -65,6 +65,8 @@ class EpochRecord(NamedTuple):
         Numbers of accepted splits and merges.
     seconds : float
         Wall time.
+    n_rows : int or float
+        Rows seen up to this epoch, weights included; 0 in models that were saved without it.
     """
 
     epoch: int
@@ -79,6 +81,7 @@ class EpochRecord(NamedTuple):
     n_splits: int
     n_merges: int
     seconds: float
+    n_rows: float = 0
 
 
 @with_shared_text()
@@ -381,6 +384,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
             n_splits=epoch.n_splits,
             n_merges=epoch.n_merges,
             seconds=time.perf_counter() - start,
+            n_rows=_whole(kept.s[:, -1].sum() + kept.weight.sum()),
         )
         self.history_ = [*self.history_, record]
         if self.verbose:
@@ -449,7 +453,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
             "n_documents_": len(kept.group_of_document),
-            "n_rows_": _whole(kept.s[:, -1].sum() + kept.weight.sum()),
+            "n_rows_": record.n_rows,
             "memory_": record.memory,
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,

@@ -550,3 +550,34 @@ def test_states_of_frames_with_texts():
     np.testing.assert_array_equal(display.lines_[2].get_ydata(), ROWS[:, 2])
     alone = HDPHMMVB(observation="categorical", proposals=None).fit(frame[["kind"]])
     assert StatesDisplay.from_estimator(alone, frame[["kind"]]).lines_ == []
+
+
+def test_the_bound_of_growing_data_is_that_of_a_row():
+    """Epochs of the same rows have about the same bound a row, whereas the bound of all falls with each."""
+    model = MemoryBoundedTopicVB()
+    for epoch in range(4):
+        model.partial_fit(ROWS, groups=GROUPS, sample_weight=np.full(len(ROWS), 1.5))
+        assert model.history_[epoch].n_rows == model.n_rows_ == 360 * (epoch + 1)
+    display = ConvergenceDisplay.from_estimator(model)
+    bounds = np.array([entry.lower_bound for entry in model.history_])
+    np.testing.assert_allclose(display.bound_line_.get_ydata(), bounds / (360 * np.arange(1, 5)))
+    assert np.all(np.diff(bounds) < 0) and display.lower_bound[-1] > display.lower_bound[0]
+    assert display.axes_[0].get_ylabel() == "bound on the evidence (nats a row)"
+    model.history_ = [entry._replace(n_rows=0) for entry in model.history_]  # as of an older file
+    older = ConvergenceDisplay.from_estimator(model)
+    np.testing.assert_array_equal(older.lower_bound, bounds)
+    assert older.axes_[0].get_ylabel() == "bound on the evidence (nats)"
+
+
+def test_the_legend_covers_no_mark():
+    kinds = {
+        kind: np.ones(12, dtype=int) for kind in ("birth", "merge", "delete", "split", "regroup")
+    }
+    for bound in (np.arange(12.0), -np.arange(12.0)):
+        display = ConvergenceDisplay(np.arange(12), bound, np.arange(12), kinds).plot()
+        display.figure_.canvas.draw()
+        box = display.axes_[0].get_legend().get_window_extent()
+        for mark in display.marks_.values():
+            shown = mark.get_transform().transform(mark.get_xydata())
+            assert not any(box.contains(*point) for point in shown)
+        assert box.x1 <= display.figure_.bbox.x1

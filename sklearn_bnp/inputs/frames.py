@@ -110,7 +110,9 @@ def witness(frame):
 def as_numbers(reading, part):
     """A part of the data, whose categories are codes if it is a frame.
 
-    Columns that are not used are zero, whatever they hold. ``reading`` is a `Reading` or None.
+    Columns that are not used are zero, whatever they hold. ``reading`` is a `Reading` or None. Beside columns
+    of floats, codes are in single precision, so that the floats decide about the precision of the whole. If
+    there are none, it is double, as of an array of codes.
     """
     if not is_frame(part):
         return part
@@ -120,7 +122,7 @@ def as_numbers(reading, part):
         if list(frame.columns) != reading.names:
             return frame  # the checks of data will say what is wrong
         unused, categories = reading.unused, reading.categories
-    new = {d: np.zeros(len(frame), dtype=np.float32) for d in unused}
+    new = {d: np.zeros(len(frame)) for d in unused}
     for d in range(frame.shape[1]):
         column, name = _column(frame, d), frame.columns[d]
         known = d in categories
@@ -131,6 +133,9 @@ def as_numbers(reading, part):
         elif known:
             _refuse_numbers(column, categories[d], name)
             new[d] = _codes(column, categories[d], name)
+    kept = (_column(frame, d) for d in range(frame.shape[1]) if d not in new)
+    if any(_is_float(column) for column in kept):
+        new.update({d: new[d].astype(np.float32) for d in (*unused, *categories)})
     return _with_columns(frame, new) if new else frame
 
 
@@ -147,6 +152,11 @@ def _is_numeric(column):
     if hasattr(column, "iloc"):
         return column.dtype.kind in "fiub"
     return column.dtype.is_numeric() or str(column.dtype) == "Boolean"
+
+
+def _is_float(column):
+    """Whether a series holds floating-point numbers."""
+    return column.dtype.kind == "f" if hasattr(column, "iloc") else column.dtype.is_float()
 
 
 def _values(column):
@@ -232,10 +242,10 @@ def _sorted_categories(columns, name):
 
 
 def _codes(column, categories, name):
-    """Codes (n,) of a series, NaN where it is missing; single precision holds them exactly."""
+    """Codes (n,) of a series, NaN where it is missing."""
     values, missing = _values(column)
     code_of = {value: code for code, value in enumerate(categories.tolist())}
-    codes = np.full(len(values), np.nan, dtype=np.float32)
+    codes = np.full(len(values), np.nan)
     for i in np.flatnonzero(~missing):
         code = code_of.get(values[i])
         if code is None:

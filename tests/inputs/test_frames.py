@@ -456,3 +456,39 @@ def test_pipeline_and_grid_search(frames):
     ).fit(frames.DataFrame(table()))
     assert search.best_estimator_[-1].categories_["kind"].tolist() == sorted(KINDS)
     assert adjusted_rand_score(LABELS, search.predict(frames.DataFrame(table()))) >= 0.99
+
+
+@pytest.mark.parametrize(
+    "others, dtype",
+    [
+        ({}, np.float64),
+        ({"n": np.int8}, np.float64),
+        ({"n": bool}, np.float64),
+        ({"n": np.float64}, np.float64),
+        ({"n": np.float32}, np.float32),
+        ({"n": np.float32, "m": np.float64}, np.float64),
+    ],
+)
+def test_the_precision_of_a_frame_is_that_of_its_floats(frames, others, dtype):
+    """Whether there are texts beside them or not; categories alone are as precise as an array of codes."""
+    codes = np.random.default_rng(0).integers(2, size=60)
+    columns = {name: codes.astype(kind) for name, kind in others.items()}
+    columns |= {"a": np.array(["x", "y"])[codes], "b": np.array(["u", "v"])[codes[::-1]]}
+    frame = frames.DataFrame(columns)
+    blocks = [("c", "categorical", ["a"])]
+    if others:
+        blocks.append(("n", "gaussian", list(others)))
+    observation = ColumnObservation(blocks)
+    model = DPMixtureVB(2, observation=observation, proposals=None, random_state=0).fit(frame)
+    assert model.transform(frame).dtype == model.predict_proba(frame).dtype == dtype
+
+
+def test_texts_and_their_codes_are_learned_alike():
+    """To the last bit: neither is in single precision."""
+    pandas = pytest.importorskip("pandas")
+    codes = np.random.default_rng(0).integers(3, size=(80, 2))
+    texts = pandas.DataFrame(np.array(["a", "b", "c"])[codes], columns=["p", "q"])
+    model = DPMixtureVB(observation="categorical", random_state=0).fit(texts)
+    other = DPMixtureVB(observation="categorical", random_state=0).fit(codes)
+    assert model.lower_bound_ == other.lower_bound_
+    assert_array_equal(model.transform(texts), other.transform(codes))

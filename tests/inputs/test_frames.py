@@ -488,7 +488,8 @@ def test_texts_and_their_codes_are_learned_alike():
     pandas = pytest.importorskip("pandas")
     codes = np.random.default_rng(0).integers(3, size=(80, 2))
     texts = pandas.DataFrame(np.array(["a", "b", "c"])[codes], columns=["p", "q"])
-    model = DPMixtureVB(observation="categorical", random_state=0).fit(texts)
-    other = DPMixtureVB(observation="categorical", random_state=0).fit(codes)
+    model = DPMixtureVB(2, observation="categorical", proposals=None, random_state=0)
+    other = clone(model).fit(codes)
+    model.fit(texts)
     assert model.lower_bound_ == other.lower_bound_
     assert_array_equal(model.transform(texts), other.transform(codes))

@@ -142,6 +142,22 @@ def test_topics_as_in_memory(tmp_path):
     assert there.score(words()) == pytest.approx(there.score(WORDS), rel=1e-12)
 
 
+def test_scores_of_rows_in_any_order():
+    """The rows of a document are a bag, in chunks as in memory."""
+    model = HDPTopicVB(3, observation="gaussian", proposals=None, random_state=0)
+    model.fit(TOKENS, groups=GROUPS)
+    rng = np.random.default_rng(0)
+    moved = np.concatenate(
+        [rng.permutation(np.flatnonzero(g == GROUPS)) for g in np.unique(GROUPS)]
+    )
+    chunks = da.from_array(TOKENS[moved], chunks=rows_of_documents().chunks)
+    score = model.score(TOKENS, groups=GROUPS)
+    for rows in (rows_of_documents(), chunks):
+        assert model.score(rows, groups=GROUPS) == pytest.approx(score, rel=1e-12)
+    each = model.score_samples(chunks, groups=GROUPS).compute()
+    np.testing.assert_allclose(each, model.score_samples(TOKENS, groups=GROUPS), rtol=1e-12)
+
+
 def test_sequences_as_in_memory():
     X = np.concatenate(SEQUENCES)
     there = HDPHMMVB(random_state=0).fit(rows_of_sequences(), lengths=LENGTHS)

@@ -17,8 +17,8 @@ from .compression import (
     kept_of_leaves,
 )
 from .items import Kept, memory_cost, with_epoch
-from .local import first_topics, update
-from .model import Scale, Topics, elbo_terms, with_new_groups
+from .local import first_topics, update, with_new_documents
+from .model import Scale, Topics, elbo_terms
 
 # Beyond any number of topics that a model could have.
 NO_LIMIT = sys.maxsize
@@ -131,7 +131,7 @@ def run_epoch(settings, limits, kept, topics, new):
     if topics is None:
         topics = first_topics(settings, items)
     else:
-        topics = with_new_groups(topics, len(items.sizes))
+        topics = with_new_documents(settings, topics, items)
     built = build(settings, topics, items)
     terms = elbo_terms(settings, built.topics, items.lengths, items.sizes)
     group = grouping(built.topics, items.sizes, n_groups)

@@ -28,6 +28,24 @@ def first_topics(settings, items):
     return global_step(settings, topics, items)
 
 
+def with_new_documents(settings, topics, items):
+    """Topics with counts for the documents of this epoch, whose rows are first judged one by one.
+
+    A row that is alone in its document has the topic k with the prior mean ``alpha_k / alpha``. Without any
+    counts its weight would be ``psi(alpha_k)``, about ``-1 / alpha_k``: then rows of a topic that few
+    documents have would go to any other one within hundreds of nats, and stay there.
+    """
+    S, before = len(items.sizes), topics.counts.shape[1]
+    counts = np.zeros((len(topics.s), S))
+    counts[:, :before] = topics.counts
+    coef = settings.likelihood.coefficients(topics.prior, topics.s)
+    share = np.log(topics.alpha / topics.alpha.sum())
+    psi = np.broadcast_to(share[:, np.newaxis], counts.shape)
+    s, entropy = np.zeros_like(topics.s), np.zeros_like(topics.entropy)  # of no use
+    _add_documents(settings, items, coef, psi, None, s, counts, entropy)
+    return topics._replace(counts=counts)
+
+
 def log_weights(settings, topics, sizes):
     """Coefficients (K, P) of E[log p(x | k)], and ``psi(zeta_ks)`` (K, S) (21)."""
     coef = settings.likelihood.coefficients(topics.prior, topics.s)

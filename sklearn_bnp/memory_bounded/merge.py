@@ -90,21 +90,33 @@ def _greatest_gains(settings, topics, sizes, pairs):
 
 
 def pairs_to_merge(settings, before, topics, items, n_pairs, known):
-    """At most ``n_pairs`` pairs (n, 2) that overlap most, may gain, and are not ``known`` to fail.
+    """Pairs (n, 2) that may gain and are not ``known`` to fail, at most ``n_pairs`` by each of two criteria.
 
+    The first are those that overlap most: topics that share rows. Topics that share none, since each has
+    other documents, are found by the second: the pairs of which one topic explains the other's rows best.
     ``topics`` are ``before`` after one update, and ``known(k, l)`` returns a boolean.
     """
     observer = _Overlap(len(topics.s))
     update(settings, before, items, observer)
     k, l = np.triu_indices(len(topics.s), 1)
-    value = observer.overlap[k, l]
-    order = np.argsort(-value, kind="stable")
-    order = [i for i in order[: 4 * _BOUNDED_PAIRS * n_pairs] if value[i] > 0]
-    pairs = [(k[i], l[i]) for i in order if not known(k[i], l[i])]
-    pairs = np.array(pairs[: _BOUNDED_PAIRS * n_pairs], dtype=np.intp).reshape(-1, 2)
-    if len(pairs):
-        pairs = pairs[_greatest_gains(settings, topics, items.sizes, pairs) > 0]
-    return pairs[:n_pairs]
+    overlap, lost = observer.overlap[k, l], _reassigned(settings, topics)[k, l]
+    by_overlap, found = np.argsort(-overlap, kind="stable"), []
+    for order in (by_overlap[overlap[by_overlap] > 0], np.argsort(lost, kind="stable")):
+        first = order[: 4 * _BOUNDED_PAIRS * n_pairs]
+        pairs = [(k[i], l[i]) for i in first if not known(k[i], l[i])]
+        pairs = np.array(pairs[: _BOUNDED_PAIRS * n_pairs], dtype=np.intp).reshape(-1, 2)
+        if len(pairs):
+            pairs = pairs[_greatest_gains(settings, topics, items.sizes, pairs) > 0]
+        found.append(pairs[:n_pairs])
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def _reassigned(settings, topics):
+    """Nats (K, K) by which the data term falls at most if two topics are joined; symmetric."""
+    bag = StatBag(np.arange(len(topics.s)), topics.s, topics.entropy)
+    loss = reassignment_loss(BaseModel(settings.likelihood, None, topics.prior), bag)
+    loss = loss * topics.s[:, -1:]
+    return np.minimum(loss, loss.T)
 
 
 def likely_pairs(settings, topics, sizes):

@@ -214,13 +214,6 @@ def joined_topics(first, *others):
     return first._replace(**sums)
 
 
-def with_new_groups(topics, n_groups):
-    """Topics with new document groups whose counts are still 0, so that zeta is alpha (Alg. 3.1)."""
-    K, before = topics.counts.shape
-    new = np.zeros((K, n_groups - before))
-    return topics._replace(counts=np.concatenate([topics.counts, new], axis=1))
-
-
 def alive(topics):
     """Boolean (K,): topics that have any rows."""
     n = topics.s[:, -1]

@@ -18,9 +18,16 @@ from sklearn_bnp.memory_bounded.items import (
     memory_cost,
     nothing,
     rows_of_statistics,
+    with_epoch,
 )
-from sklearn_bnp.memory_bounded.local import converge, first_topics, log_weights, update
-from sklearn_bnp.memory_bounded.merge import unions
+from sklearn_bnp.memory_bounded.local import (
+    converge,
+    first_topics,
+    log_weights,
+    update,
+    with_new_documents,
+)
+from sklearn_bnp.memory_bounded.merge import pairs_to_merge, unions
 from sklearn_bnp.memory_bounded.model import objective
 
 from .clump_harness import epoch_items, settings
@@ -150,6 +157,38 @@ def test_too_many_topics_are_joined(family):
     np.testing.assert_allclose(fewer.s.sum(axis=0), topics.s.sum(axis=0), rtol=1e-6, atol=1e-6)
     one = build(own._replace(max_topics=1), topics, items).topics
     np.testing.assert_allclose(one.bound, first_topics(own, items).bound, rtol=1e-2)
+
+
+def test_rows_of_new_documents_are_first_judged_one_by_one(family):
+    """A document of one row has the exact posterior of its topic, however rare topics are."""
+    likelihood, items = epoch_items(family, n_documents=120, n=120)
+    alone = NewDocuments(items.z, np.arange(121), np.full(120, 2.0))
+    items = with_epoch(nothing(likelihood, items.z.dtype), likelihood, alone)
+    own = settings(likelihood)
+    rng = np.random.default_rng(0)
+    topics = with_labels(first_topics(own, items), items, likelihood, rng.integers(3, size=120))
+    topics = topics._replace(alpha=np.array([1.0, 1e-3, 1e-9]), counts=np.empty((3, 0)))
+    started = with_new_documents(own, topics, items)
+    coef = likelihood.coefficients(topics.prior, topics.s)
+    weights = rows_of_statistics(likelihood, items.z) @ coef.T
+    resp = softmax(weights + np.log(topics.alpha / topics.alpha.sum()), axis=1)
+    np.testing.assert_allclose(started.counts.T, 2.0 * resp, rtol=1e-4, atol=1e-6)
+    assert np.array_equal(started.s, topics.s)
+
+
+def test_topics_that_share_no_documents_are_merged():
+    """Two topics for one cluster overlap in no row if each has other documents."""
+    likelihood, items = epoch_items(ROW_FAMILIES[0], n=600, n_documents=30)
+    own = settings(likelihood)
+    good = build(own, first_topics(own, items), items)
+    odd = items.shares.indices % 2
+    start = with_labels(good.topics, items, likelihood, 2 * good.labels + odd)
+    start = start._replace(alpha=np.full(6, 1e-4))
+    topics = update(own, start, items)
+    pairs = pairs_to_merge(own, start, topics, items, 10, lambda k, l: False)
+    assert {(0, 1), (2, 3), (4, 5)} <= set(map(tuple, pairs.tolist()))
+    assert topics.bound < good.topics.bound - 10.0
+    np.testing.assert_allclose(build(own, start, items).topics.bound, good.topics.bound, rtol=1e-4)
 
 
 # ---------------------------------------------------------------------- compression

@@ -1,0 +1,50 @@
+"""Laws of streams whose topics come in waves: K is that of the batch."""
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from sklearn_bnp import MemoryBoundedTopicVB
+
+
+def waves(n_waves, n_epochs, *, seed, n_topics=10, n_docs=25, n_rows=50):
+    """Epochs of rows, documents and topics; those of a wave share topics that no other wave has."""
+    centers = 6.0 * np.random.default_rng(seed).normal(size=(n_waves * n_topics, 3))
+    rng, found = np.random.default_rng(7), []
+    groups = np.repeat(np.arange(n_docs), n_rows)
+    for wave, _ in itertools.product(range(n_waves), range(n_epochs)):
+        shares = rng.dirichlet(np.full(n_topics, 2.0 / n_topics), size=n_docs)
+        labels = [wave * n_topics + rng.choice(n_topics, n_rows, p=share) for share in shares]
+        labels = np.concatenate(labels)
+        found.append((centers[labels] + rng.normal(size=(len(labels), 3)), groups, labels))
+    return found
+
+
+def check_waves(epochs, memory_bound):
+    """After a stream there are as many topics as in a batch of all epochs, and the bound is no lower."""
+    X, _, labels = map(np.concatenate, zip(*epochs, strict=True))
+    groups = np.concatenate([groups + 1000 * e for e, (_, groups, _) in enumerate(epochs)])
+    model, batch = MemoryBoundedTopicVB(memory_bound), MemoryBoundedTopicVB(None)
+    for rows, own, _ in epochs:
+        model.partial_fit(rows, groups=own)
+    batch.fit(X, groups=groups)
+    n_topics = labels.max() + 1
+    assert 0.9 * n_topics <= model.n_components_ <= 1.1 * n_topics
+    if memory_bound is None:
+        assert model.lower_bound_ > batch.lower_bound_ - 0.01 * abs(batch.lower_bound_)
+    rand = adjusted_rand_score(labels, model.predict(X, groups=groups))
+    assert rand > adjusted_rand_score(labels, batch.predict(X, groups=groups)) - 0.05
+
+
+@pytest.mark.parametrize("memory_bound", [None, 10_000])
+def test_topics_in_waves(memory_bound):
+    check_waves(waves(3, 4, seed=1), memory_bound)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_bound", [None, 100_000, 10_000])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_topics_in_long_waves(seed, memory_bound):
+    check_waves(waves(3, 12, seed=seed), memory_bound)

@@ -1,4 +1,4 @@
-"""Halves of a set of items: a cut along the principal component, refined by restricted updates.
+"""Halves of a set of items: a cut along an axis, refined by restricted updates.
 
 Design note
 -----------
@@ -6,7 +6,9 @@ Design note
     the same, but for the number of times that the data count (23)-(25).
 (b) Each item belongs to the two halves and to no other topic. An update then needs only the difference
     of the two log weights of each item: a matrix-vector product.
-(c) Halves are judged by `model.topic_values`, at a fixed cost of alpha.
+(c) Clusters that lie as evenly as the corners of a cube have no principal component: whichever axis rounding
+    chooses, a cut along it may go through clusters, where updates stay. `parted_side` then tells clusters apart.
+(d) Halves are judged by `model.topic_values`, at a fixed cost of alpha.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from .model import Scale, raised_alpha, topic_values
 _HELD_NUMBERS = 4_000_000
 # With more columns than this, the principal component is found by power iteration of so many steps.
 _FEW_COLUMNS, _POWER_STEPS = 64, 16
+# Whitened axes have at least this share of the greatest variance, and are moved at most so many times.
+_FLAT, _PARTINGS = 1e-9, 10
 # Restricted updates end when less than this share of the rows moves, or after so many.
 _MOVED, _MAX_ITER = 0.005, 20
 # Cuts of a clump that are looked at: along the principal component, and after moves of items.
@@ -200,6 +204,31 @@ def principal_side(points, mass):
     return centred @ axis.astype(points.dtype) > 0
 
 
+def parted_side(points, mass):
+    """Boolean (m,): points (m, D) above their mean along an axis of extreme kurtosis in whitened units.
+
+    In such units all axes have the same variance, and clusters that lie apart along one of them make its
+    kurtosis small. The axis is found by the fixed-point iteration of Hyvärinen and Oja (1997), from
+    between the two greatest principal components. None if points vary along one axis only, or have too
+    many columns.
+    """
+    if not 2 <= points.shape[1] <= _FEW_COLUMNS:
+        return None
+    mass = mass / mass.sum()
+    centred = points - mass @ points
+    variance, axes = np.linalg.eigh((mass[:, np.newaxis] * centred).T @ centred)
+    some = variance > _FLAT * variance[-1]
+    if some.sum() < 2:
+        return None
+    white = centred @ (axes[:, some] / np.sqrt(variance[some]))
+    axis = np.zeros(white.shape[1])
+    axis[-2:] = np.sqrt(0.5)
+    for _ in range(_PARTINGS):
+        axis = (mass * (white @ axis) ** 3) @ white - 3.0 * axis
+        axis /= max(np.linalg.norm(axis), np.finfo(float).tiny)
+    return white @ axis > 0
+
+
 class Tie(NamedTuple):
     """Present topics, by which a tie of q(z) loses nats: coefficients (K, P) and ``psi(zeta_ks)`` (K, S).
 
@@ -319,15 +348,16 @@ def refine(part, rules, first, alpha, trace=None):
     return first, alpha
 
 
-def halve(part, rules, one, *, hard=False):
+def halve(part, rules, one, *, cut=principal_side, hard=False):
     """`Halves` of a subset whose `Summary` as a whole is ``one``; None if no cut leaves rows on both sides.
 
-    With ``hard``, each item belongs to the half of greater responsibility alone.
+    ``cut(points, mass)`` gives the first halves, a boolean (m,), or None. With ``hard``, each item belongs
+    to the half of greater responsibility alone.
     """
     if len(part.n) < 2:
         return None
-    side = principal_side(part.points(rules.prior, one.s[0]), part.n)
-    if side.all() or not side.any():
+    side = cut(part.points(rules.prior, one.s[0]), part.n)
+    if side is None or side.all() or not side.any():
         return None
     begun = side.astype(float)
     share = float(part.n @ begun / part.n.sum())

@@ -1,4 +1,4 @@
-"""Laws of streams whose topics come in waves: K is that of the batch."""
+"""Laws of streams whose topics come in waves, and of clusters that lie evenly: K is that of the batch."""
 
 import itertools
 
@@ -48,3 +48,44 @@ def test_topics_in_waves(memory_bound):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_topics_in_long_waves(seed, memory_bound):
     check_waves(waves(3, 12, seed=seed), memory_bound)
+
+
+EVEN = {
+    "square": [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)],
+    "cube": list(itertools.product([0.0, 1.0], repeat=3)),
+    "grid": list(itertools.product([0.0, 1.0, 2.0], repeat=2)),
+    "triangle": [(1.0, 0.0), (-0.5, 0.866), (-0.5, -0.866)],
+    "simplex": np.eye(4).tolist(),
+}
+
+
+def even_clusters(name, distance, n_rows, seed):
+    """Rows of equally many documents, all of which mix clusters at even distances alike."""
+    centers, rng = np.array(EVEN[name]), np.random.default_rng(seed)
+    labels = rng.integers(len(centers), size=n_rows)
+    rows = distance * centers[labels] + rng.normal(size=(n_rows, centers.shape[1]))
+    return rows, np.arange(n_rows) // (n_rows // 60)
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_clusters_that_lie_evenly(name):
+    for seed in range(3):
+        X, groups = even_clusters(name, 20.0, 3000, seed)
+        assert MemoryBoundedTopicVB().fit(X, groups=groups).n_components_ == len(EVEN[name])
+
+
+def test_a_square_whose_principal_axis_is_its_diagonal():
+    X, groups = even_clusters("square", 20.0, 6000, seed=1)
+    model = MemoryBoundedTopicVB().fit(X, groups=groups)
+    assert model.n_components_ == 4
+    assert model.lower_bound_ > -25_500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVEN)
+@pytest.mark.parametrize("distance", [8.0, 20.0, 100.0])
+def test_many_clusters_that_lie_evenly(name, distance):
+    for seed, n_rows in itertools.product(range(10), [1200, 6000]):
+        X, groups = even_clusters(name, distance, n_rows, seed)
+        found = MemoryBoundedTopicVB().fit(X, groups=groups).n_components_
+        assert len(EVEN[name]) <= found <= len(EVEN[name]) + 1

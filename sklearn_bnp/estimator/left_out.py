@@ -35,12 +35,12 @@ def warn_if_left_out_varies(likelihood, batch):
             worst, row = found.min(), x[int(np.argmin(found))][np.newaxis]
     if row is None or not total < _LEAST * n:
         return
-    column, lost = _column(likelihood, row), -total / n
+    column = _column(likelihood, row)
     what = f"column {column}" if column is not None else "a combination of columns"
-    warn_caller(
+    warn_caller(  # no number that changes: Python shows a text once for each line that calls
         f"X varies in {what}, which was constant in the first fit or batch. The model leaves it out for "
-        f"good: components cannot differ in it, and scores are about {lost:.3g} nats a row "
-        "too low. Begin anew with fit, or with a first batch in which columns vary as they do later."
+        "good: components cannot differ in it, and scores of such rows are far too low. Begin anew with fit, "
+        "or with a first batch in which columns vary as they do later."
     )
 
 

@@ -299,7 +299,8 @@ class BoundedPredictor(
         else:
             zeta = self._topics.zeta(self._kept.sizes).T[self._kept.group_of_document]
             found = zeta / zeta.sum(axis=1, keepdims=True)
-        return np.sqrt(own) @ np.sqrt(found).T
+        # rounding may pass 1, where the distance would be NaN
+        return np.clip(np.sqrt(own) @ np.sqrt(found).T, 0.0, 1.0)
 
     # ------------------------------------------------------------------ what is kept
 

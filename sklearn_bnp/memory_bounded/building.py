@@ -6,7 +6,8 @@ Design note
     All candidates that promise to gain are applied at once, if no two change the same topic, and all topics
     are updated. The result is kept only if the bound rose, so that no accepted change lowers it; otherwise
     the better half of the candidates is tried. The number of topics can double in a round.
-(b) A failed candidate is not tried again while the sizes of its topics stay about the same.
+(b) A failed candidate is not tried again while the sizes of its topics stay about the same. For splits this
+    holds from epoch to epoch: with a document a call, most topics are as they were (`_is_due`).
 (c) Document groups take memory from clumps, and each topic needs a clump. If there are more topics than
     clumps are allowed, pairs are joined first, those with the least loss, even if the bound falls.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from .birth import Split, rules_of_splits, split
 from .items import items_by_topic
-from .local import converge, update
+from .local import converge, log_weights, sums_of_epoch, update
 from .merge import Union, disjoint, join_pairs, likely_pairs, pairs_to_merge, unions
 from .model import Topics, alive, global_step, joined_topics, threshold
 
@@ -27,6 +28,8 @@ from .model import Topics, alive, global_step, joined_topics, threshold
 CANDIDATES = 10
 # A candidate is evaluated again once the rows of a topic have changed by this share.
 _MOVED = 0.05
+# A split is tried if new rows differ by so many nats for each statistic and log row; a topic costs about .5.
+_NEWS = 0.25
 # Stands for a candidate that was tried, and did not raise the bound.
 _FAILED = object()
 
@@ -157,6 +160,8 @@ def build(settings, topics, items, trace=None):
     topics = _settled(settings, topics, items, trace)
     topics, joined = _with_room(settings, topics, items)
     memory, accepted, at_rest = _Memory(len(topics.s)), [], True
+    for k in np.flatnonzero(~_is_due(settings, topics, items)):
+        memory.keep(topics.s[:, -1], (k,), _FAILED)
     while True:
         observer = _Labels(len(items.n))
         before, topics = topics, update(settings, topics, items, observer)
@@ -196,6 +201,26 @@ def _settled(settings, topics, items, trace):
 def _without_empty(settings, topics, items):
     lasting = alive(topics)
     return topics if lasting.all() else global_step(settings, topics.take(lasting), items)
+
+
+def _is_due(settings, topics, items):
+    """Boolean (K,): topics that are worth a new try of a split, for what this epoch's rows change in them.
+
+    The rows of such a topic have grown past a power of ``1 + _MOVED``, so that nothing has to be kept about
+    tries. Or the new ones fit otherwise than its rows do on average, by more than a share of the nats that
+    parameters of a topic cost. All are due where a split could only be part of a swap.
+    """
+    n = topics.s[:, -1]
+    if len(items.means) == 0 or len(n) >= settings.max_topics:
+        return np.ones(len(n), dtype=bool)
+    new, coef = (
+        sums_of_epoch(settings, topics, items),
+        log_weights(settings, topics, items.sizes)[0],
+    )
+    before = np.maximum(n - new[:, -1], np.finfo(float).tiny)
+    powers = np.floor(np.log([before, n]) / np.log1p(_MOVED))
+    unlike = np.einsum("kp,kp->k", coef, new - topics.s * (new[:, -1] / n)[:, np.newaxis])
+    return (powers[1] > powers[0]) | (np.abs(unlike) > _NEWS * coef.shape[1] * np.log1p(n))
 
 
 def _splits(settings, topics, items, labels, memory):

@@ -7,7 +7,8 @@ Design note
 (b) Each item belongs to the two halves and to no other topic. An update then needs only the difference
     of the two log weights of each item: a matrix-vector product.
 (c) Clusters that lie as evenly as the corners of a cube have no principal component: whichever axis rounding
-    chooses, a cut along it may go through clusters, where updates stay. `parted_side` then tells clusters apart.
+    chooses, a cut along it may go through clusters, where updates stay. `parted_side` then looks for an axis
+    along which they lie apart.
 (d) Halves are judged by `model.topic_values`, at a fixed cost of alpha.
 """
 
@@ -226,7 +227,11 @@ def parted_side(points, mass):
     for _ in range(_PARTINGS):
         axis = (mass * (white @ axis) ** 3) @ white - 3.0 * axis
         axis /= max(np.linalg.norm(axis), np.finfo(float).tiny)
-    return white @ axis > 0
+    along = white @ axis
+    # Where it is no less than by chance for a single Gaussian, there is no gap at the mean.
+    if mass @ along**4 > 3.0 - 2.0 * np.sqrt(24.0 / len(along)):
+        return None
+    return along > 0
 
 
 class Tie(NamedTuple):

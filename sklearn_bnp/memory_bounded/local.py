@@ -46,6 +46,14 @@ def with_new_documents(settings, topics, items):
     return topics._replace(counts=counts)
 
 
+def sums_of_epoch(settings, topics, items):
+    """Statistics (K, P) of this epoch's rows alone."""
+    coef, psi = log_weights(settings, topics, items.sizes)
+    s, counts, entropy = np.zeros_like(topics.s), np.zeros_like(topics.counts), np.zeros(len(coef))
+    _add_documents(settings, items, coef, psi, None, s, counts, entropy)
+    return s
+
+
 def log_weights(settings, topics, sizes):
     """Coefficients (K, P) of E[log p(x | k)], and ``psi(zeta_ks)`` (K, S) (21)."""
     coef = settings.likelihood.coefficients(topics.prior, topics.s)

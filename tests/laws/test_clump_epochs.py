@@ -9,7 +9,7 @@ from scipy.special import gammaln, logsumexp, softmax
 from sklearn_bnp.memory_bounded import building
 from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import applied, build
-from sklearn_bnp.memory_bounded.compression import grouping, joined_groups
+from sklearn_bnp.memory_bounded.compression import grouping, joined_groups, kept_as_they_are
 from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
 from sklearn_bnp.memory_bounded.halves import ItemSubset, Tie
 from sklearn_bnp.memory_bounded.items import (
@@ -189,6 +189,29 @@ def test_topics_that_share_no_documents_are_merged():
     assert {(0, 1), (2, 3), (4, 5)} <= set(map(tuple, pairs.tolist()))
     assert topics.bound < good.topics.bound - 10.0
     np.testing.assert_allclose(build(own, start, items).topics.bound, good.topics.bound, rtol=1e-4)
+
+
+def test_splits_are_due_where_new_rows_change_a_topic():
+    """Not in each call: only topics that have grown by a part, or whose new rows are unlike the others."""
+    likelihood, items = epoch_items(ROW_FAMILIES[0], n=900)
+    own = settings(likelihood)
+    built = build(own, first_topics(own, items), items)
+    assert building._is_due(own, built.topics, items).all()  # all rows are new
+    kept = kept_as_they_are(items, np.arange(6, dtype=np.int32))
+
+    def due(z, max_topics=50):
+        new = NewDocuments(z, np.array([0, len(z)]), np.ones(1))
+        later = with_epoch(kept, likelihood, new)
+        rules = own._replace(max_topics=max_topics)
+        topics = converge(rules, with_new_documents(rules, built.topics, later), later)
+        return building._is_due(rules, topics, later)
+
+    z = items.z[built.labels == 0]
+    center = z.mean(axis=0)
+    assert not due(z[:1]).any()
+    assert due(z[:1], max_topics=len(built.topics.s)).all()
+    assert due(z[: len(z) // 10])[0]
+    assert due(center + 6.0 * (z[:6] - center)).any()
 
 
 # ---------------------------------------------------------------------- compression

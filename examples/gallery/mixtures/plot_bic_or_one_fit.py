@@ -4,7 +4,7 @@ The number of clusters: BIC over many fits, or one fit
 
 The usual way to choose the number of clusters is to fit a ``GaussianMixture`` for each number and to take
 the one with the lowest BIC. One fit of `~sklearn_bnp.DPMixtureVB` gives an answer as well. Here both find
-the true number. The one fit takes a fraction of the time, and the best of the many has a slightly higher
+the true number. The one fit takes about half of the time, and the best of the many has a slightly higher
 score on held-out rows.
 """
 

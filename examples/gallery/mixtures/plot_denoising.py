@@ -115,7 +115,7 @@ for panel, (name, picture) in zip(axes.flat, pictures.items(), strict=True):
     panel.set_axis_off()
 
 # %%
-# The patches need 19 components. Those of plain areas smooth the noise away, and the others keep edges: the
+# The patches need 18 components. Those of plain areas smooth the noise away, and the others keep edges: the
 # mixture is one dB better than one Gaussian, which leaves noise everywhere. Faint texture is lost: the
 # mixture takes it for noise on a plain area.
 #

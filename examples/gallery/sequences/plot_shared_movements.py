@@ -101,8 +101,7 @@ figure.colorbar(image, ax=axes, label="share of its steps")
 # %%
 # Recordings apart
 # ----------------
-# A fit to each recording alone finds that person's movements, but has no common names, and sees each
-# movement less often.
+# A fit to each recording alone finds that person's movements too, but has no common names for them.
 
 alone = [HDPHMMVB(observation="autoregressive", random_state=0).fit([x]) for x in recordings]
 print("recording  true movements  found alone  found together")
@@ -111,7 +110,7 @@ for i, (one, path) in enumerate(zip(alone, paths, strict=True)):
 
 # %%
 # Five movements in common, found in all recordings that have them, with the right shares: the table of who
-# does what is that of the generator to a few per cent. Alone, two of the recordings lack a movement: there
-# are too few steps of it in one recording to pay for a state of its own.
+# does what is that of the generator to a few per cent. Alone, each recording shows as many movements as its
+# person does. But nothing says which movement of one person is the same as which one of another.
 
 plt.show()

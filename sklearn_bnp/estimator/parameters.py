@@ -65,8 +65,8 @@ n_batches : int, default=$default
 max_iter : int, default=$default
     The greatest number of laps: passes through all $units. One lap is always made.
 tol : float, default=$default
-    A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal
-    is under way. If the number n of these is below 100,000, laps are cheap and the fit goes on for longer:
+    A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal is
+    under way. With fewer than 100,000 ${entry}s, n of them, laps are cheap and the fit goes on for longer:
     until a lap raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05
     nats.
 warm_start : bool, default=$default
@@ -105,8 +105,9 @@ verbose : int, default=$default
     whose handlers may write them elsewhere (:doc:`/summaries`).
 component_ids_ : ndarray of int of shape (`n_components_`,)
     Lasting names of the $components, in the order of the other attributes. In a stream, the positions of
-    $components change with their weights, but their names stay. One that is split, merged or takes part in a
-    delete gets a new name.
+    $components change with their weights, but their names stay. One that is split or merged gets a new name.
+    If a cluster of a mixture is deleted, those that take over its rows get new names too; topics and states
+    keep theirs.
 lower_bounds_ : list of float
     The ELBO after each lap; in a stream after the last 1000 of them.
 elbo_terms_ : dict

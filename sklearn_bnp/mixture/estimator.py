@@ -38,7 +38,7 @@ class _Rows(NamedTuple):
     components="components",
     units="rows",
     entry="row",
-    proposals="`Birth`, `Merge`, `Delete`, `Regroup` and `Relocate`",
+    proposals="`Birth`, `Merge`, `Delete`, `Regroup`, `Relocate` and `Oversplit`",
 )
 class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.

@@ -145,9 +145,9 @@ class GaussianObservation(GaussianParameters):
         - ``"data"``: the prior expects the variances of all the data.
         - ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None. The prior expects the
           variances of rows about the levels of their states, which follow from the differences between
-          successive rows. If the noise of successive rows is correlated, such states would be split into ever
-          narrower ones. From a correlation of 0.45 on it therefore goes over to ``"data"``, which it is from
-          0.6 on.
+          successive rows. If the noise of successive rows is correlated, such states would be split into
+          ever narrower ones. So between correlations of 0.45 and 0.6 it changes gradually to ``"data"``,
+          and above 0.6 it is ``"data"``.
     reg_covar : float, default=1e-6
         Variance of the noise that every observation is taken to have, as a share of the variance of each
         column. It keeps components from collapsing on repeated rows.

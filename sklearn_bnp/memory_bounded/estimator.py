@@ -110,9 +110,9 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         w times. If None, ten times the documents seen so far.
     max_document_groups : int, default=None
         The greatest number of groups of documents. All documents of a group have the same shares of topics.
-        Those are grouped by which the bound falls least. If None, it is the square root of half the
-        ``memory_bound``: the counts of twice as many clumps would then fill the bound. Without a
-        ``memory_bound``, each document is a group of its own.
+        The two groups are joined whose union lowers the bound least. If None, it is the square root of half
+        the ``memory_bound``, S: the counts of 2 S clumps in S groups are then ``memory_bound`` numbers.
+        Without a ``memory_bound``, each document is a group of its own.
     observation : {"gaussian", "fixed_variance_gaussian", "multinomial", "bernoulli", "categorical", \
             "poisson"} or ObservationModel, default="gaussian"
         The likelihood of rows. For columns of several kinds it is a `ColumnObservation`.

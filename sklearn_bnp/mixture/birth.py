@@ -38,7 +38,8 @@ class Birth(Proposal):
     max_rows : int or None, default=None
         The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
         where a component has many statistics, but at least four for each of these. When nothing else is left
-        to try, a target of more rows, in whose sample nothing was found, is tried again on forty.
+        to try, a target of many more rows, in whose sample nothing was found, is tried again on forty rows
+        for each statistic.
     max_targets : int or None, default=None
         The greatest number of targets in a lap; no limit if None.
     patience : int, default=2

@@ -53,11 +53,11 @@ class Oversplit(SearchResort):
     spread over several components, since what each of these holds of it is too little to pay for a new
     component. When nothing else is left to try, all components are therefore split into several parts, in a
     sample of all rows. Collapsed steps follow, in which any row may go to any part. Then parts are joined to
-    groups, single parts change their group, and groups are deleted, for as long as that raises the
-    objective. This is one search. Others follow with other seeds, from the best components so far. In turns,
-    they split all components, split a random half of them, and draw seeds among all rows, whatever the
-    components. If a search is worse on the whole, but has found better components for a block of rows, it
-    counts with these alone. A round ends when many searches in a row have found nothing better. The result
+    groups, single parts change their group, and groups are deleted, for as long as that raises the objective.
+    This is one search. Others follow with other seeds, from the best components so far. In turns, they split
+    all components, split a random half of them, and draw seeds among all rows, whatever the components. If
+    the result of a search is worse as a whole, its new components are kept only for the blocks of rows that
+    they explain better. A round ends when many searches in a row have found nothing better. The result
     replaces all components if that raises the objective of the whole data.
 
     With many components, many columns or many rows, a search of all components would take too long. Then a

@@ -81,7 +81,9 @@ def public_names():
 @pytest.mark.parametrize(("name", "cls"), list(exported(sklearn_bnp)))
 def test_shared_text_is_in_its_place(name, cls):
     """No placeholder such as ``$random_state`` is left for `help` and the pages to show."""
-    assert not re.findall(r"\$\w+", inspect.getdoc(cls) or "")
+    calls = [getattr(cls, name) for name in ("fit", "partial_fit") if hasattr(cls, name)]
+    for documented in (cls, *calls):
+        assert not re.findall(r"\$\w+", inspect.getdoc(documented) or "")
 
 
 @pytest.mark.parametrize("name", sorted(set(public_names())))

@@ -1,7 +1,8 @@
 """Parameters and attributes that several estimators have: what values they may take, and their text.
 
 Each estimator lists all parameters in its own ``__init__``, as scikit-learn wants it. In its docstring, a
-line ``$random_state`` stands for the text below, which `with_shared_text` puts in its place.
+line ``$random_state`` stands for the text below, which `with_shared_text` puts in its place. In the
+docstrings of ``fit`` and ``partial_fit``, a line ``$raises`` stands for a section.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ learning_method : {"memoized", "full", "stochastic"}, default=$default
 n_batches : int, default=$default
     Number of batches, in place of ``batch_size``. There are no more batches than $units.
 max_iter : int, default=$default
-    The greatest number of laps: passes through all $units. One lap is always made.
+    The greatest number of laps: passes through all $units. One lap is always made: 0 gives the same result as
+    1, but no warning that the fit has not converged.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal is
     under way. With fewer than 100,000 ${entry}s, n of them, laps are cheap and the fit goes on for longer:
@@ -87,10 +89,10 @@ half_life : float, default=$default
     batch counts half. A batch that came t batches ago has the weight ``0.5 ** (t / half_life)``. All batches
     count alike if None.
 learning_decay : float, default=$default
-    Exponent of the learning rate of the stochastic method, which is
+    Exponent, above 0.5 and at most 1, of the learning rate of the stochastic method, which is
     ``(learning_offset + t) ** -learning_decay`` at step t.
 learning_offset : float, default=$default
-    Offset of that learning rate: with a greater one the first steps are smaller.
+    Offset of that learning rate, 0 or more: with a greater one the first steps are smaller.
 total_samples : int, default=$default
     For the stochastic method: the number of $units in the population of which `partial_fit` sees samples. If
     None, it is the number of $units seen so far.
@@ -128,11 +130,44 @@ feature_names_in_ : ndarray of shape (`n_features_in_`,)
 # Name -> its lines: those up to the next one that is not indented.
 _TEXTS = {text.split(" ", 1)[0]: text for text in re.split(r"\n(?=\w)", _TEXT.strip())}
 
+# Sections of methods. The docstring of a method may go on with their last entry.
+_RAISES = """
+Raises
+------
+TypeError
+    If X is sparse and the likelihood takes dense rows.
+FloatingPointError
+    If a result would not be finite. As after all errors, the estimator is as it was before the call.
+ValueError
+    If a parameter has a value that it cannot have, or does not go with another one; if X holds infinite
+    values, or NaN where the likelihood takes none; if a column has no value at all; if a weight is negative,
+    or all are 0."""
+_OTHER_BATCH = """
+    If the columns, or ``observation``, are not those of the earlier calls."""
+_OF_DATA = """
+UserWarning
+    If X has ten columns or more, and no more rows than columns, under full covariances; if a few values are
+    so far out that all others look alike beside them; or if a column varies that was constant before, and is
+    left out of the model for that reason."""
+_WARNS = """
+Warns
+-----"""
+_NOT_CONVERGED = """
+ConvergenceWarning
+    If `fit` has made ``max_iter`` laps without having converged."""
+_TEXTS |= {
+    "raises": _RAISES.strip(),
+    "raises_later": (_RAISES + _OTHER_BATCH).strip(),
+    "warns": (_WARNS + _NOT_CONVERGED + _OF_DATA).strip(),
+    "warns_later": (_WARNS + _OF_DATA).strip(),
+}
+
 
 def with_shared_text(**words):
     """Class decorator: each line ``$name`` of the docstring becomes the shared text of this name.
 
     In the text, ``$default`` is the default of the parameter, and other words with a dollar are ``words``.
+    The docstrings of the methods ``fit`` and ``partial_fit`` are filled in too.
     """
 
     def fill(cls):
@@ -144,8 +179,9 @@ def with_shared_text(**words):
             text = Template(_TEXTS[name]).substitute(words, default=_literal(default))
             return indent(text, margin)
 
-        if cls.__doc__ is not None:  # as it is under python -OO
-            cls.__doc__ = re.sub(r"(?m)^( *)\$(\w+)$", shared, cls.__doc__)
+        for documented in (cls, cls.fit, cls.partial_fit):
+            if documented.__doc__ is not None:  # as it is under python -OO
+                documented.__doc__ = re.sub(r"(?m)^( *)\$(\w+)$", shared, documented.__doc__)
         return cls
 
     return fill

@@ -127,8 +127,11 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         that were never seen.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means.
-    covariances_, precisions_, precisions_cholesky_ : ndarray
-        Gaussian rows only, correlated ones included, as in `DPMixtureVB`.
+    covariances_, precisions_, precisions_cholesky_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        Gaussian rows only, correlated ones included, as in `DPMixtureVB`, for K states and D columns.
+        Autoregressive states have the first two, of shape (K, D, D): those of a row, given the rows before.
+    components_, exp_dirichlet_component_ : ndarray of shape (`n_components_`, n_features)
+        ``"multinomial"`` only, as in `DPMixtureVB`.
     coef_, intercept_ : ndarray
         Autoregressive rows only: expected regressions, of shapes (`n_components_`, n_features,
         order * n_features) and (`n_components_`, n_features).
@@ -288,6 +291,11 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         -------
         self : HDPHMMVB
             The fitted estimator.
+
+        $raises
+            If ``lengths`` or ``groups`` do not go with X.
+
+        $warns
         """
         if are_chunks(X):
             return self._fit_chunks(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
@@ -342,6 +350,11 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         -------
         self : HDPHMMVB
             The fitted estimator.
+
+        $raises_later
+            If ``lengths`` or ``groups`` do not go with X.
+
+        $warns_later
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")

@@ -144,8 +144,11 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         Mean over documents of the expected topic shares.
     doc_topic_prior_ : ndarray of shape (`n_components_`,)
         The learned weights alpha_k.
-    means_, covariances_, precisions_, precisions_cholesky_ : ndarray
-        Parameters of the topics, as in `DPMixtureVB`; other likelihoods have their own.
+    means_ : ndarray of shape (`n_components_`, n_features)
+        Expected means.
+    covariances_, precisions_, precisions_cholesky_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        Gaussian rows only, as in `DPMixtureVB`, for K topics and D columns. Other likelihoods have the
+        attributes that they have there.
     lower_bound_ : float
         Variational lower bound of the log evidence of all data seen, given the learned alpha_k, in nats.
         Higher is better. It is the bound after the first phase of the last epoch, before compression. The
@@ -176,16 +179,13 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     memory_bytes_ : int
         Bytes of all arrays that are kept of the data and of the topics.
     history_ : list of EpochRecord
-        One record per epoch.
+        One record per epoch, a named tuple: epoch, n_components, lower_bound, kept_lower_bound, n_clumps,
+        n_singlets, n_document_groups, memory, memory_bytes, n_splits, n_merges, seconds. The two bounds are
+        those before and after compression, in nats. ``n_splits`` and ``n_merges`` count what was accepted.
     n_iter_ : int
         Epochs.
     $n_features_in_
     $feature_names_in_
-
-    Warns
-    -----
-    UserWarning
-        If ``memory_bound`` has room for no more topics. Topics are then joined to make room for others.
 
     References
     ----------
@@ -224,8 +224,8 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         self,
         memory_bound: int = 100_000,
         *,
-        target_points: int | None = None,
-        target_documents: int | None = None,
+        target_points: float | None = None,
+        target_documents: float | None = None,
         max_document_groups: int | None = None,
         observation: str | ObservationModel = "gaussian",
         doc_topic_prior_shape: float = 1.0,
@@ -278,6 +278,12 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         -------
         self : MemoryBoundedTopicVB
             The fitted estimator.
+
+        $raises
+            If ``groups`` are not given, or ``memory_bound`` has no room for a single clump.
+
+        $warns_later
+            If ``memory_bound`` has room for no more topics. Topics are then joined to make room for others.
         """
         corpus = self._training_corpus(X, groups, sample_weight, reset=True)
         self._begin(corpus, streaming=False)
@@ -323,6 +329,12 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         -------
         self : MemoryBoundedTopicVB
             The fitted estimator.
+
+        $raises_later
+            If ``groups`` are not given, or ``memory_bound`` has no room for a single clump.
+
+        $warns_later
+            If ``memory_bound`` has room for no more topics. Topics are then joined to make room for others.
         """
         first = not hasattr(self, "_kept")
         corpus = self._training_corpus(X, groups, sample_weight, reset=first)

@@ -126,14 +126,19 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     weights_ : ndarray of shape (`n_components_`,)
         Expected weights.
     means_ : ndarray of shape (`n_components_`, n_features)
-        Expected means.
-    covariances_ : ndarray
-        Gaussian observations only: inverses of ``precisions_``, of shape (K, D, D), (K, D) or (K,) for
-        full, diagonal and spherical covariances.
-    precisions_ : ndarray
-        Expected precision matrices.
-    precisions_cholesky_ : ndarray
-        Cholesky factors of ``precisions_``, as scikit-learn's mixtures have them.
+        Expected means: of ``"bernoulli"`` the probabilities of a 1, of ``"poisson"`` the rates, of
+        ``"multinomial"`` the probabilities of the words.
+    covariances_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        Gaussian observations only: inverses of ``precisions_``, for full, diagonal and spherical
+        covariances. K is `n_components_`, and D n_features. For ``"fixed_variance_gaussian"`` they are the
+        variances of the columns, of shape (K, D), and the same in each component.
+    precisions_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        ``"gaussian"`` only: expected precisions.
+    precisions_cholesky_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        ``"gaussian"`` only: Cholesky factors of ``precisions_``, as scikit-learn's mixtures have them.
+    components_, exp_dirichlet_component_ : ndarray of shape (`n_components_`, n_features)
+        ``"multinomial"`` only: the parameters of the Dirichlet posteriors, which are the prior plus the
+        expected counts, and ``exp(E[log p(word | component)])``.
     probabilities_ : ndarray of shape (`n_components_`, n_features, n_categories)
         Categorical observations only, in place of ``means_``: expected probabilities.
     blocks_ : dict
@@ -245,7 +250,19 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, nested ones of ``observation`` and ``allocation`` even if these are names."""
+        """Set parameters, nested ones of ``observation`` and ``allocation`` even if these are names.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name. ``observation__covariance_type`` and the like are those of the likelihood, and
+            ``allocation__discount`` and the like those of the prior of the weights.
+
+        Returns
+        -------
+        self : DPMixtureVB
+            The estimator.
+        """
         allocation = params.get("allocation", self.allocation)
         nested = any(name.startswith("allocation__") for name in params)
         if nested and isinstance(allocation, str) and allocation in ALLOCATIONS:
@@ -274,6 +291,10 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         -------
         self : DPMixtureVB
             The fitted estimator.
+
+        $raises
+
+        $warns
         """
         if are_chunks(X):
             return self._fit_chunks(X, sample_weight=sample_weight)
@@ -320,6 +341,10 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         -------
         self : DPMixtureVB
             The fitted estimator.
+
+        $raises_later
+
+        $warns_later
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")

@@ -94,12 +94,13 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         lap it also starts anew, and the better result is kept, so that the ELBO never falls. If False, it
         starts anew in each lap.
     doc_restarts : int, default=5
-        When the computation for a document starts anew in a fit, so many of its smallest topics are removed
-        on trial, one by one. Each stays away if that is better. Predictions do without.
+        When the computation for a document starts anew in a fit, so many of its smallest topics, 0 or more,
+        are removed on trial, one by one. Each stays away if that is better. Predictions do without.
     max_doc_update_iter : int, default=100
         The greatest number of iterations for a document in a local step.
     doc_tol : float, default=0.05
-        The iterations for a document end when no topic's count in it changes by more tokens than this.
+        The iterations for a document end when no topic's count in it changes by more tokens than this, which
+        is above 0.
     $max_iter
     $tol
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
@@ -140,8 +141,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         Words only: ``exp(E[log p(word | topic)])``.
     means_ : ndarray of shape (`n_components_`, n_features)
         Expected means. For words, they are the topics' expected distributions.
-    covariances_, precisions_, precisions_cholesky_ : ndarray
-        Gaussian rows only, as in `DPMixtureVB`.
+    covariances_, precisions_, precisions_cholesky_ : ndarray of shape (K, D, D), (K, D) or (K,)
+        Gaussian rows only, as in `DPMixtureVB`, for K topics and D columns.
     probabilities_, blocks_, categories_ : ndarray, dict, dict
         Categories, columns of several kinds and frames only, as in `DPMixtureVB`.
     topic_probs_ : ndarray of shape (`n_components_`,)
@@ -209,8 +210,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         *,
         observation: str | ObservationModel = "multinomial",
         allocation: str = "hdp",
-        topic_word_prior: float | str | None = None,
-        doc_topic_prior: ArrayLike | str = "auto",
+        topic_word_prior: ArrayLike | str | None = None,
+        doc_topic_prior: float | str = "auto",
         weight_concentration_prior: float | None = None,
         max_components: int | None = None,
         proposals: Iterable[str | Proposal] | None = ("birth", "merge", "delete", "restart"),
@@ -296,10 +297,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         self : HDPTopicVB
             The fitted estimator.
 
-        Warns
-        -----
-        UserWarning
-            If births were tried and all were refused, so that there is one topic.
+        $raises
+            If a count is negative, if there is no word at all, or if the likelihood needs ``groups``.
+
+        $warns
+            If counts of words look like tf-idf; if births were tried and all were refused, so that there is
+            one topic.
         """
         if are_chunks(X):
             self._fit_chunks(X, groups=groups, sample_weight=sample_weight)
@@ -361,6 +364,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         -------
         self : HDPTopicVB
             The fitted estimator.
+
+        $raises_later
+            If ``memoize`` is False and the learning method is not stochastic. If ``topic_word_prior`` is not
+            that of the earlier calls, a count is negative, or the likelihood needs ``groups``.
+
+        $warns_later
+            If the words of the first batch look like tf-idf; if ``max_batches`` remembers more documents than
+            are kept themselves.
         """
         if not self.memoize and self.learning_method != "stochastic":
             raise ValueError(

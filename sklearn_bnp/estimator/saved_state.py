@@ -145,6 +145,8 @@ def load(path: Path, *, trusted: Iterable[Any] = ()) -> Any:
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ValueError
         If the file is damaged or was written by a version with another format, if its parts do not fit
         each other, or if it names classes or functions that are neither of sklearn_bnp nor ``trusted``.

@@ -57,7 +57,7 @@ class StateOversplit(SearchResort):
     Parameters
     ----------
     n_seeds : int, default=4
-        The greatest number of parts that a state is split into.
+        The greatest number of parts, two or more, that a state is split into.
     patience : int, default=25
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began. A pool is given up after two.
@@ -66,6 +66,10 @@ class StateOversplit(SearchResort):
         third of this for each.
     max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
+
+    References
+    ----------
+    This proposal is this package's own.
 
     Examples
     --------

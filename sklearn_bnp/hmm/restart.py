@@ -75,7 +75,11 @@ class StateRestart(Proposal):
     Parameters
     ----------
     forgetting : float, default=0.02
-        Probability with which a row forgets its state.
+        Probability with which a row forgets its state, above 0 and below 1.
+
+    References
+    ----------
+    This proposal is this package's own.
 
     Examples
     --------

@@ -71,6 +71,8 @@ def open_batches(
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ValueError
         If a file is of another kind, or ``name`` or ``lengths`` do not go with it.
 

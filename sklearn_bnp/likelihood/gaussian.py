@@ -150,7 +150,7 @@ class GaussianObservation(GaussianParameters):
           and above 0.6 it is ``"data"``.
     reg_covar : float, default=1e-6
         Variance of the noise that every observation is taken to have, as a share of the variance of each
-        column. It keeps components from collapsing on repeated rows.
+        column: above 0 and below 1. It keeps components from collapsing on repeated rows.
     resolution : {"auto"}, float or array-like of shape (n_features,), or None, default="auto"
         Step to which each column was recorded, in the data's units: 1 for whole numbers, 0 for none.
         Every observation is also taken to have the noise of rounding, of variance ``resolution ** 2 / 12``,

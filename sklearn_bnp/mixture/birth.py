@@ -34,7 +34,8 @@ class Birth(Proposal):
         model for one lap, in which any row may go over to them. They stay if the objective has risen at its
         end (Hughes and Sudderth 2013, supplement Sec. 2). There is one target a lap.
     n_seeds : int, default=10
-        How many components a target is first broken into. Those that do not pay are then joined.
+        How many components, two or more, a target is first broken into. Those that do not pay are then
+        joined.
     max_rows : int or None, default=None
         The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
         where a component has many statistics, but at least four for each of these. When nothing else is left

@@ -27,8 +27,8 @@ class Delete(Proposal):
     max_targets : int, default=5
         The greatest number of components that are tried in a lap, the smallest first.
     n_absorbers : int, default=5
-        How many neighbours may take over the rows of a removed component. If these are all other components,
-        rows may also move between them.
+        How many neighbours, two or more, may take over the rows of a removed component. If these are all
+        other components, rows may also move between them.
     n_steps : int, default=5
         Local steps on samples in which these neighbours adapt.
 

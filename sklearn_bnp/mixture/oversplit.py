@@ -66,9 +66,9 @@ class Oversplit(SearchResort):
     Parameters
     ----------
     n_seeds : int, default=3
-        Parts that each component is split into. There are fewer if components and their statistics are many.
-        There are more if components and rows are few: twenty-four parts in all, but no more than eight of
-        each.
+        Parts that each component is split into, two or more. There are fewer if components and their
+        statistics are many. There are more if components and rows are few: twenty-four parts in all, but no
+        more than eight of each.
     patience : int, default=40
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began, and after sixty searches in any case. A
@@ -79,6 +79,10 @@ class Oversplit(SearchResort):
         rows, pools are searched instead.
     max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
+
+    References
+    ----------
+    This proposal is this package's own.
 
     Examples
     --------

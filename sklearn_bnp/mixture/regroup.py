@@ -58,6 +58,10 @@ class Regroup(LastResort):
     max_rounds : int, default=5
         How many times a fit may pool components.
 
+    References
+    ----------
+    This proposal is this package's own.
+
     Examples
     --------
     >>> from sklearn_bnp import DPMixtureVB, Regroup

@@ -200,7 +200,7 @@ class DPAllocation(_StickBreaking):
     Parameters
     ----------
     concentration : float, default=1.0
-        Concentration gamma of the process. Greater values favour more components.
+        Concentration gamma of the process, above 0. Greater values favour more components.
 
     See Also
     --------
@@ -237,7 +237,7 @@ class PitmanYorAllocation(_StickBreaking):
     Parameters
     ----------
     concentration : float, default=1.0
-        Concentration gamma of the process. Greater values favour more components.
+        Concentration gamma of the process, above 0. Greater values favour more components.
     discount : float or "auto", default="auto"
         Discount d of the process, at least 0 and less than 1. Greater values favour more small
         components. If "auto", it is learned: it is the discount that gives the highest objective.
@@ -343,7 +343,7 @@ class DirichletAllocation(MixtureAllocation):
     Parameters
     ----------
     concentration : float, default=None
-        Parameter of each component. None is 1 / K, for the number K of components at the time.
+        Parameter of each component, above 0. None is 1 / K, for the number K of components at the time.
 
     See Also
     --------

@@ -204,6 +204,11 @@ class TopicPredictor(
         -------
         resp : ndarray of shape (n_samples, n_topics)
             Rows sum to 1.
+
+        Raises
+        ------
+        AttributeError
+            If the model is one of words. Use `transform`, the shares of topics in each document.
         """
         return self._each_row(X, groups, lambda resp: resp)
 
@@ -223,6 +228,11 @@ class TopicPredictor(
         -------
         labels : ndarray of shape (n_samples,)
             Positions of topics, from 0 to ``n_components_ - 1``.
+
+        Raises
+        ------
+        AttributeError
+            If the model is one of words. The main topic of each document is ``transform(X).argmax(axis=1)``.
         """
         return self._each_row(X, groups, lambda resp: resp.argmax(axis=1))
 

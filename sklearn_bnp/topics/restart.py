@@ -44,7 +44,11 @@ class TopicRestart(Proposal):
     Parameters
     ----------
     blend : float, default=0.5
-        Part of each new topic that comes from all topics together, from 0 to 1.
+        Part of each new topic that comes from all topics together, above 0 and below 1.
+
+    References
+    ----------
+    This proposal is this package's own.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,7 +156,7 @@ class ComponentsDisplay:
             )
         given = {"lengths": lengths, "groups": groups}
         labels = estimator.predict(X, **{k: v for k, v in given.items() if v is not None})
-        parts = list(X) if isinstance(labels, list) else [X]
+        parts = list(cast(Any, X)) if isinstance(labels, list) else [X]
         labels = np.concatenate(labels) if isinstance(labels, list) else np.asarray(labels)
         uses = uses_of(estimator)
         columns, axis_names = _axes_of(features, uses, estimator.n_features_in_, names_of(parts[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,7 +146,7 @@ class StatesDisplay:
             )
         paths = estimator.predict(X, lengths=lengths, groups=groups)
         listed = isinstance(paths, list)
-        parts = list(X) if listed else [X]
+        parts = list(cast(Any, X)) if listed else [X]
         columns = columns_of_numbers(parts[0])
         sequences = [numbers_in(part, columns) for part in parts]
         if not listed:

@@ -21,6 +21,11 @@ _SAMPLE_NUMBERS = 1_000_000
 # Rows of a sample for each statistic, and when nothing was found in so few: a component of many statistics
 # pays only with many rows. More of them are worth another attempt if there are so many times as many.
 _ROWS_A_STATISTIC, _MORE_ROWS_A_STATISTIC, _WORTH = 4, 40, 2
+# Larger samples have so many times the rows, but no more than so many a statistic: where ones are rare,
+# most rows say little.
+_TIMES_MORE, _ENOUGH_A_STATISTIC = 5, 1000
+# Ways of seeding that are tried on the larger sample of a component that is alone.
+_WAYS_OF_LARGER = 5
 
 
 class Birth(Proposal):
@@ -39,8 +44,8 @@ class Birth(Proposal):
     max_rows : int or None, default=None
         The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
         where a component has many statistics, but at least four for each of these. When nothing else is left
-        to try, a target of many more rows, in whose sample nothing was found, is tried again on forty rows
-        for each statistic.
+        to try, a target of many more rows, in whose sample nothing was found, is tried again on up to five
+        times as many, or on forty rows for each statistic if that is more.
     max_targets : int or None, default=None
         The greatest number of targets in a lap; no limit if None.
     patience : int, default=2
@@ -118,7 +123,10 @@ class Birth(Proposal):
             return self.max_rows
         few = max(_ROWS_A_STATISTIC * n_statistics, _SAMPLE_NUMBERS // n_statistics)
         rows = int(np.clip(few, 2000, 10_000))
-        return max(rows, _MORE_ROWS_A_STATISTIC * n_statistics) if more else rows
+        if not more:
+            return rows
+        larger = min(_TIMES_MORE * rows, _ENOUGH_A_STATISTIC * n_statistics)
+        return max(rows, larger, _MORE_ROWS_A_STATISTIC * n_statistics)
 
     def last_resort(self) -> None:
         """Nothing is left to try: larger samples may show what is too small for the ones so far."""
@@ -176,14 +184,18 @@ class Birth(Proposal):
         sample = sample.standing_for(n)
         if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
-        creation = create(
-            context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
-            int(min(self.n_seeds, room + 1)), self._failures.count(uid, n), context.rng,
-            adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
-        )  # fmt: skip
-        if creation is None or creation.gain <= 0:
+        attempt, alone = self._failures.count(uid, n), len(totals.uids) == 1
+        for more in range(_WAYS_OF_LARGER if self._takes_more and alone else 1):
+            creation = create(
+                context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
+                int(min(self.n_seeds, room + 1)), attempt + more, context.rng,
+                adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
+            )  # fmt: skip
+            if creation is not None and creation.gain > 0:
+                break
+        else:
             # all ways have failed; but a component that is alone was first tried from many seeds
-            final = len(totals.uids) > 1 and tries_all_ways(sample, totals.s.shape[1])
+            final = not alone and tries_all_ways(sample, totals.s.shape[1])
             self._failures.note(uid, n, self.patience if final else 1)
             there = min(n, self._rows(totals.s.shape[1], more=True))
             if there >= _WORTH * sample.z.shape[0]:

@@ -44,6 +44,7 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
     assert birth.wants(totals) == []
     birth.last_resort()
     assert birth.sample_rows(many) == 40 * many and birth.wants(totals) == [3]
+    assert birth.sample_rows(31) == 31_000  # where ones are rare, most rows say little
     assert birth.sample_rows(6) == 10_000  # ten thousand rows tell all about six numbers
     given = Birth(max_rows=500)
     given.reset()

@@ -23,19 +23,24 @@ def waves(n_waves, n_epochs, *, seed, n_topics=10, n_docs=25, n_rows=50):
 
 
 def check_waves(epochs, memory_bound):
-    """After a stream there are as many topics as in a batch of all epochs, and the bound is no lower."""
+    """After a stream there are as many topics as in a batch of all epochs, and the bound is no lower.
+
+    What a bound on memory has joined depends on rounding. It may cost a few topics, but makes no more of
+    them.
+    """
     X, _, labels = map(np.concatenate, zip(*epochs, strict=True))
     groups = np.concatenate([groups + 1000 * e for e, (_, groups, _) in enumerate(epochs)])
     model, batch = MemoryBoundedTopicVB(memory_bound), MemoryBoundedTopicVB(None)
     for rows, own, _ in epochs:
         model.partial_fit(rows, groups=own)
     batch.fit(X, groups=groups)
-    n_topics = labels.max() + 1
-    assert 0.9 * n_topics <= model.n_components_ <= 1.1 * n_topics
+    n_topics, least, lost = labels.max() + 1, 0.8, 0.12
     if memory_bound is None:
+        least, lost = 0.9, 0.05
         assert model.lower_bound_ > batch.lower_bound_ - 0.01 * abs(batch.lower_bound_)
+    assert least * n_topics <= model.n_components_ <= 1.1 * n_topics
     rand = adjusted_rand_score(labels, model.predict(X, groups=groups))
-    assert rand > adjusted_rand_score(labels, batch.predict(X, groups=groups)) - 0.05
+    assert rand > adjusted_rand_score(labels, batch.predict(X, groups=groups)) - lost
 
 
 @pytest.mark.parametrize("memory_bound", [None, 10_000])

@@ -50,6 +50,11 @@ class GappedRegression(TableRows, IncompleteLikelihood):
         """Whether statistics of a row depend on the component that explains it."""
         return self.complete.imputes
 
+    @property
+    def scaling(self):
+        """Units of the rows."""
+        return self.complete.scaling
+
     def from_complete(self, s):
         """Statistics of complete rows as those of rows with gaps; see `Likelihood`."""
         return np.concatenate([s, s[..., -1:]], axis=-1)

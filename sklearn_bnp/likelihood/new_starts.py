@@ -47,6 +47,11 @@ class RestartingGaussian(TableRows, Likelihood):
     def n_statistics(self):
         return self.continuing.n_statistics + len(self.anew) + 2
 
+    @property
+    def scaling(self):
+        """Units of the rows."""
+        return self.continuing.rows.scaling
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

@@ -50,7 +50,7 @@ class Delete(Proposal):
         "n_steps": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, max_targets: int | None = 5, n_absorbers: int = 5, n_steps: int = 5) -> None:
+    def __init__(self, max_targets: int = 5, n_absorbers: int = 5, n_steps: int = 5) -> None:
         self.max_targets = max_targets
         self.n_absorbers = n_absorbers
         self.n_steps = n_steps

@@ -207,6 +207,28 @@ def test_states_that_only_one_model_has_stay():
     assert counts[first, last] < 1e-6  # nobody has seen one follow the other
 
 
+@pytest.mark.parametrize("observation", ["correlated_gaussian", "autoregressive"])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_copies_of_states_of_rows_like_those_before_are_combined(observation, gaps):
+    """All that is learned by copies of one model is in its units, and adds up as if one had learned it."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.permuted(np.tile([-6.0, 0.0, 6.0], (8, 8)), axis=1), 15, axis=1)[..., None]
+    rows = rows + rng.normal(size=(*rows.shape[:2], 2))
+    if gaps:
+        rows[rng.random(rows.shape) < 0.05] = np.nan
+    rows = list(rows)
+    first = HDPHMMVB(observation=observation, random_state=0).partial_fit(rows[:2])
+    alone = combine([first])
+    np.testing.assert_allclose(alone.score(rows), first.score(rows), atol=1e-4)
+    learned = deepcopy(first).partial_fit(rows[2:5]), deepcopy(first).partial_fit(rows[5:])
+    both = combine(learned)
+    assert both.n_components_ == max(model.n_components_ for model in learned)
+    assert both.partial_fit(rows[:1]).score(rows) > -20.0
+    other = HDPHMMVB(observation=observation, random_state=0).partial_fit([3.0 * x for x in rows])
+    with pytest.raises(ValueError, match=r"copies of one|other data"):
+        combine([first, other])
+
+
 def test_states_that_are_alike_only_together():
     """Where states are told apart by what follows them, a union of one pair loses, and all gain."""
     rng, models = np.random.default_rng(0), []

@@ -15,42 +15,38 @@ _MOST_MISSED = 3
 _LATER_BATCHES = 8
 
 
-class Turn:
-    """The turn of a proposal that plans only when nothing else is left to try.
+class TakesTurns(Proposal):
+    """Base class of proposals that plan only when their turn comes, once nothing else is left to try.
 
     Others may go on to plan trials that fail, one after the other, while it waits for them. Without an end to
     that, a fit would be over before its turn comes.
-
-    Attributes
-    ----------
-    due : bool
-        Whether it is to come.
     """
 
-    def __init__(self):
-        self.due, self._n_missed = False, 0
+    # Whether its turn is to come, and how often that was missed, which saved models of before do not know.
+    _due = False
+    _n_missed = 0
 
     @property
-    def overdue(self):
-        """Whether it was missed so often that the proposal goes before all others."""
-        return self.due and self._n_missed >= _MOST_MISSED
+    def overdue(self) -> bool:
+        """Whether its turn was missed so often that it plans before all others."""
+        return self._due and self._n_missed >= _MOST_MISSED
 
-    def call(self):
-        """Nothing else is left to try."""
-        if not self.due:
-            self.due, self._n_missed = True, 0
+    def last_resort(self) -> None:
+        """Nothing is left to try but this."""
+        if not self._due:
+            self._due, self._n_missed = True, 0
 
-    def miss(self):
-        """The proposal has to let others go first."""
+    def _miss(self):
+        """It has to let others go first."""
         self._n_missed += 1
 
-    def taken(self):
-        """Whether it is due; afterwards, it is not."""
-        due, self.due = self.due, False
+    def _take(self):
+        """Whether its turn has come; afterwards, it is over."""
+        due, self._due, self._n_missed = self._due, False, 0
         return due
 
 
-class LastResort(Proposal):
+class LastResort(TakesTurns):
     """Base class of proposals that plan only when nothing else is left to try, and so often at the most.
 
     Parameters
@@ -76,16 +72,8 @@ class LastResort(Proposal):
         """Forget all attempts."""
         self._validate_params()
         self._attempts = Attempts(change=self._moved)
-        self._turn, self._rounds = Turn(), 0
-
-    @property
-    def overdue(self) -> bool:
-        """Whether it has waited for its turn so long that it plans before all others."""
-        return self._turn.overdue
-
-    def last_resort(self) -> None:
-        """Nothing is left to try but this."""
-        self._turn.call()
+        self._take()
+        self._rounds = 0
 
     def new_data(self) -> None:
         """Forget all failures: with new rows an attempt may succeed."""
@@ -97,7 +85,7 @@ class LastResort(Proposal):
 
     def _begins(self, context):
         """Whether a round is due, and there may be one."""
-        return self._turn.taken() and not context.partial and self._rounds < self.max_rounds
+        return self._take() and not context.partial and self._rounds < self.max_rounds
 
 
 class SearchResort(LastResort):

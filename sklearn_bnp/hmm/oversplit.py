@@ -106,16 +106,11 @@ class StateOversplit(SearchResort):
     @property
     def pending(self) -> bool:
         """Whether its turn is to come, or there are pools to be searched."""
-        return self._turn.due
+        return self._due or bool(self._pools)
 
     def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
         """The pools, or all states if a round is due."""
-        if (
-            self._pools
-            or not self._turn.due
-            or len(totals.uids) < 2
-            or not self._may_show_all(totals)
-        ):
+        if self._pools or not self._due or len(totals.uids) < 2 or not self._may_show_all(totals):
             return self._pools
         return [tuple(totals.uids.tolist())]
 
@@ -129,28 +124,28 @@ class StateOversplit(SearchResort):
 
     def plan(self, context: Context) -> list[Any]:
         """A trial in which all states give way to those of the best search, or such trials of pools."""
-        if not (self._turn.due or self._pools):
+        if not (self._due or self._pools):
             return []
         if context.on_trial:
-            self._turn.miss()
+            self._miss()
             return []
         totals = context.totals
         room = context.max_components - len(totals.uids)
         if self._pools:
-            self._turn.taken()
+            self._take()
             return self._trials_of_pools(context, room)
         if not self._begins(context) or len(totals.uids) < 2:
             return []
         uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
         if uids is None and self._may_show_all(totals):  # states have changed in this lap
-            self._turn.call()
+            self.last_resort()
             return []
         self._rounds += 1
         if uids is None or not self._is_affordable(context.samples[uids], totals):
             loss = reassignment_loss(context.model, totals)
             pools = neighbourhoods(loss, _POOL, context.rng)
             self._pools = [tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) > 1]
-            self._turn.call()
+            self.last_resort()
             return []
         trial = self._trial(context, uids, self.patience, room)
         return [] if trial is None else [trial]

@@ -113,7 +113,7 @@ class Oversplit(SearchResort):
 
     def wants(self, totals: StatBag) -> list[int]:
         """All components if a round is due: whether pools have to do is known when the lap ends."""
-        return totals.uids.tolist() if self._turn.due else []
+        return totals.uids.tolist() if self._due else []
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each component, for pools."""
@@ -121,7 +121,7 @@ class Oversplit(SearchResort):
 
     def uniform_rows(self, totals: Any) -> int:
         """All rows, or as many as are allowed, if a round is due."""
-        return affordable_rows(totals, self.max_rows) if self._turn.due else 0
+        return affordable_rows(totals, self.max_rows) if self._due else 0
 
     def plan(self, context: Context) -> list[Any]:
         """A trial in which all components give way to those of the best search, or such trials of pools."""

@@ -84,7 +84,7 @@ class Regroup(LastResort):
 
     def wants(self, totals: StatBag) -> list[int]:
         """All components if a round is due: which are near is known only when the lap ends."""
-        return totals.uids.tolist() if self._turn.due else []
+        return totals.uids.tolist() if self._due else []
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each component."""

@@ -61,7 +61,7 @@ class Relocate(LastResort):
 
     def uniform_rows(self, totals: StatBag) -> int:
         """All rows, or as many as are allowed, if a relocation is due."""
-        return affordable_rows(totals, self.max_rows) if self._turn.due else 0
+        return affordable_rows(totals, self.max_rows) if self._due else 0
 
     def plan(self, context: Context) -> list[Any]:
         """A trial in which all components give way to those after the collapsed steps."""

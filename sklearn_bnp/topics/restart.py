@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from ..engine.last_resort import Turn
-from ..engine.proposal import Context, Proposal
+from ..engine.last_resort import TakesTurns
+from ..engine.proposal import Context
 from ..engine.trials import AdoptTrial
 from .seeding import blended_with_all
 
@@ -34,7 +34,7 @@ from .seeding import blended_with_all
 _WORTH = 1.0
 
 
-class TopicRestart(Proposal):
+class TopicRestart(TakesTurns):
     """Start again from all topics at once, each blended with the mean of all.
 
     When nothing else is left to try, each topic is replaced by a blend of itself with all topics together,
@@ -66,32 +66,24 @@ class TopicRestart(Proposal):
     def reset(self) -> None:
         """Forget that there was a restart."""
         self._validate_params()
-        self._turn = Turn()  # it comes as soon as nothing else is under way
+        self._take()
         self._bound = -np.inf  # the objective before the last one
 
     @property
     def pending(self) -> bool:
         """Whether a restart is to be made."""
-        return self._turn.due
-
-    @property
-    def overdue(self) -> bool:
-        """Whether it has waited for its turn so long that it plans before all others."""
-        return self._turn.overdue
-
-    def last_resort(self) -> None:
-        """Nothing else is left to try."""
-        self._turn.call()
+        return self._due
 
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
         totals = context.totals
-        if not self._turn.due or context.partial:
+        if not self._due or context.partial:
             return []
         if not context.idle:
-            self._turn.miss()
+            self._miss()
             return []
-        self._turn, bound = Turn(), context.model.elbo(totals)
+        self._take()
+        bound = context.model.elbo(totals)
         if len(totals.uids) < 2 or bound < self._bound + _WORTH:
             return []
         self._bound = bound

@@ -1,29 +1,33 @@
 """Turns of last resorts: a fit does not end before they have come, however busy others are."""
 
 import numpy as np
+import pytest
 
-from sklearn_bnp import HDPHMMVB, StateOversplit, StateRestart
-from sklearn_bnp.engine.last_resort import Turn
+from sklearn_bnp import HDPHMMVB, Oversplit, StateOversplit, StateRestart, TopicRestart
 from sklearn_bnp.hmm.restart import RestartTrial, forgetful
 
 from .harness import quiet_fit
 from .test_state_oversplit import oversplits, toys
 
 
-def test_a_turn_is_overdue_after_three_that_were_missed():
-    turn = Turn()
-    turn.miss()
-    assert not turn.due and not turn.overdue
-    turn.call()
+@pytest.mark.parametrize(
+    "resort", [StateOversplit(), Oversplit(), TopicRestart()], ids=lambda p: type(p).__name__
+)
+def test_a_turn_is_overdue_after_three_that_were_missed(resort):
+    resort.reset()
+    resort._miss()
+    assert not resort.overdue
+    resort.last_resort()
     for _ in range(3):
-        assert not turn.overdue
-        turn.miss()
-        turn.call()  # once more, while it is due
-    assert turn.overdue
-    assert turn.taken() and not turn.due and not turn.overdue
-    assert not turn.taken()
-    turn.call()
-    assert turn.due and not turn.overdue
+        assert not resort.overdue
+        resort._miss()
+        resort.last_resort()  # once more, while it is due
+    assert resort.overdue
+    assert resort._take() and not resort.overdue
+    assert not resort._take()
+    resort.last_resort()
+    resort._miss()
+    assert not resort.overdue
 
 
 class Busy(StateRestart):

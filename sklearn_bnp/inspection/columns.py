@@ -18,7 +18,7 @@ from ..inputs.frames import floats_of, is_frame
 
 
 class Uses(NamedTuple):
-    """What a fitted estimator uses columns for.
+    """The columns that a fitted estimator takes for numbers, and those that it takes for categories.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class CodedCategories(SparseRows, CategoricalLikelihood):
         return len(self.prior.lam)
 
     def of_vectors(self):
-        """The same family for dense one-hot rows, of which means and distances make sense."""
+        """The same family for dense one-hot rows: these have means and distances, and codes have none."""
         return CategoricalLikelihood(self.prior, self.sizes)
 
     # ------------------------------------------------------------------ rows

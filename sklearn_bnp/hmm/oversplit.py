@@ -3,7 +3,8 @@
 Design note
 -----------
 (a) A birth looks at the rows of one state, or of two. A state whose rows are spread over several others is
-    not found so. Nor can several states change together.
+    not found so. Nor can several states change together. And states that differ in what follows them more
+    than in their rows need many passes, and seeds that see what follows (``contexts.py``).
 (b) So all states are searched together (``searches.py``), if a sample shows half of all rows or more.
     Otherwise pools of neighbours are, each on runs of its rows; the states before and after a run are known
     and stay as they are.
@@ -23,7 +24,7 @@ from ..engine.last_resort import SearchResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
-from .searches import StateSearch
+from .searches import PARTS_BY_CONTEXTS, StateSearch
 
 # Work is counted in numbers: a pass takes rows x parts x (P + this + so much for each part).
 _NUMBERS_BESIDE_P, _NUMBERS_PER_PART = 100, 4
@@ -47,9 +48,11 @@ class StateOversplit(SearchResort):
     sequences, in which any row may go to any part. Then pairs of parts are joined, and small parts are
     dropped, for as long as that raises the objective. If the result is worse as a whole, new states are kept
     only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
-    from the best states so far. In turns, they split all states, and a random half of them. A round ends
-    when many searches in a row have found nothing better. The result replaces all states for one lap, and
-    stays if that raises the objective of the whole data.
+    from the best states so far. In turns, they split all states, and a random half of them. They take rows
+    that are alike for one part, or rows whose neighbours in the sequence are alike as well: two states may
+    have the same emissions and differ in what follows. A round ends when many searches in a row have found
+    nothing better. The result replaces all states for one lap, and stays if that raises the objective of the
+    whole data.
 
     Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
     neighbours, and each pool is searched in this way on its own rows.
@@ -57,7 +60,8 @@ class StateOversplit(SearchResort):
     Parameters
     ----------
     n_seeds : int, default=4
-        The greatest number of parts, two or more, that a state is split into.
+        The greatest number of parts, two or more, that a state is split into. Where rows are told apart by
+        their neighbours, few states may have more parts, of which there are 20 in all.
     patience : int, default=25
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began. A pool is given up after two.
@@ -110,7 +114,7 @@ class StateOversplit(SearchResort):
 
     def wants_unions(self, totals: StatBag) -> list[tuple[int, ...]]:
         """The pools, or all states if a round is due."""
-        if self._pools or not self._due or len(totals.uids) < 2 or not self._may_show_all(totals):
+        if self._pools or not self._due or not self._may_show_all(totals):
             return self._pools
         return [tuple(totals.uids.tolist())]
 
@@ -134,17 +138,21 @@ class StateOversplit(SearchResort):
         if self._pools:
             self._take()
             return self._trials_of_pools(context, room)
-        if not self._begins(context) or len(totals.uids) < 2:
+        if not self._begins(context):
             return []
         uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
+        uids = uids if uids is None or isinstance(uids, tuple) else (uids,)
         if uids is None and self._may_show_all(totals):  # states have changed in this lap
             self.last_resort()
             return []
         self._rounds += 1
-        if uids is None or not self._is_affordable(context.samples[uids], totals):
+        if uids is None or not self._is_affordable(context.samples[_name(uids)], totals):
             loss = reassignment_loss(context.model, totals)
             pools = neighbourhoods(loss, _POOL, context.rng)
-            self._pools = [tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) > 1]
+            least = min(2, len(totals.uids))
+            self._pools = [
+                tuple(totals.uids[pool].tolist()) for pool in pools if len(pool) >= least
+            ]
             self.last_resort()
             return []
         trial = self._trial(context, uids, self.patience, room)
@@ -167,7 +175,7 @@ class StateOversplit(SearchResort):
         """Whether all states can be searched together on their sample."""
         if sample.total < _LEAST_PART * totals.n.sum():
             return False
-        return _numbers(sample.n_rows, 2 * len(totals.uids), totals) <= _MOST_NUMBERS
+        return _numbers(sample.n_rows, len(totals.uids), totals) <= _MOST_NUMBERS
 
     def _trial(self, context, uids, patience, room):
         """The trial of the best states that searches find in place of these; None if they find none.
@@ -175,12 +183,13 @@ class StateOversplit(SearchResort):
         There may be ``room`` more of them.
         """
         totals, model, attempt = context.totals, context.model, tuple(sorted(uids))
-        if uids not in context.samples or self._attempts.failed(attempt, totals.sizes):
+        name = _name(uids)
+        if name not in context.samples or self._attempts.failed(attempt, totals.sizes):
             return None
         rows = totals.positions(uids).tolist()
         n = float(totals.n[rows].sum())
-        sample = context.samples[uids].among(totals.uids).standing_for(n)
-        numbers = _numbers(sample.n_rows, 2 * len(uids), totals)
+        sample = context.samples[name].among(totals.uids).standing_for(n)
+        numbers = _numbers(sample.n_rows, len(uids), totals)
         if self._numbers_left < numbers and len(uids) < len(totals.uids):
             return None
         self._attempts.begin(attempt, totals.uids[rows], totals.n[rows])
@@ -206,13 +215,18 @@ class StateOversplit(SearchResort):
         )  # fmt: skip
 
 
+def _name(uids):
+    """What the sample of these states, a tuple, is called."""
+    return uids if len(uids) > 1 else uids[0]
+
+
 def _names(uids):
     """The states of a sample, a set."""
     return set(uids) if isinstance(uids, tuple) else {uids}
 
 
-def _numbers(n_rows, n_parts, totals):
-    """Numbers that a pass of so many parts over so many rows reads."""
-    return int(
-        n_rows * n_parts * (totals.s.shape[1] + _NUMBERS_BESIDE_P + _NUMBERS_PER_PART * n_parts)
-    )
+def _numbers(n_rows, n_states, totals):
+    """Numbers that a pass of the parts of so many states over so many rows reads."""
+    n_parts = max(2 * n_states, PARTS_BY_CONTEXTS)
+    each = totals.s.shape[1] + _NUMBERS_BESIDE_P + _NUMBERS_PER_PART * n_parts
+    return int(n_rows * n_parts * each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
 from .joins import joined
@@ -13,6 +14,10 @@ from .sampling import StateSample, runs_of
 
 # Passes of the parts, after bulk unions of parts, and of what is left in the end.
 _FIRST_STEPS, _STEPS, _LAST_STEPS = 6, 4, 8
+# Passes of parts by contexts: how states follow each other is learned slowly.
+_STEPS_OF_CONTEXTS = 60
+# Parts by contexts of all states together, at the most, unless each state may have more.
+PARTS_BY_CONTEXTS = 20
 # Passes end when they gain less than this a row, in nats; what differs by no more may be the same.
 _TOL = 1e-4
 # Steps of empirical Bayes that let the prior suit the parts, where it adapts.
@@ -23,18 +28,21 @@ _ROUNDS_BEFORE = 3
 _PRUNINGS = 5
 # Least gain, in nats, of a search that counts.
 _LEAST_GAIN = 1.0
-# Shares of the states that searches split, in turns: all of them, and random ones.
-_SHARES = (1.0, 0.5)
+# Shares of the states that searches split, in turns, and whether by contexts of rows.
+_WAYS = ((1.0, True), (1.0, False), (0.5, False), (1.0, False), (0.5, False))
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
 _RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
+# So many searches are made after the last gain in any case, so that two of them split by contexts.
+_LEAST_FAILURES = 6
 
 
 class StateSearch:
     """Searches for states that take the place of some, each from the best ones so far.
 
     A hidden Markov model is nested in the states, as in births from pairs. In turns, all states are split
-    into parts, and a random half of them. Passes follow, in which any row may go to any part. Then parts are
+    into parts, and a random half of them; seeds are windows of rows, or rows together with those next to them
+    (`Contexts`). Passes follow, in which any row may go to any part. Then parts are
     joined, and small ones are dropped, for as long as that raises the objective. What comes of this is
     compared with the best states so far, block by block: each block of rows keeps the states that explain it
     better.
@@ -68,7 +76,7 @@ class StateSearch:
         self._model, self._rng, self._n_threads = model, rng, n_threads
         self._n_seeds, self._n_most, self._n_searches = n_seeds, n_most, 0
         self._settings = NestedChain.of(model, totals, rows)
-        self._sample = sample
+        self._sample, self._contexts = sample, None
         nested = self._nested()
         self._tol = _TOL * sample.total
         chain = nested.pass_over(as_they_are(totals, rows, sample, nested.around))
@@ -89,14 +97,19 @@ class StateSearch:
     def comes_back(self):
         """Whether so many searches have come back to where they began that little is left to find."""
         elsewhere = self.n_failures - self.n_returns
+        if self.n_failures < _LEAST_FAILURES:
+            return False
         return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
 
     def go_on(self):
         """Make one search more."""
-        share = _SHARES[self._n_searches % len(_SHARES)]
+        n_rounds, turn = divmod(self._n_searches, len(_WAYS))
+        share, by_context = _WAYS[turn]
         self._n_searches += 1
         nested = self._nested()
-        chain = self._settled(nested, self._parts(share))
+        reach = REACHES[n_rounds % len(REACHES)] if by_context else None
+        n_steps = _STEPS_OF_CONTEXTS if by_context else _FIRST_STEPS
+        chain = self._settled(nested, self._parts(share, reach), n_steps)
         gain = self._value(nested, chain) - self._before
         returned = abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
         if not returned and chain.resp is not None:
@@ -130,22 +143,28 @@ class StateSearch:
         """Objective of a chain, up to a constant; -inf if there are fewer than two states."""
         return -np.inf if chain.resp is None else nested.gain(chain, self._model.prior)
 
-    def _settled(self, nested, labels):
-        """The chain that begins with parts (their ``labels`` of rows), after passes, unions and removals."""
+    def _settled(self, nested, labels, n_steps=_FIRST_STEPS):
+        """The chain that begins with parts (their ``labels`` of rows), after passes, unions and removals.
+
+        At first there are no more than ``n_steps`` passes.
+        """
         J = labels.max() + 1
         s = statistics_of_labels(nested.likelihood, self._sample, labels, J)
         chain = nested.labelled(s, labels)
         if J > 1:
             nested.adapt(s, _ADAPT_STEPS)
-            chain = nested.iterate(chain, _FIRST_STEPS, self._tol)
+            chain = nested.iterate(chain, n_steps, self._tol)
         if len(chain.s) > 1:
             chain = nested.iterate(nested.cut(chain), _STEPS, self._tol)
         if len(chain.s) > 1:
             chain = nested.iterate(joined(nested, chain), _LAST_STEPS, self._tol)
         return nested.pruned(chain, _PRUNINGS) if len(chain.s) > 1 else chain
 
-    def _parts(self, share):
-        """The part (n,) of each row, when about this share of the states are split."""
+    def _parts(self, share, reach=None):
+        """The part (n,) of each row, when about this share of the states are split.
+
+        States are split by contexts of this ``reach``, or by windows if it is None.
+        """
         sample, owner, J = self._sample, self._now.resp.argmax(axis=1), len(self._now.s)
         chosen = self._rng.random_sample(J) < share
         chosen[self._rng.randint(J)] = True
@@ -156,9 +175,21 @@ class StateSearch:
             labels[own] = n
             if chosen[k]:
                 mine = state == k
-                labels[own] += self._split(_runs_alone(sample, own, first[mine], last[mine]))
+                if reach is None:
+                    split = self._split(_runs_alone(sample, own, first[mine], last[mine]))
+                else:
+                    split = self._split_by_contexts(own, reach, J)
+                labels[own] += split
             n = int(labels[own].max()) + 1
         return labels
+
+    def _split_by_contexts(self, rows, reach, J):
+        """The part (n,) of each row of one of J states, by what is before and after it."""
+        if self._contexts is None:
+            self._contexts = Contexts(self._model.likelihood, self._model.prior, self._sample)
+        most = max(self._n_seeds, PARTS_BY_CONTEXTS // J)
+        n_seeds = self._rng.randint(max(2, most // 2), most + 1)
+        return self._contexts.parts(rows, reach, n_seeds, self._rng)
 
     def _split(self, sample):
         """The part (n,) of each row of a state's runs, from seeds among windows of some length."""

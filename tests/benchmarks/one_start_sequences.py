@@ -8,7 +8,8 @@ K = 1 at default settings and from responsibilities that are the true path. A fi
 --short-visits draws states that last 2 or 3 rows on average instead, in 2000 to 20,000 rows. In most of these
 problems some states share their emissions with another one, and only the states around tell them apart.
 --uneven draws problems of another kind, those of ``uneven_sequences.py``: unequal states, cycles, states that
-overlap, and sequences of very different lengths.
+overlap, and sequences of very different lengths. --symbols draws sequences of symbols, those of
+``symbol_sequences.py``, of which many states differ only in what follows them.
 
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
@@ -25,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import report, uneven_sequences
+from . import report, symbol_sequences, uneven_sequences
 from .chains import Sequences, _apart, markov_path
 from .hmm_runs import distances
 
@@ -174,18 +175,21 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=1, help="K to start from")
     parser.add_argument("--short-visits", action="store_true", help="states of 2 or 3 rows")
     parser.add_argument("--uneven", action="store_true", help="problems of the second kind")
+    parser.add_argument("--symbols", action="store_true", help="problems of symbols")
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
-    if args.uneven:
-        drawn = uneven_sequences.problems(args.problems, args.most_rows, args.data_seed)
+    if args.uneven or args.symbols:
+        kind = symbol_sequences if args.symbols else uneven_sequences
+        drawn = kind.problems(args.problems, args.most_rows, args.data_seed)
     else:
         drawn = problems(
             args.problems, args.most_rows, args.data_seed, short_visits=args.short_visits
         )
     for problem in drawn[args.skip :]:
-        runs += [compared(problem, seed, args.start) for seed in range(args.seeds)]
+        told = {"observation": problem.observation} if args.symbols else {}
+        runs += [compared(problem, seed, args.start, **told) for seed in range(args.seeds)]
         print("\n".join(line(run) for run in runs[-args.seeds :]), flush=True)
         if args.json:
             Path(args.json).write_text(json.dumps([run._asdict() for run in runs]))

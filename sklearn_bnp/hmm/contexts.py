@@ -1,0 +1,70 @@
+"""Rows together with the rows before and after them, among which seeds of states are chosen.
+
+Two states may have the same emissions and differ in what follows, or in what went before. The rows
+themselves cannot tell such states apart, but a row and its neighbours can. Where states last for few rows,
+seeds among single rows are also a poor start: of letters, they are groups of letters that have
+nothing to do with what follows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..likelihood.seeding import lloyd, seeding_mass, summaries
+
+# Distances of the rows that are looked at together, in turns.
+REACHES = ((-2, -1, 0, 1, 2), (-1, 0, 1), (0, 1), (-1, 0))
+# Columns of points; if there are more, random projections to so many take their place.
+_COLUMNS = 60
+_LLOYD_STEPS = 3
+
+
+class Contexts:
+    """Points of all rows of a sample, and parts of rows by the points of these rows and those next to them.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    prior : object
+        The likelihood's prior as it stands.
+    sample : StateSample
+    """
+
+    def __init__(self, likelihood, prior, sample):
+        whole = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
+        self._points = likelihood.seeding_points(prior, whole, sample.z)
+        self._mean = self._points.mean(axis=0)
+        self._odds = seeding_mass(np.ones(sample.n_rows), sample.row_weight)
+        self._run = np.repeat(np.arange(len(sample.indptr) - 1), np.diff(sample.indptr))
+
+    def parts(self, rows, reach, n_seeds, rng):
+        """The part (n,) of each of the ``rows`` (n,): that of the nearest of some seeds.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (n,)
+        reach : tuple of int
+            Distances of the rows that are looked at together. A row beyond the end of a run counts as
+            the mean of all.
+        n_seeds : int
+            The most parts.
+        rng : numpy.random.RandomState
+        """
+        columns = len(reach) * self._points.shape[1]
+        projection = None
+        if columns > _COLUMNS:
+            projection = rng.normal(size=(len(reach), self._points.shape[1], _COLUMNS))
+            projection = (projection / np.sqrt(_COLUMNS)).astype(self._points.dtype)
+        beside = [self._beside(rows, distance) for distance in reach]
+        if projection is None:
+            points = np.ascontiguousarray(np.hstack(beside))
+        else:
+            points = sum(x @ part for x, part in zip(beside, projection, strict=True))
+        shares = lloyd(points, self._odds[rows], n_seeds, rng, n_steps=_LLOYD_STEPS)
+        return np.unique(shares.argmax(axis=1), return_inverse=True)[1].ravel()
+
+    def _beside(self, rows, distance):
+        """Points (n, m) of the rows at some distance."""
+        there = np.clip(rows + distance, 0, len(self._run) - 1)
+        inside = (there == rows + distance) & (self._run[there] == self._run[rows])
+        return np.where(inside[:, np.newaxis], self._points[there], self._mean)

@@ -15,7 +15,7 @@ from .state import Lap, LearnerSettings, LearnerState, Snapshot
 from .statistics import StatBag, UidCounter
 from .stopping import PATIENCE, laps_without, least_gain
 from .task import LocalTask, Purpose, combined, cut_anew, generator, run
-from .trials import MORE_PASSES
+from .trials import MOST_PASSES
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may
 # move (in log) before failures that were noted under the old one are forgotten.
@@ -343,7 +343,7 @@ class Learner:
         """More passes for components on trial, as long as these promise to raise the objective."""
         self._take_out_initial()
         values, least = [self._at_its_best()], self._before.least
-        while values[-1] <= least and len(values) <= MORE_PASSES:
+        while values[-1] <= least and len(values) <= MOST_PASSES:
             if not self.scheduler.goes_on(values, least):
                 break
             self.scheduler.postpone()

@@ -480,9 +480,9 @@ class Scheduler:
             trials += planned(proposal, context)
         on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
         # a lap is judged as a whole: births and deletes that change the model take turns
-        trials = [
-            t for t in trials if t.policy is not Policy.WITH_LAP or t.kind == on_trial[0].kind
-        ]
+        first_kind = on_trial[0].kind if on_trial else None
+        judged_with_lap = (Policy.WITH_LAP, Policy.UNDO)
+        trials = [t for t in trials if t.kind == first_kind or t.policy not in judged_with_lap]
         leaving = {uid for t in on_trial if t.retires for uid in t.targets}
         self.trials = [
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)

@@ -27,8 +27,9 @@ from .probe import SplitProbe, UnionProbe
 from .statistics import StatBag, added_up
 from .unions import UnionFinding
 
-# Passes beyond the first that components on trial may have.
-MORE_PASSES = 10
+# Components on trial get another pass if so many that gain as much as the last one would suffice. Passes
+# beyond the first that they may have in all.
+MORE_PASSES, MOST_PASSES = 10, 30
 
 
 class Policy(Enum):

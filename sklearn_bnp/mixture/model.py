@@ -13,6 +13,9 @@ from .sampling import RowSampling
 from .small_unions import small_unions
 from .weights import MixtureAllocation
 
+# Log weight of a component that no row may go to: beyond all others, and within single precision.
+_NEVER = -1e30
+
 
 @dataclass(frozen=True, eq=False)
 class MixtureModel(BaseModel):
@@ -27,9 +30,12 @@ class MixtureModel(BaseModel):
     allocation : MixtureAllocation
     prior : object
         The likelihood's prior as it stands, after empirical Bayes.
+    retired : tuple of int
+        Uids of components that no row may go to while others are on trial in their place.
     """
 
     allocation: MixtureAllocation
+    retired: tuple = ()
 
     stream_rounds = 3
     pool_rows = 20_000
@@ -50,7 +56,13 @@ class MixtureModel(BaseModel):
     def coefficients(self, totals):
         """``W_nk = coefficients[k] @ s(x_n)``: the local step's log posterior weights (3.48)."""
         coef = self.likelihood.coefficients(self.prior, totals.s)
-        coef[:, -1] += self.allocation.expected_log_weights(totals.n)
+        n, gone = totals.n, totals.positions(list(self.retired))
+        if self.retired:
+            n = n.copy()
+            n[gone] = 0.0
+        coef[:, -1] += self.allocation.expected_log_weights(n)
+        coef[gone] = 0.0
+        coef[gone, -1] = _NEVER
         return coef
 
     def local_pass(
@@ -69,15 +81,15 @@ class MixtureModel(BaseModel):
 
     def in_order(self, totals):
         """Totals with the components by decreasing size, and the model for them."""
-        return totals.take(np.argsort(-totals.n, kind="stable")), self
+        return totals.take(np.argsort(-totals.n, kind="stable")), self.updated(totals)
 
     def updated(self, totals):
-        """The model itself: all its global parameters are functions of the totals."""
-        return self
+        """The model itself, without retired components: its global parameters are functions of the totals."""
+        return self._replace(retired=()) if self.retired else self
 
     def adopting(self, totals, retired):
-        """The model itself: nothing in it depends on which components there are."""
-        return self
+        """The model for a lap with components on trial, in which retired ones have no weight."""
+        return self if tuple(retired) == self.retired else self._replace(retired=tuple(retired))
 
     def replacement_gains(self, totals, replacements, fixed):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`."""

@@ -7,6 +7,10 @@ Design note
     stays as it is during the search, and the verdict on the whole data knows of it.
 (b) Both kinds of searches are the same, from `Comparison` to trial. They differ in where the rows come from:
     a uniform sample, or the samples of the pool's components.
+(c) Parameters from a sample of n of N rows fit all rows worse than those from all: by about P N / (2 n)
+    nats a component, which may be more than a better number of components gains. If N / n is large, a
+    trial is therefore a lap with the new components in place of the old ones, with more passes over the data
+    for as long as these promise something.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from ..engine.affinity import neighbourhoods, reassignment_loss
 from ..engine.last_resort import SearchResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
-from ..engine.trials import SplitTrial
+from ..engine.trials import AdoptTrial, SplitTrial
 from .birth import ADAPT_BELOW
 from .last_resort import Comparison, affordable_rows, shows_everything
 from .pools import Pool
@@ -38,9 +42,12 @@ _LEAST_PARTS, _MOST_PARTS_OF_ONE, _SHARES_OF_PARTS = 24, 8, 100_000
 _LEAST_SEARCHES, _MOST_SEARCHES = 3, 60
 # No round ends because its searches come back to where they began before they have taken so many numbers.
 _FREE_NUMBERS = 10_000_000
-# All components are searched together if a sample has this part of all rows. In fewer rows, parts fit what
-# is particular to the sample, and the whole data refuse them.
-_LEAST_PART = 0.5
+# All components are searched together if a sample has this part of all rows, or so many rows for each of
+# their statistics. In fewer rows, parts fit what is particular to the sample.
+_LEAST_PART, _ROWS_PER_NUMBER = 0.5, 40
+# If a row of the sample stands for more rows than this, a trial gets passes over the data, and has to promise
+# a gain of so many nats on the sample.
+_MOST_SCALE, _LEAST_GAIN = 1.5, 2.0
 # Components of a pool of neighbours, and searches without a gain after which it is given up. All searches of
 # pools may take so many times the numbers of other searches.
 _POOL, _PATIENCE_WITH_POOLS, _POOL_NUMBERS = 6, 2, 4
@@ -60,8 +67,9 @@ class Oversplit(SearchResort):
     they explain better. A round ends when many searches in a row have found nothing better. The result
     replaces all components if that raises the objective of the whole data.
 
-    With many components, many columns or many rows, a search of all components would take too long. Then a
-    round goes through pools of six neighbours, and each pool is searched in this way on its own rows.
+    With many components or many columns, a search of all components would take too long. Then a
+    round goes through pools of six neighbours, and each pool is searched in this way on its own rows. Where a
+    sample is a small part of the data, the trial gets several passes over all of it.
 
     Parameters
     ----------
@@ -76,7 +84,7 @@ class Oversplit(SearchResort):
     max_rows : int, default=10_000
         Rows of a sample, at the most. All rows are taken if there are no more. If components and their
         statistics are many, a sample of all components has fewer rows. If that is less than half of all
-        rows, pools are searched instead.
+        rows, and less than forty for each of their statistics, pools are searched instead.
     max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
 
@@ -132,7 +140,7 @@ class Oversplit(SearchResort):
         n_more = min(-(-_LEAST_PARTS // len(totals.uids)), _MOST_PARTS_OF_ONE)
         n_more = min(n_more, _SHARES_OF_PARTS // max(1, context.uniform.resp.size))
         n_seeds = min(max(self.n_seeds, n_more), _MOST_NUMBERS // max(1, numbers))
-        if n_seeds < 2 or not shows_everything(context.uniform, totals, _LEAST_PART):
+        if n_seeds < 2 or not self._shows_all(context.uniform, totals):
             return self._trials_of_pools(context)
         if self._attempts.failed(self.kind, totals.sizes):
             return []
@@ -142,12 +150,24 @@ class Oversplit(SearchResort):
         everything = Comparison.of_all(model, totals, context.uniform, adapt)
         n_most = min(context.max_components, len(everything.resp))
         work = _NUMBERS_OF_A_SEARCH + n_seeds * numbers
-        coef, gain = self._best(everything, n_seeds, n_most, work, context.rng)
-        return [] if coef is None else [self._trial(context, totals.uids.tolist(), coef, gain)]
+        search = self._best(everything, n_seeds, n_most, work, context.rng)
+        scale = totals.n.sum() / everything.small.sample.total
+        trial = self._trial(context, totals.uids.tolist(), search, scale)
+        return [] if trial is None else [trial]
+
+    @staticmethod
+    def _shows_all(uniform, totals):
+        """Whether rows drawn from all show all components well enough for a search."""
+        enough = len(uniform.resp) >= _ROWS_PER_NUMBER * totals.s.size
+        return enough or shows_everything(uniform, totals, _LEAST_PART)
 
     def _trials_of_pools(self, context):
-        """A trial for each pool of neighbours in which a search has found something better."""
+        """A trial for each pool of neighbours in which a search has found something better.
+
+        Together they add no more components than there may be.
+        """
         totals, trials = context.totals, []
+        room = context.max_components - len(totals.uids)
         self._rounds += 1
         loss = reassignment_loss(context.model, totals)
         for positions in neighbourhoods(loss, _POOL, context.rng):
@@ -156,32 +176,32 @@ class Oversplit(SearchResort):
             if len(uids) < 2 or tried or not context.samples.keys() >= set(uids):
                 continue
             self._attempts.begin(tuple(uids), totals.uids[positions], totals.n[positions])
-            coef, gain = self._best_of_pool(context, Pool.of(context, positions))
-            if coef is not None:
-                trials.append(self._trial(context, uids, coef, gain))
+            pool = Pool.of(context, positions)
+            search = self._best_of_pool(context, pool, room)
+            trial = None if search is None else self._trial(context, uids, search, pool.scale)
+            if trial is not None:
+                room -= max(0, len(trial.created) - len(uids))
+                trials.append(trial)
         return trials
 
-    def _best_of_pool(self, context, pool):
-        """As `_best`, for a pool."""
+    def _best_of_pool(self, context, pool, room):
+        """As `_best`, for a pool that may have ``room`` more components; None if it is too costly."""
         numbers = _numbers(len(pool.sample.mass) * len(pool.own), context.totals)
         n_seeds = min(self.n_seeds, _MOST_NUMBERS // numbers)
         work = (_NUMBERS_OF_A_SEARCH + n_seeds * numbers) // _POOL_NUMBERS
-        n_most = min(context.max_components - len(pool.others), len(pool.sample.mass))
+        n_most = min(room + len(pool.own), len(pool.sample.mass))
         if n_seeds < 2 or n_most < 2:
-            return None, 0.0
+            return None
         compared = Comparison(context.model, pool.sample, pool.own, pool.others)
         search = Search(compared, n_seeds, n_most, context.rng)
         patience = min(self.patience, _PATIENCE_WITH_POOLS)
         while search.n_failures < patience and self._numbers_left >= work:
             self._numbers_left -= int(work)
             search.go_on()
-        return search.coef, pool.scale * search.gain
+        return search
 
     def _best(self, everything, n_seeds, n_most, numbers, rng):
-        """Coefficients (J, P) of the best components that are found, or None, and their gain in nats.
-
-        ``numbers`` is the work of a search.
-        """
+        """The last of the searches for better components, each of which takes so many ``numbers``."""
         search = Search(everything, n_seeds, n_most, rng)
         for i in range(_MOST_SEARCHES):
             if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
@@ -191,12 +211,26 @@ class Oversplit(SearchResort):
             returned = search.comes_back and (i + 1) * numbers >= _FREE_NUMBERS
             if search.n_failures == self.patience or returned:
                 break
-        return search.coef, search.gain
+        return search
 
-    def _trial(self, context, uids, coef, gain):
-        """The trial in which new components replace those of these names."""
-        created = context.new_uids(len(coef))
-        return SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))
+    def _trial(self, context, uids, search, scale):
+        """The trial in which what a search has found replaces the components of these names; None if nothing.
+
+        Each row of the sample stands for ``scale`` rows.
+        """
+        if search.coef is None:
+            return None
+        if scale <= _MOST_SCALE:
+            created = context.new_uids(len(search.coef))
+            gain = scale * search.gain
+            return SplitTrial(self.kind, uids, created, search.coef, gain, n_targets=len(uids))
+        if search.gain < _LEAST_GAIN:
+            return None
+        n = context.totals.n[context.totals.positions(uids)].sum()
+        return AdoptTrial(
+            self.kind, uids[0], context.new_uids(len(search.s)), search.s * (n / search.s[:, -1].sum()),
+            retires=True, others=uids[1:], estimate=scale * search.gain, adapts=True,
+        )  # fmt: skip
 
 
 def _numbers(n_shares, totals):

@@ -52,8 +52,10 @@ class Search:
 
     Attributes
     ----------
+    s : ndarray, shape (J, P)
+        Statistics of the best components so far, on the sample.
     coef : ndarray, shape (J, P), or None
-        Coefficients of the best components; None if they are those that were there before.
+        Their coefficients; None if they are those that were there before.
     gain : float
         Their gain, in nats on the sample.
     n_failures, n_returns : int
@@ -62,7 +64,7 @@ class Search:
 
     def __init__(self, compared, n_seeds, n_most, rng):
         self._compared, self._n_seeds, self._n_most, self._rng = compared, n_seeds, n_most, rng
-        self._best, self._n_searches = compared.s, 0
+        self.s, self._n_searches = compared.s, 0
         total = compared.small.sample.total
         self._least, self._same = (max(WORTH_A_TRIAL, x * total) for x in (_LEAST_GAIN, _STEP_TOL))
         self.coef, self.gain = None, 0.0
@@ -76,7 +78,7 @@ class Search:
 
     def go_on(self):
         """Make one search more, of another kind each time."""
-        best, compared, K = self._best, self._compared, len(self._best)
+        best, compared, K = self.s, self._compared, len(self.s)
         turn, kind = divmod(self._n_searches, 3)
         chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[kind]
         self._n_searches += 1
@@ -88,7 +90,7 @@ class Search:
             found = exchanged(compared.small, best, s)
             s, coef, gain = (s, coef, gain) if found is None else compared.settled(found)
         if 1 < len(s) <= self._n_most and gain > self.gain + self._least:
-            self._best, self.coef, self.gain = s, coef, gain
+            self.s, self.coef, self.gain = s, coef, gain
             self.n_failures = self.n_returns = 0
             return
         self.n_failures += 1

@@ -4,6 +4,7 @@ Problems are random and seeded: problem p is the same on every machine. *Gaussia
 clusters in 2 to 20 columns, 500 to 10,000 rows, random covariances and uneven sizes. Nearest clusters
 are about 2.5 to 6 apart (in Mahalanobis distance under the mean of both covariances). *Nested* ones are
 pools of two or three clusters with nearly the same mean, each 2 to 6 times narrower than the one before.
+*Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples.
 
 Both fits are of the same model with the same proposals; one starts from one component, the other from
 the truth. The *gap* is the bound of the first less that of the second, in nats. Where it is positive,
@@ -63,17 +64,17 @@ class Run(NamedTuple):
 # ------------------------------------------------------------------ problems
 
 
-def gaussian(problem: int) -> Dataset:
+def gaussian(problem: int, rows=(500, 10_000), name: str = "gaussian") -> Dataset:
     """Random clusters of random spreads and sizes, as near to each other as their separation allows."""
     rng = np.random.default_rng([20_261_122, problem])
     n_clusters, n_features = int(rng.integers(3, 31)), int(rng.integers(2, 21))
-    n_rows = int(np.exp(rng.uniform(np.log(500), np.log(10_000))))
+    n_rows = int(np.exp(rng.uniform(*np.log(rows))))
     separation, condition = rng.uniform(2.5, 5.5), np.exp(rng.uniform(0.0, np.log(100.0)))
     covariances = random_covariances(rng, n_clusters, n_features, condition)
     covariances *= np.exp(rng.uniform(-0.7, 0.7, n_clusters))[:, None, None]
     means = separated_means(rng, covariances, separation)
     sizes = split_rows(rng, n_rows, n_clusters, rng.uniform(2.0, 20.0), least=n_features + 2)
-    return Dataset("gaussian", *mixture(rng, means, covariances, sizes))
+    return Dataset(name, *mixture(rng, means, covariances, sizes))
 
 
 def nested(problem: int) -> Dataset:
@@ -94,7 +95,12 @@ def nested(problem: int) -> Dataset:
     return Dataset("nested", *mixture(rng, np.array(means), np.array(covariances), sizes))
 
 
-PROBLEMS = {"gaussian": gaussian, "nested": nested}
+def many(problem: int) -> Dataset:
+    """As ``gaussian``, but of more rows than a sample shows; other problems, too."""
+    return gaussian(problem + 1000, rows=(30_000, 200_000), name="many")
+
+
+PROBLEMS = {"gaussian": gaussian, "nested": nested, "many": many}
 
 
 # ------------------------------------------------------------------ fits

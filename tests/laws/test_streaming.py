@@ -153,7 +153,7 @@ def test_attributes_are_those_of_the_memory(birth, monkeypatch):
     """
     monkeypatch.setattr(MixtureModel, "pool_rows", 1)
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(c, 0.6, size=(150, 2)) for c in (-2, 0, 2)])
+    X = np.concatenate([rng.normal(c, 0.6, size=(150, 2)) for c in (-1.8, 0, 1.8)])
     rng.shuffle(X)
     model = DPMixtureVB(proposals=(Birth(strategy=birth), "merge"), random_state=0)
     on_trial = 0

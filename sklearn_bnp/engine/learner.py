@@ -353,8 +353,9 @@ class Learner:
             values.append(self._at_its_best())
 
     def _at_its_best(self):
-        """The objective, in nats, after the global step of the model."""
-        totals, self.model = self.model.in_order(self.totals)
+        """The objective, in nats, after the global step of the model, without empty components."""
+        totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
+        totals, self.model = self.model.in_order(totals)
         self.model = self.scheduler.suited(self.model, totals, _ADAPT_STEPS)
         return self.model.elbo(totals)
 

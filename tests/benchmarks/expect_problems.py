@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import datasets
 
-from . import chains, corpora, families
+from . import chains, corpora, families, symbol_sequences
 from . import generators as g
 from .report import data_file
 
@@ -289,6 +289,18 @@ def _steps_of_family(name: str) -> Problem:
     return _sequences(f"states, {name}", made, family.observation)
 
 
+def _symbols(kind: str) -> Problem:
+    """The first random problem of this kind with five states, eight sequences and 3000 rows or more."""
+    found = next(
+        p
+        for p in symbol_sequences.problems(60, seed=7)
+        if p.kind == kind and p.n_states >= 5 and p.n_sequences >= 8 and p.n_rows >= 3000
+    )
+    title = f"symbols, {kind}, {found.n_states} states, {found.n_symbols} symbols"
+    observation = _observation("CategoricalObservation", n_categories=found.n_symbols)
+    return _sequences(title, lambda: found.draw(0)[0], observation)
+
+
 def _cut(sequences: chains.Sequences, length: int) -> chains.Sequences:
     """The sequences in pieces of about this length."""
     rows, states = [], []
@@ -318,6 +330,7 @@ STATES = [
     _sequences("one state, 3-D", chains.null, gaussian="full"),
     _sequences("rotations", chains.toy_autoregressive, _observation("AutoregressiveObservation")),
     *map(_steps_of_family, ("poisson", "bernoulli", "categorical", "gaussian diag")),
+    *map(_symbols, symbol_sequences.KINDS),
     _sequences("mocap6", chains.mocap6, _observation("AutoregressiveObservation")),
     _sequences("mocap6, pieces of 100", lambda: _cut(chains.mocap6(), 100),
                _observation("AutoregressiveObservation")),

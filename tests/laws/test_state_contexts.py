@@ -112,7 +112,14 @@ def test_a_cycle_is_found_in_pools_of_one_state():
     assert model.n_components_ == 6
 
 
-@pytest.mark.parametrize("problem", problems(10), ids=lambda x: f"{x.number}-{x.kind}")
+SLOW = (1, 4, 7, 9)  # more than two seconds each
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x.number in SLOW)) for x in problems(10)],
+    ids=lambda x: f"{x.number}-{x.kind}",
+)
 def test_random_symbols(problem):
     """No fit from one state ends clearly below one that starts from the true path."""
     data, _ = problem.draw(0)

@@ -23,8 +23,6 @@ _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
 # Batches with this share of all mass are taken for all of them.
 _ALL = 1.0 - 1e-9
-# Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
-_EMPTY = 1e-8
 # Name of what batches left behind that will not be seen again; no user's batch_id equals it.
 PAST = ("sklearn_bnp", "batches that are gone")
 
@@ -354,8 +352,7 @@ class Learner:
 
     def _at_its_best(self):
         """The objective, in nats, after the global step of the model, without empty components."""
-        totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
-        totals, self.model = self.model.in_order(totals)
+        totals, self.model = self.model.in_order(self.totals.not_empty())
         self.model = self.scheduler.suited(self.model, totals, _ADAPT_STEPS)
         return self.model.elbo(totals)
 
@@ -488,8 +485,8 @@ class Learner:
 
     def _tidy(self):
         """Largest components first; empty ones go, unless the number of components is fixed."""
-        if self.scheduler.proposals_at_rest and np.any(self.totals.n <= _EMPTY):
-            self.totals = self.totals.take(np.flatnonzero(self.totals.n > _EMPTY))
+        if self.scheduler.proposals_at_rest:
+            self.totals = self.totals.not_empty()
         known = self._evidence
         if known is not None and not known.suits(self.model, self.totals):
             known = None

@@ -13,6 +13,9 @@ import numpy as np
 
 from .extra import NO_EXTRA, Extra
 
+# Mass under which a component counts as empty: smaller than the rounding error of a sum over the data.
+_EMPTY = 1e-8
+
 
 class UidCounter:
     """Makes names of components: integers, none of which is used twice by one model.
@@ -122,6 +125,17 @@ class StatBag(NamedTuple):
         """
         uids = self.uids[rows]
         return StatBag(uids, self.s[rows], self.entropy[rows], self.extra.only(uids.tolist()))
+
+    def not_empty(self):
+        """Statistics of the components that have any mass to speak of.
+
+        Returns
+        -------
+        bag : StatBag
+            The bag itself if all have.
+        """
+        there = self.n > _EMPTY
+        return self if there.all() else self.take(np.flatnonzero(there))
 
     def add(self, other, sign=1.0):
         """Sum or difference of the statistics of two sets of rows.

@@ -105,8 +105,8 @@ class StateDelete(SecondTries):
 
     A delete is judged after one local step of all sequences. The other states have then not adapted to the
     rows that they take over. When nothing else is left to try, the most promising failed deletes are
-    therefore made again, one at a time. A lap goes over the sequences without the state, and up to ten passes
-    more follow as long as the objective of the whole data rises fast. All is taken back unless the
+    therefore made again, one at a time. A lap goes over the sequences without the state, and up to thirty
+    passes more follow as long as the objective of the whole data rises fast. All is taken back unless the
     objective is higher than before.
 
     Parameters

@@ -143,8 +143,8 @@ class StateMerge(SecondTries):
 
     Such a merge is judged without moving rows between states. When nothing else is left to try, the best
     pairs are therefore tried again, one at a time. A lap begins with one state in place of two, and all rows
-    may move. Up to ten passes more follow as long as the objective of the whole data rises fast. All is taken
-    back unless the objective is higher than before.
+    may move. Up to thirty passes more follow as long as the objective of the whole data rises fast. All is
+    taken back unless the objective is higher than before.
 
     Parameters
     ----------

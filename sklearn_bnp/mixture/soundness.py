@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..engine.extra import NoExtra
 from ..estimator.soundness import laps
-from ..estimator.soundness.engine import Kind, check_pooled
+from ..estimator.soundness.engine import Kind, check_own_model, check_pooled
 from ..estimator.soundness.estimators import check_fitted
 from ..estimator.soundness.expectations import (
     expect,
     expect_numbers,
     expect_positions,
+    expect_type,
     expect_uids,
 )
 from ..estimator.soundness.laps import (
@@ -36,10 +37,24 @@ laps.check_memories_of(Birth, Delete, Oversplit, Regroup, Relocate)
 def check_mixture(estimator):
     """Raise unless a fitted `DPMixtureVB` is sound."""
     check_fitted(estimator, MIXTURE)
+    _check_retired(estimator._learner_)
     laps.check_params(estimator._coef, estimator._model.likelihood, estimator.n_components_)
     if "labels_" in estimator._published:
         expect_positions("labels_", estimator.labels_, (None,), estimator.n_components_)
     expect_numbers("weights_", estimator.weights_, (estimator.n_components_,), least=0.0, most=1.0)
+
+
+def _check_retired(state):
+    """Components that no row may go to are there, as long as others are on trial."""
+    if state is not None:
+        there = set(state.totals.uids.tolist())
+        expect(set(state.model.retired) <= there, "components retire that are not there")
+
+
+@check_own_model.register
+def _(model: MixtureModel, below):
+    expect_type("what retires", model.retired, tuple)
+    expect_uids("components that retire", model.retired, below)
 
 
 @check_pooled.register

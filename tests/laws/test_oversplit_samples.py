@@ -1,10 +1,14 @@
 """Splits of many components of many rows: searched on a sample, and judged after passes over all rows."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.mixture import oversplit
+from sklearn_bnp.mixture.soundness import check_mixture
 from tests.benchmarks.one_start_mixtures import many
 
 from .harness import learner_for, quiet_fit, random_resp
@@ -96,6 +100,18 @@ def test_retired_components_get_no_rows(leading_family):
     np.testing.assert_array_equal(
         there.updated(totals).coefficients(totals), model.coefficients(totals)
     )
+
+
+@pytest.mark.parametrize("retired", [(99,), (0, 0), [0], ("a",), (-1,)])
+def test_what_retires_in_a_saved_model_is_there(retired):
+    model = DPMixtureVB(2, random_state=0)
+    model.partial_fit(np.random.default_rng(0).normal(size=(60, 2)), batch_id=0)
+    model = pickle.loads(pickle.dumps(model))
+    check_mixture(model)
+    state = model._learner_
+    model._learner_ = replace(state, model=state.model._replace(retired=retired))
+    with pytest.raises(ValueError, match="retire"):
+        check_mixture(model)
 
 
 @pytest.mark.slow

@@ -23,7 +23,22 @@ def name_of(value):
     return getattr(value, "__name__", None) or str(value).strip("()").replace("'", "")
 
 
-@pytest.mark.parametrize(("benchmark", "name", "values"), BENCHMARKS, ids=name_of)
+def is_repeated(benchmark, name):
+    """Whether a measure of memory runs the code that a measure of time runs anyway."""
+    kind, _, what = name.partition("_")
+    return kind == "peakmem" and hasattr(benchmark, f"time_{what}")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "name", "values"),
+    [
+        pytest.param(
+            *case, id="-".join(map(name_of, case)),
+            marks=[pytest.mark.slow] * is_repeated(*case[:2]),
+        )
+        for case in BENCHMARKS
+    ],
+)  # fmt: skip
 def test_benchmark_runs(benchmark, name, values, monkeypatch):
     for size, tiny in asv_suite.TINY.items():
         if hasattr(benchmark, size):

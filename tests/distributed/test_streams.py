@@ -44,7 +44,10 @@ def streamed(model, batches, form):
     return model
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "words")) for kind in KINDS],
+)
 def test_a_collection_is_a_batch(clusters, kind):
     model, batches = KINDS[kind]
     there = streamed(model, batches, lazy)

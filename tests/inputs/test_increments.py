@@ -96,7 +96,10 @@ def test_the_prior_expects_the_noise_within_states(kind):
         if kind == "spherical":
             x, variance = x / np.sqrt(variance), np.ones(N_FEATURES)
         parts = np.split(x, indptr[1:-1])
-        model = HDPHMMVB(observation=GaussianObservation(kind), random_state=0).fit(parts)
+        model = HDPHMMVB(
+            observation=GaussianObservation(kind), proposals=("birth", "merge", "delete"),
+            random_state=0,
+        ).fit(parts)  # fmt: skip
         prior, likelihood = prior_of(model), model._learner_.model.likelihood
         b = np.diag(prior.b) if kind == "full" else prior.b
         expected = np.mean(b) / likelihood.shape.mean_factor(prior.nu)

@@ -31,7 +31,7 @@ def assert_totals_are_the_memory(model):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
-@pytest.mark.parametrize("n_batches", [24, 120])
+@pytest.mark.parametrize("n_batches", [24, pytest.param(120, marks=pytest.mark.slow)])
 def test_documents_of_small_batches_are_as_good_as_a_fit(n_batches, seed):
     """Even if they come one at a time."""
     fit, stream = HDPTopicVB(random_state=seed).fit(X), HDPTopicVB(random_state=seed)

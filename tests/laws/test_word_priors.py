@@ -133,7 +133,10 @@ def test_no_weight_is_worth_more_than_the_tokens_of_a_component():
     assert many.about.strength == pytest.approx(10.0 * mean)
 
 
-@pytest.mark.parametrize(("seed", "V", "n_tokens", "K"), [(0, 400, 12, 8), (1, 800, 20, 10)])
+@pytest.mark.parametrize(
+    ("seed", "V", "n_tokens", "K"),
+    [(0, 400, 12, 8), pytest.param(1, 800, 20, 10, marks=pytest.mark.slow)],
+)
 def test_a_stream_that_begins_with_few_documents_finds_its_topics(seed, V, n_tokens, K):
     """The first of them tell no topics apart, which must not keep later ones from doing so."""
     batches = np.split(corpus(seed, n_docs=600, n_tokens=n_tokens, V=V, K=K), (60, 120, 240))

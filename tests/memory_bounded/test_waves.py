@@ -43,7 +43,7 @@ def check_waves(epochs, memory_bound):
     assert rand > adjusted_rand_score(labels, batch.predict(X, groups=groups)) - lost
 
 
-@pytest.mark.parametrize("memory_bound", [None, 10_000])
+@pytest.mark.parametrize("memory_bound", [None, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_topics_in_waves(memory_bound):
     check_waves(waves(3, 4, seed=1), memory_bound)
 

@@ -56,8 +56,10 @@ def holes(X, seed=1, share=0.1):
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        *itertools.product(["full", "spherical"], [None, "float32", "holes", "batches"]),
+        *itertools.product(["full", "spherical"], [None, "float32", "batches"]),
+        ("spherical", "holes"),
         ("spherical", "weights"),
+        pytest.param("full", "holes", marks=pytest.mark.slow),
         pytest.param("full", "weights", marks=pytest.mark.slow),  # each search ends elsewhere
         *(pytest.param("diag", change, marks=pytest.mark.slow)
           for change in (None, "float32", "holes", "weights", "batches")),

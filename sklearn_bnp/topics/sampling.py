@@ -140,6 +140,11 @@ class DocumentProbe(Probe):
     threshold: float
     mean_weight: float | None
 
+    @property
+    def draws(self):
+        """Whether documents draw keys, since they may be too many."""
+        return self.mean_weight is not None or self.threshold < np.inf
+
     @classmethod
     def observer(cls, probes, task):
         return Each(_DocumentObserver(probe, task) for probe in probes)
@@ -147,7 +152,7 @@ class DocumentProbe(Probe):
     def added(self, first, second):
         """`Draw` of two parts as one."""
         both = first.joined(second)
-        return both if self.mean_weight is None else both.below(_cut([both], both.threshold))
+        return both.below(_cut([both], both.threshold)) if self.draws else both
 
 
 class _DocumentObserver(Observer):
@@ -173,7 +178,7 @@ class _DocumentObserver(Observer):
         """Documents with enough of something, given counts (n_docs,) and responsibilities (n,)."""
         mean_weight, threshold = self._probe.mean_weight, self._probe.threshold
         kept, key = counts > _LEAST_COUNT, None
-        if mean_weight is not None or threshold < np.inf:
+        if self._probe.draws:
             weight = keys.weights(docs.weight, len(docs), mean_weight)
             key = keys.keys(len(docs), weight, mean_weight, self._rng)
             kept &= key < threshold
@@ -190,7 +195,7 @@ class _DocumentObserver(Observer):
 
     def finding(self, statistics):
         draw = Draw(self._parts, self._n_tokens, self._probe.threshold)
-        return draw if self._probe.mean_weight is None else draw.below(_cut([draw], draw.threshold))
+        return draw.below(_cut([draw], draw.threshold)) if self._probe.draws else draw
 
 
 class DocumentSampling:
@@ -205,7 +210,7 @@ class DocumentSampling:
     wanted : dict
         Its keys are the topics to collect; `EVERYTHING` are documents as they are.
     totals : StatBag
-        Without weights, counts from which the probability is found.
+        Without weights, documents have no more entries than the topics have tokens.
     mean_weight : float or None
         Of documents, about; None if they have no weights.
     """
@@ -218,8 +223,8 @@ class DocumentSampling:
         self._n_tokens = totals.n.sum()
         if everything:
             mass += self._n_tokens
-        threshold = keys.first_threshold(_MOST_ENTRIES, mass, mean_weight)
-        self.probe = DocumentProbe(uids, everything, threshold, mean_weight)
+        may_outgrow = mean_weight is None and mass > _MOST_ENTRIES
+        self.probe = DocumentProbe(uids, everything, 1.0 if may_outgrow else np.inf, mean_weight)
         self._batches = {}
 
     def copy(self):
@@ -237,7 +242,7 @@ class DocumentSampling:
         """Keep the documents of a batch; if it was seen earlier in the lap, these are replaced."""
         self._batches[number] = finding
         self._lower(min(self.probe.threshold, finding.threshold))
-        if self.probe.mean_weight is not None:
+        if self.probe.draws:
             self._lower(_cut(self._batches.values(), self.probe.threshold))
 
     def _lower(self, threshold):

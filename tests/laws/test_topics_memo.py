@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bnp.engine import keys
 from sklearn_bnp.engine import learner as learner_module
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.proposal import Context, Proposal
 from sklearn_bnp.engine.scheduler import Accepted
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import AdoptTrial, Policy
+from sklearn_bnp.topics import sampling as sampling_module
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.delete import TopicDelete
 from sklearn_bnp.topics.documents import EVERYTHING
@@ -368,6 +370,22 @@ def test_samples_are_what_documents_have(kind):
         assert_allclose(
             of_doc, np.bincount(corpus.doc, expected, minlength=corpus.n_docs)[using], rtol=1e-2
         )
+
+
+def test_samples_that_outgrow_their_room_are_cut(kind, monkeypatch):
+    """Documents of many tokens are all there at first; the ones that stay are whole."""
+    corpus = kind.corpus(np.random.default_rng(5), 24)
+    follow = topic_learner(kind, HDP, corpus, 3, n_batches=3)
+    resp = np.random.default_rng(6).dirichlet([0.2, 0.5, 1.0], size=len(corpus.rows))
+    whole = collected(follow, resp, [EVERYTHING])[EVERYTHING]
+    n = len(whole.mass)
+    monkeypatch.setattr(sampling_module, "_MOST_ENTRIES", n)  # fewer than tokens, with weights
+    assert len(collected(follow, resp, [EVERYTHING])[EVERYTHING].mass) == n
+    monkeypatch.setattr(sampling_module, "_MOST_ENTRIES", n // 4)
+    some = collected(follow, resp, [EVERYTHING])[EVERYTHING]
+    assert 0 < len(some.mass) <= keys.OUTGROWN * (n // 4)
+    lengths = set(np.round(whole.docs.lengths, 9))
+    assert lengths.issuperset(np.round(some.docs.lengths, 9))
 
 
 def test_sample_of_everything(kind):

@@ -49,6 +49,17 @@ def test_thinned_texts_are_parts_of_documents():
     assert np.all(X.sum(axis=0) >= pieces.sum(axis=0).A1)
 
 
+def test_documents_of_millions_of_tokens():
+    """They have few entries, so that births look at all of them: their counts alone make no sample large."""
+    rng = np.random.default_rng(0)
+    phi = rng.dirichlet(np.full(60, 0.1), size=4)
+    X = rng.poisson(4e6 * rng.dirichlet(np.full(4, 0.3), size=40) @ phi)
+    model = HDPTopicVB(random_state=0).fit(X)
+    assert model.n_components_ >= 4
+    told = HDPTopicVB(4, init_params="anchor", random_state=0).fit(X)
+    assert model.lower_bound_ > told.lower_bound_ - 1e-3 * X.sum()
+
+
 def test_one_topic_after_refused_births_warns():
     """Documents of one topic: births are tried, refused and recorded."""
     X = np.random.default_rng(0).multinomial(40, np.full(30, 1 / 30), size=200)

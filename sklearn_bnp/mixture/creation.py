@@ -28,6 +28,7 @@ import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
+from .slabs import NARROW_ADAPT, narrow_seeds
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
@@ -139,8 +140,10 @@ def create(
     """
     best, small_sample, margin = None, tries_all_ways(sample, len(target)), -np.inf
     hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
-    for way in _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt):
-        if best is None and -np.inf < margin < -hopeless and not way.always:
+    ways = _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt)
+    for way in [*ways, _NARROW]:
+        gains = best is not None and best.gain > 0
+        if gains if way.narrow else -np.inf < margin < -hopeless and not (best or way.always):
             continue
         small = RestrictedMixture(model, sample, others, adapt)
         s, entropy = _developed(small, target, way, rng)
@@ -178,6 +181,9 @@ class _Way(NamedTuple):
         Number of rows to find them on; all if None.
     always : bool
         Whether it is tried even if ways before it were far from a split.
+    narrow : bool
+        Whether its two seeds are rows that are narrow along a column, and the others. It is tried where all
+        others have found nothing.
     """
 
     n_seeds: int
@@ -185,6 +191,10 @@ class _Way(NamedTuple):
     n_collapsed: int = 0
     n_rows: int | None = None
     always: bool = False
+    narrow: bool = False
+
+
+_NARROW = _Way(2, False, narrow=True)
 
 
 def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):
@@ -234,7 +244,12 @@ def _developed(small, target, way, rng):
     if way.n_rows is not None:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
         start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
-    s, entropy = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng), None
+    entropy = None
+    if way.narrow:
+        s = narrow_seeds(small, start.sample, target, rng)
+        small.adapt(s, NARROW_ADAPT)
+    else:
+        s = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng)
     if len(s) > 1:
         s, entropy = start.refine(s, way.n_collapsed)
         small.margin = start.margin

@@ -9,6 +9,8 @@ from .restricted import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
+# Steps by which the prior adapts before: it may have to become much narrower.
+_SETTLING_ADAPT = 10
 # Numbers (rows x K x P) that a step of all components may take, and of responsibilities (rows x K).
 _MOST_NUMBERS, _MOST_SHARES = 50_000_000, 500_000
 # The least part of the data that the rows have to be: parameters from fewer rows would be no better than
@@ -70,6 +72,7 @@ class Comparison:
     def _settled(self, s):
         """Statistics after ordinary steps, their coefficients, and the objective of the sample in nats."""
         small = self.adapting()
+        small.adapt(s, _SETTLING_ADAPT)
         s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * small.sample.total)
         return s, small.coefficients(s), small.objective(s, entropy)
 

@@ -14,6 +14,7 @@ from .creation import seeded
 from .exchange import exchanged
 from .last_resort import WORTH_A_TRIAL
 from .restricted import most_collapsed
+from .slabs import NARROW_ADAPT, narrow_rows
 
 # Rows whose responsibility is less do not count as rows of a component when it is deleted.
 _LEAST_RESP = 1e-3
@@ -39,8 +40,9 @@ class Search:
     """Searches for better components, each from the best ones so far.
 
     There are three kinds, in turns: all components are split; a random half of them is; and parts are seeded
-    among all rows, whatever the components. In every second turn, the prior adapts to the parts if there are
-    few components: a prior that suits the present ones may not suit better ones. If a search fails, blocks
+    among all rows, whatever the components. In every second turn, rows of a component that are narrow along a
+    column are a part (``slabs.py``). The prior then adapts to the parts, too, if there are few
+    components: a prior that suits the present ones may not suit better ones. If a search fails, blocks
     of rows in which it has found better components take these.
 
     Parameters
@@ -83,7 +85,8 @@ class Search:
         chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[kind]
         self._n_searches += 1
         small = compared.adapting() if turn % 2 else compared.small
-        found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng)
+        narrow = kind == 0 and turn % 2 == 1
+        found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng, narrow)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
         returned = abs(gain - self.gain) <= self._same
         if found is not None and gain < self.gain - self._least:
@@ -104,7 +107,7 @@ def _half(K, rng):
     return chosen
 
 
-def oversplit(small, s, chosen, n_seeds, n_most, rng):
+def oversplit(small, s, chosen, n_seeds, n_most, rng, narrow=False):
     """Statistics (J, P) after splits of several components, and joins and deletes of what does not pay.
 
     They are None if a single component is left.
@@ -122,11 +125,15 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng):
     n_most : int
         Deletes go on until there are no more components than this.
     rng : numpy.random.RandomState
+    narrow : bool, default=False
+        Whether rows of a component that are narrow along a column are a part.
     """
     tol, K = _STEP_TOL * small.sample.total, len(s)
-    s = _parts(small, s, chosen, n_seeds, rng)
+    s = _parts(small, s, chosen, n_seeds, rng, narrow)
     if len(s) < 2:
         return None
+    if narrow:
+        small.adapt(s, NARROW_ADAPT)
     collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
     s, _, resp = small.step(s)
     s, entropy, resp = _settled(small, s, resp if collapses else None, tol)
@@ -169,7 +176,7 @@ def _settled(small, s, resp, tol):
     return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)
 
 
-def _parts(small, s, chosen, n_seeds, rng):
+def _parts(small, s, chosen, n_seeds, rng, narrow=False):
     """Statistics (J, P) of parts: of those components that are chosen, or of all rows together.
 
     Seeds are among the rows that are most of all the component's. Components that are not chosen stay.
@@ -180,7 +187,11 @@ def _parts(small, s, chosen, n_seeds, rng):
     owner, parts = resp.argmax(axis=1), [s[~chosen]]
     for k in np.flatnonzero(chosen):
         own = small.sample.rows(np.flatnonzero(owner == k))
-        if len(own.mass):
+        inside = narrow_rows(small, own, s[k], rng) if narrow else None
+        if inside is not None:
+            both = (own.rows(np.flatnonzero(rows)) for rows in (inside, ~inside))
+            parts += [_split(small, rows, s[k], 1, rng) for rows in both]
+        elif len(own.mass):
             parts.append(_split(small, own, s[k], n_seeds, rng))
     return np.concatenate(parts)
 

@@ -4,7 +4,8 @@ Problems are random and seeded: problem p is the same on every machine. *Gaussia
 clusters in 2 to 20 columns, 500 to 10,000 rows, random covariances and uneven sizes. Nearest clusters
 are about 2.5 to 6 apart (in Mahalanobis distance under the mean of both covariances). *Nested* ones are
 pools of two or three clusters with nearly the same mean, each 2 to 6 times narrower than the one before.
-*Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples.
+*Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples. Columns with
+*spikes* are amounts that are often zero, cut off at a limit, or coded if they are missing.
 
 Both fits are of the same model with the same proposals; one starts from one component, the other from
 the truth. The *gap* is the bound of the first less that of the second, in nats. Where it is positive,
@@ -100,7 +101,26 @@ def many(problem: int) -> Dataset:
     return gaussian(problem + 1000, rows=(30_000, 200_000), name="many")
 
 
-PROBLEMS = {"gaussian": gaussian, "nested": nested, "many": many}
+def spikes(problem: int) -> Dataset:
+    """Columns of amounts, in which a part of the rows have the same value: labels say in which columns."""
+    rng = np.random.default_rng([20_261_125, problem])
+    n_features, n_spikes = int(rng.integers(2, 7)), int(rng.integers(1, 5))
+    n_rows = int(np.exp(rng.uniform(*np.log((500, 5000)))))
+    shape = rng.uniform(1.0, 6.0, n_features)
+    X = rng.gamma(shape, size=(n_rows, n_features)) / shape
+    X *= np.exp(rng.uniform(-2.0, 2.0, n_features))
+    y = np.zeros(n_rows, dtype=int)
+    for i, d in enumerate(rng.permutation(n_features)[:n_spikes]):
+        share, where = rng.uniform(0.15, 0.7), rng.integers(3)
+        limit = np.quantile(X[:, d], 1.0 - share)
+        here = X[:, d] > limit if where == 0 else rng.random(n_rows) < share
+        X[here, d] = (limit, 0.0, -1.0)[where]  # cut off, none, or a code
+        y += here * 2**i
+    y = np.unique(y, return_inverse=True)[1]
+    return Dataset("spikes", X, y)
+
+
+PROBLEMS = {"gaussian": gaussian, "nested": nested, "many": many, "spikes": spikes}
 
 
 # ------------------------------------------------------------------ fits

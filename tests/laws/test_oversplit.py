@@ -70,8 +70,8 @@ def test_a_search_keeps_all_rows(whole):
         assert small.objective(one, np.zeros(1)) > small.objective(*small.step(s)[:2])
     else:
         assert found[:, -1].sum() == pytest.approx(s[:, -1].sum())
-    for split in (chosen, None):
-        parts = searches._parts(small, s, split, 3, np.random.RandomState(0))
+    for split, narrow in ((chosen, False), (chosen, True), (None, False)):
+        parts = searches._parts(small, s, split, 3, np.random.RandomState(0), narrow)
         assert 2 <= len(parts) <= 3 * len(s)
         assert parts[:, -1].sum() == pytest.approx(s[:, -1].sum())
 
@@ -113,9 +113,9 @@ def test_its_cost_is_bounded(most_numbers, n_seeds, monkeypatch):
     """Parts are fewer where statistics are many, and nothing is tried with less than two."""
     seen, search = [], searches.oversplit
 
-    def counted(small, s, chosen, n_seeds, n_most, rng):
+    def counted(small, s, chosen, n_seeds, *rest):
         seen.append(n_seeds)
-        return search(small, s, chosen, n_seeds, n_most, rng)
+        return search(small, s, chosen, n_seeds, *rest)
 
     data = gaussian(226)
     resp = np.eye(data.y.max() + 1)[data.y]
@@ -233,7 +233,7 @@ def test_components_on_all_rows_that_are_affordable_can_be_split(K, P):
 def test_few_components_of_few_rows_are_split_into_more_parts(K, n_rows, n_seeds, monkeypatch):
     seen = []
 
-    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+    def in_vain(small, s, chosen, n_seeds, *rest):
         seen.append(n_seeds)
 
     monkeypatch.setattr(searches, "oversplit", in_vain)
@@ -370,7 +370,7 @@ def test_work_on_pools_is_bounded(pools_alone, monkeypatch):
     """A pool is given up after two searches in vain, and all of them if a fit has had its share."""
     tried = []
 
-    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+    def in_vain(small, s, chosen, n_seeds, *rest):
         tried.append(len(s))
 
     monkeypatch.setattr(searches, "oversplit", in_vain)
@@ -389,7 +389,7 @@ def test_pools_are_searched_unless_a_sample_shows_half_of_the_rows(part, n_searc
     """Components from fewer rows fit the sample so closely that the whole data refuse them."""
     tried = set()
 
-    def in_vain(small, s, chosen, n_seeds, n_most, rng):
+    def in_vain(small, s, chosen, n_seeds, *rest):
         tried.add(len(s))
 
     monkeypatch.setattr(searches, "oversplit", in_vain)

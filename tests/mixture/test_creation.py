@@ -199,11 +199,11 @@ def test_many_seeds_are_tried_first_and_ordinary_ways_later(n_rows):
 
 @pytest.fixture
 def searched(monkeypatch):
-    """Numbers of seeds of all searches, a list that grows."""
+    """Numbers of seeds of all searches, a list that grows; "narrow" is for windows along columns."""
     searched, developed = [], creation._developed
 
     def counted(small, target, way, rng):
-        searched.append(way.n_seeds)
+        searched.append("narrow" if way.narrow else way.n_seeds)
         return developed(small, target, way, rng)
 
     monkeypatch.setattr(creation, "_developed", counted)
@@ -224,14 +224,14 @@ def test_a_whole_component_is_searched_once(searched):
     """No other way is tried where the first one shows that several components are far worse than one."""
     X = np.random.default_rng(0).standard_normal((1000, 10))
     assert split_of(X, n_others=1) is None
-    assert searched == [10]
+    assert searched == [10, "narrow"]
 
 
 def test_a_component_in_doubt_is_searched_in_all_ways(searched):
     """Two clusters that hardly pay: the first way is not far from a split."""
     X = np.random.default_rng(0).standard_normal((60, 1))
     assert split_of(X, n_others=4) is None
-    assert searched == [10, 2]
+    assert searched == [10, 2, "narrow"]
 
 
 def test_a_search_ends_when_two_ways_agree(searched):

@@ -1,7 +1,8 @@
 """Rows together with the rows before and after them, among which seeds of states are chosen.
 
 Two states may have the same emissions and differ in what follows, or in what went before. The rows
-themselves cannot tell such states apart, but a row and its neighbours can. Where states last for few rows,
+themselves cannot tell such states apart, but a row and its neighbours can, or the states that the rows around
+it are in. Where states last for few rows,
 seeds among single rows are also a poor start: of letters, they are groups of letters that have
 nothing to do with what follows.
 """
@@ -12,8 +13,12 @@ import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 
-# Distances of the rows that are looked at together, in turns.
-REACHES = ((-2, -1, 0, 1, 2), (-1, 0, 1), (0, 1), (-1, 0))
+# Distances of the rows that are looked at together, in turns, and whether their states are, if there are any.
+_FAR = tuple(range(-8, 9))
+REACHES = (
+    ((-2, -1, 0, 1, 2), False), (_FAR, True), ((-1, 0, 1), False), ((-1, 0, 1), True),
+    ((0, 1), False), (_FAR, True), ((-1, 0), False),
+)  # fmt: skip
 # Columns of points; if there are more, random projections to so many take their place.
 _COLUMNS = 60
 _LLOYD_STEPS = 3
@@ -33,11 +38,10 @@ class Contexts:
     def __init__(self, likelihood, prior, sample):
         whole = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
         self._points = likelihood.seeding_points(prior, whole, sample.z)
-        self._mean = self._points.mean(axis=0)
         self._odds = seeding_mass(np.ones(sample.n_rows), sample.row_weight)
         self._run = np.repeat(np.arange(len(sample.indptr) - 1), np.diff(sample.indptr))
 
-    def parts(self, rows, reach, n_seeds, rng):
+    def parts(self, rows, reach, n_seeds, rng, resp=None):
         """The part (n,) of each of the ``rows`` (n,): that of the nearest of some seeds.
 
         Parameters
@@ -49,13 +53,16 @@ class Contexts:
         n_seeds : int
             The most parts.
         rng : numpy.random.RandomState
+        resp : ndarray, shape (m, J), or None
+            Probabilities of states, of all rows of the sample, that take the place of the rows' points.
         """
-        columns = len(reach) * self._points.shape[1]
+        points = self._points if resp is None else np.ascontiguousarray(resp, self._points.dtype)
+        columns = len(reach) * points.shape[1]
         projection = None
         if columns > _COLUMNS:
-            projection = rng.normal(size=(len(reach), self._points.shape[1], _COLUMNS))
-            projection = (projection / np.sqrt(_COLUMNS)).astype(self._points.dtype)
-        beside = [self._beside(rows, distance) for distance in reach]
+            projection = rng.normal(size=(len(reach), points.shape[1], _COLUMNS))
+            projection = (projection / np.sqrt(_COLUMNS)).astype(points.dtype)
+        beside = [self._beside(points, rows, distance) for distance in reach]
         if projection is None:
             points = np.ascontiguousarray(np.hstack(beside))
         else:
@@ -63,8 +70,8 @@ class Contexts:
         shares = lloyd(points, self._odds[rows], n_seeds, rng, n_steps=_LLOYD_STEPS)
         return np.unique(shares.argmax(axis=1), return_inverse=True)[1].ravel()
 
-    def _beside(self, rows, distance):
+    def _beside(self, points, rows, distance):
         """Points (n, m) of the rows at some distance."""
         there = np.clip(rows + distance, 0, len(self._run) - 1)
         inside = (there == rows + distance) & (self._run[there] == self._run[rows])
-        return np.where(inside[:, np.newaxis], self._points[there], self._mean)
+        return np.where(inside[:, np.newaxis], points[there], points.mean(axis=0))

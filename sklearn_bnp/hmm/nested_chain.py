@@ -24,6 +24,7 @@ Symbols are those of ``doc/formulas_chains.rst``; source: Hughes (2016), Sec. 6.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -169,6 +170,23 @@ class Surroundings:
         into = _log_dirichlet(prior.entries, links.entries, self.rows)
         return into + _log_dirichlet(prior.leaving, links.leaving, self.whole)
 
+    def evidence_of_unions(self, links, unions):
+        """Log evidence (M,) of the links of unions, tuples of states, if all other states stay apart.
+
+        It is that of the links into a union and out of it, to within what all unions have in common.
+        """
+        J = len(links.counts)
+        prior, share = self._priors(J), np.zeros((len(unions), J))
+        for i, union in enumerate(unions):
+            share[i, list(union)] = 1.0
+        into, rise = np.vstack([links.counts, links.entries]), log_rising_factorial
+        out = share @ links.leaving
+        terms = rise(out, prior.leaving.mean(axis=0)).sum(axis=1)
+        terms -= rise(out.sum(axis=1), self.whole)
+        before = np.vstack([prior.counts, prior.entries]).mean(axis=1)
+        terms += rise(share @ into.T, share.sum(axis=1, keepdims=True) * before).sum(axis=1)
+        return terms
+
     def expected_logs(self, links):
         """``E[log pi]`` of `Links`, no less than `LOG_FLOOR`."""
         prior = self._priors(len(links.counts))
@@ -177,6 +195,11 @@ class Surroundings:
         entering = digamma(self.rows + links.entries.sum(axis=1))[:, np.newaxis]
         logs = (logs[0] - leaving, logs[1] - entering, logs[2] - leaving)
         return Links(*(np.maximum(log, LOG_FLOOR) for log in logs))
+
+
+def _nothing(unions):
+    """What unions have if only their rows count."""
+    return np.zeros(len(unions))
 
 
 def _named(values):
@@ -337,16 +360,15 @@ class NestedModel:
             last = value
         return self.pass_over(chain) if chain.resp is None else chain
 
-    def cut(self, chain):
+    def cut(self, chain, by_links=False):
         """The best of the chains of two or more states that agglomeration of ``chain`` leads through.
 
-        The pair whose union loses the least evidence per row is joined first. Bounds of unions are estimates.
+        The pair is joined first whose union loses the least evidence per row: of the rows, and, with
+        ``by_links``, of the states before and after as well. Bounds of unions are estimates.
         """
         groups = [(k,) for k in range(len(chain.s))]
-        none = np.zeros(len(groups))
-        tree = agglomerate(
-            chain.s, none, lambda unions: np.zeros(len(unions)), self.evidence, lambda n: 0.0
-        )
+        links = partial(self.around.evidence_of_unions, chain.links) if by_links else _nothing
+        tree = agglomerate(chain.s, links(groups), links, self.evidence, lambda n: 0.0)
         unions = [node.members for node in tree.nodes]
         entropies = entropies_of_unions(
             chain.resp, self.sample.row_weight, groups + unions, self.n_threads
@@ -355,13 +377,10 @@ class NestedModel:
         alone = sum(by_row[group] for group in groups)
         share = chain.entropy / alone if alone > 0 else 0.0
         best, value = chain, self.bound(chain)
-        data = self.evidence(chain.s).sum()
-        gains = dict.fromkeys(groups, 0.0) | {node.members: node.gain for node in tree.nodes}
         for union in unions[:-1]:
             groups = [g for g in groups if g[0] not in union] + [union]
             merged = chain.grouped(groups, share * sum(by_row[group] for group in groups))
-            bound = data + sum(gains[group] for group in groups) + merged.entropy
-            bound += self.around.evidence(merged.links)
+            bound = self.bound(merged)
             if bound > value:
                 best, value = merged, bound
         return best

@@ -107,9 +107,10 @@ class StateSearch:
         share, by_context = _WAYS[turn]
         self._n_searches += 1
         nested = self._nested()
-        reach = REACHES[n_rounds % len(REACHES)] if by_context else None
+        reach, of_states = REACHES[n_rounds % len(REACHES)] if by_context else (None, False)
         n_steps = _STEPS_OF_CONTEXTS if by_context else _FIRST_STEPS
-        chain = self._settled(nested, self._parts(share, reach), n_steps)
+        parts = self._parts(share, reach, of_states)
+        chain = self._settled(nested, parts, n_steps, by_links=by_context)
         gain = self._value(nested, chain) - self._before
         returned = abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
         if not returned and chain.resp is not None:
@@ -143,10 +144,10 @@ class StateSearch:
         """Objective of a chain, up to a constant; -inf if there are fewer than two states."""
         return -np.inf if chain.resp is None else nested.gain(chain, self._model.prior)
 
-    def _settled(self, nested, labels, n_steps=_FIRST_STEPS):
+    def _settled(self, nested, labels, n_steps=_FIRST_STEPS, by_links=False):
         """The chain that begins with parts (their ``labels`` of rows), after passes, unions and removals.
 
-        At first there are no more than ``n_steps`` passes.
+        At first there are no more than ``n_steps`` passes. See `NestedModel.cut` for ``by_links``.
         """
         J = labels.max() + 1
         s = statistics_of_labels(nested.likelihood, self._sample, labels, J)
@@ -155,12 +156,12 @@ class StateSearch:
             nested.adapt(s, _ADAPT_STEPS)
             chain = nested.iterate(chain, n_steps, self._tol)
         if len(chain.s) > 1:
-            chain = nested.iterate(nested.cut(chain), _STEPS, self._tol)
+            chain = nested.iterate(nested.cut(chain, by_links), _STEPS, self._tol)
         if len(chain.s) > 1:
             chain = nested.iterate(joined(nested, chain), _LAST_STEPS, self._tol)
         return nested.pruned(chain, _PRUNINGS) if len(chain.s) > 1 else chain
 
-    def _parts(self, share, reach=None):
+    def _parts(self, share, reach=None, of_states=False):
         """The part (n,) of each row, when about this share of the states are split.
 
         States are split by contexts of this ``reach``, or by windows if it is None.
@@ -178,18 +179,19 @@ class StateSearch:
                 if reach is None:
                     split = self._split(_runs_alone(sample, own, first[mine], last[mine]))
                 else:
-                    split = self._split_by_contexts(own, reach, J)
+                    split = self._split_by_contexts(own, reach, J, of_states and J > 1)
                 labels[own] += split
             n = int(labels[own].max()) + 1
         return labels
 
-    def _split_by_contexts(self, rows, reach, J):
+    def _split_by_contexts(self, rows, reach, J, of_states):
         """The part (n,) of each row of one of J states, by what is before and after it."""
         if self._contexts is None:
             self._contexts = Contexts(self._model.likelihood, self._model.prior, self._sample)
         most = max(self._n_seeds, PARTS_BY_CONTEXTS // J)
         n_seeds = self._rng.randint(max(2, most // 2), most + 1)
-        return self._contexts.parts(rows, reach, n_seeds, self._rng)
+        resp = self._now.resp if of_states else None
+        return self._contexts.parts(rows, reach, n_seeds, self._rng, resp)
 
     def _split(self, sample):
         """The part (n,) of each row of a state's runs, from seeds among windows of some length."""

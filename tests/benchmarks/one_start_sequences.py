@@ -9,7 +9,8 @@ K = 1 at default settings and from responsibilities that are the true path. A fi
 problems some states share their emissions with another one, and only the states around tell them apart.
 --uneven draws problems of another kind, those of ``uneven_sequences.py``: unequal states, cycles, states that
 overlap, and sequences of very different lengths. --symbols draws sequences of symbols, those of
-``symbol_sequences.py``, of which many states differ only in what follows them.
+``symbol_sequences.py``, of which many states differ only in what follows them. --twins draws noisy cycles in
+which several states have the same emissions, those of ``twin_sequences.py``.
 
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
@@ -26,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import report, symbol_sequences, uneven_sequences
+from . import report, symbol_sequences, twin_sequences, uneven_sequences
 from .chains import Sequences, _apart, markov_path
 from .hmm_runs import distances
 
@@ -176,12 +177,18 @@ def main() -> None:
     parser.add_argument("--short-visits", action="store_true", help="states of 2 or 3 rows")
     parser.add_argument("--uneven", action="store_true", help="problems of the second kind")
     parser.add_argument("--symbols", action="store_true", help="problems of symbols")
+    parser.add_argument(
+        "--twins", action="store_true", help="cycles of states with the same emissions"
+    )
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
-    if args.uneven or args.symbols:
-        kind = symbol_sequences if args.symbols else uneven_sequences
+    kinds = {
+        "uneven": uneven_sequences, "symbols": symbol_sequences, "twins": twin_sequences
+    }  # fmt: skip
+    kind = next((kinds[name] for name in kinds if getattr(args, name)), None)
+    if kind is not None:
         drawn = kind.problems(args.problems, args.most_rows, args.data_seed)
     else:
         drawn = problems(

@@ -6,7 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, StateOversplit
 from sklearn_bnp.hmm import contexts
-from sklearn_bnp.hmm.contexts import REACHES, Contexts
+from sklearn_bnp.hmm.contexts import Contexts
+from sklearn_bnp.hmm.creation import statistics_of_labels
+from sklearn_bnp.hmm.joins import gains_of_links
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
 from sklearn_bnp.hmm.sampling import StateSample
 from tests.benchmarks.symbol_sequences import problems
 
@@ -48,14 +51,15 @@ def test_rows_beyond_ends_of_runs_are_the_mean(distance):
     rows, _ = cycles(lengths=(5, 1, 4), start=(0, 1, 2))
     of, chosen = contexts_of(rows), np.array([0, 3, 4, 5, 6, 9])
     indptr = np.array([0, 5, 6, 10])
-    found = of._beside(chosen, distance)
+    points = of._points
+    found = contexts_of(rows)._beside(points, chosen, distance)
     for row, point in zip(chosen.tolist(), found, strict=True):
         run = np.searchsorted(indptr, row, side="right") - 1
         inside = indptr[run] <= row + distance < indptr[run + 1]
-        assert_allclose(point, of._points[row + distance] if inside else of._mean)
+        assert_allclose(point, points[row + distance] if inside else points.mean(axis=0))
 
 
-@pytest.mark.parametrize("reach", [reach for reach in REACHES if len(reach) > 2])
+@pytest.mark.parametrize("reach", [(-2, -1, 0, 1, 2), (-1, 0, 1)])
 @pytest.mark.parametrize("n_columns", [contexts._COLUMNS, 2], ids=["stacked", "projected"])
 def test_contexts_tell_states_that_symbols_do_not(reach, n_columns, monkeypatch):
     """Three rows of the cycle are different for each state."""
@@ -78,7 +82,82 @@ def test_no_more_parts_than_seeds():
         assert_array_equal(np.unique(parts), np.arange(n_seeds))
 
 
+def test_states_take_the_place_of_points():
+    """Where every row looks the same, the states of the rows around it tell its own."""
+    _, states = cycles()
+    of = contexts_of([np.zeros((len(z), 1)) for z in states])
+    z = np.concatenate(states)
+    pairs = np.eye(3)[z // 2]  # of three states, each of which is two
+    inner = np.flatnonzero((np.arange(len(z)) % 200 > 2) & (np.arange(len(z)) % 50 < 47))
+    inner = inner[z[inner] < 2]
+    parts = of.parts(inner, (-1, 0, 1), 2, np.random.RandomState(0), pairs)
+    assert len(set(zip(parts.tolist(), z[inner].tolist(), strict=True))) == 2
+
+
+# ---------------------------------------------------------------------- unions
+
+
+def twins(seed, n_states=7, n_sequences=6, length=400):
+    """A noisy cycle; the second half of the states have the emissions of the first ones."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(scale=2.0, size=(n_states, 2))
+    half = n_states // 2
+    means[half:] = means[: n_states - half].copy()
+    states = []
+    for _ in range(n_sequences):
+        step = np.where(rng.random(length) < 0.9, 1, rng.integers(n_states, size=length))
+        states.append(np.cumsum(step) % n_states)
+    rows = [means[z] + 0.5 * rng.normal(size=(length, 2)) for z in states]
+    return rows, np.concatenate(states)
+
+
+def nested(rows, labels):
+    """A `NestedModel` of some rows, and its chain in which each row has one state."""
+    learner, batch = h.learner_of(rows, h.ALLOCATIONS["plain"])
+    model = learner.model
+    z, indptr = batch.prepared(model.likelihood.prepare)
+    sample, a = StateSample(z, indptr, None), model.allocation
+    of = NestedModel(
+        model.likelihood, model.prior, sample, NestedChain(a.concentration, a.stickiness)
+    )
+    s = statistics_of_labels(model.likelihood, sample, labels, labels.max() + 1)
+    return of, of.iterate(of.labelled(s, labels), 3, 0.0)
+
+
+def test_unions_by_links_keep_states_that_differ_in_what_follows():
+    """Each state comes in two parts by chance: those are joined, and states with the same rows are not."""
+    rows, states = twins(0)
+    parts = 2 * states + np.random.default_rng(1).integers(2, size=len(states))
+    model, chain = nested(rows, parts)
+    cut = model.cut(chain, by_links=True)
+    assert len(cut.s) == 7
+    assert model.bound(cut) > model.bound(model.cut(chain)) + 20.0
+
+
+def test_evidence_of_unions_is_that_of_links():
+    """Of what changes if two states with nothing between them are joined, but for their own steps."""
+    rows, states = twins(2)
+    model, chain = nested(rows, states)
+    links = chain.links
+    alone = model.around.evidence_of_unions(links, [(k,) for k in range(7)])
+    i, j = np.triu_indices(7, 1)
+    pairs = list(zip(i.tolist(), j.tolist(), strict=True))
+    found = model.around.evidence_of_unions(links, pairs) - alone[i] - alone[j]
+    exact = gains_of_links(model.around, links, i, j)
+    assert np.corrcoef(found, exact)[0, 1] > 0.9
+
+
 # ---------------------------------------------------------------------- fits
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
+def test_states_with_the_same_rows_are_found(seed):
+    """Also if the states before and after them have the same rows as others, too."""
+    rows, states = twins(seed)
+    model = HDPHMMVB(random_state=0).fit(rows)
+    told = HDPHMMVB(7, init_params=np.eye(7)[states], random_state=0).fit(rows)
+    assert model.n_components_ == 7
+    assert model.lower_bound_ > told.lower_bound_ - 10.0
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_searches_are_exchanged(present, found, better, monkeypatch):
     rows, labels, _ = toys(seed=2)
     search, found = search_of(rows, np.array(present)[labels]), np.array(found)[labels]
     monkeypatch.setattr(
-        StateSearch, "_settled", lambda self, nested, parts, n_steps: chain_of(nested, found)
+        StateSearch, "_settled", lambda self, nested, *_, **__: chain_of(nested, found)
     )
     nested = search._nested()
     assert (search._value(nested, chain_of(nested, found)) > search._before) == better

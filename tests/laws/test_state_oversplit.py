@@ -207,8 +207,8 @@ def test_it_never_lowers_the_bound(monkeypatch):
     rows, _, truth = toys(spread=1.5)
     settle = StateSearch._settled
 
-    def spoilt(self, nested, labels, n_steps):
-        return settle(self, nested, np.random.RandomState(0).permutation(labels), n_steps)
+    def spoilt(self, nested, labels, *rest, **more):
+        return settle(self, nested, np.random.RandomState(0).permutation(labels), *rest, **more)
 
     monkeypatch.setattr(StateSearch, "_settled", spoilt)
     monkeypatch.setattr(searches, "_LEAST_GAIN", -1e9)

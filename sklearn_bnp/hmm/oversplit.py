@@ -26,8 +26,9 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .searches import PARTS_BY_CONTEXTS, StateSearch
 
-# Work is counted in numbers: a pass takes rows x parts x (P + this + so much for each part).
-_NUMBERS_BESIDE_P, _NUMBERS_PER_PART = 100, 4
+# Work is counted in numbers: a pass takes rows x parts x (P + this + so much for each part). Unions of parts
+# take so much for each pair and each part that it goes to.
+_NUMBERS_BESIDE_P, _NUMBERS_PER_PART, _NUMBERS_PER_UNION = 100, 4, 40
 # Numbers that a pass of all parts may take.
 _MOST_NUMBERS = 1_000_000_000
 # All states are searched together if a sample has this part of all rows.
@@ -226,7 +227,7 @@ def _names(uids):
 
 
 def _numbers(n_rows, n_states, totals):
-    """Numbers that a pass of the parts of so many states over so many rows reads."""
+    """Numbers that a pass of the parts of so many states over so many rows reads, and their unions."""
     n_parts = max(2 * n_states, PARTS_BY_CONTEXTS)
     each = totals.s.shape[1] + _NUMBERS_BESIDE_P + _NUMBERS_PER_PART * n_parts
-    return int(n_rows * n_parts * each)
+    return int(n_rows * n_parts * each + _NUMBERS_PER_UNION * n_parts**3)

@@ -299,6 +299,15 @@ def test_pools_mend_what_is_wrong():
     assert model.lower_bound_ > best.lower_bound_ - 5.0
 
 
+def test_unions_of_many_states_are_work():
+    """Where states are many and rows few, their unions take longer than passes over the rows."""
+    rows, _, truth = toys()
+    totals = HDPHMMVB(init_params=truth, proposals=None).fit(rows)._learner_.totals
+    few, many = (oversplit._numbers(400, K, totals) for K in (10, 170))
+    assert few < 0.01 * oversplit._MOST_NUMBERS
+    assert many > oversplit._MOST_NUMBERS  # pools are searched
+
+
 def test_numbers_are_limited(monkeypatch):
     """Of a fit, of each later batch of a stream, and of a pass."""
     proposal = StateOversplit()

@@ -294,6 +294,13 @@ class Model(Protocol):
         The model is the one after the global step, and after steps that are made once a lap.
         """
 
+    def after_replacement(self, totals, removed, new):
+        """Totals in which components ``new`` have taken the place of ``removed``, and the model for them.
+
+        They are in order, as from `in_order`. The objective changes by what `replacement_gains` finds, or by
+        more.
+        """
+
     def released(self):
         """The model that learns what it left alone until the first convergence; itself if that is nothing."""
 
@@ -344,6 +351,9 @@ class BaseModel:
 
     pool_rows: ClassVar[int] = 0
     leaves_behind: ClassVar[bool] = False
+
+    def after_replacement(self, totals, removed, new):
+        return self.in_order(totals.replaced(removed, new))
 
     def _replace(self, **changes):
         """The model with other values of some fields, as of a NamedTuple."""

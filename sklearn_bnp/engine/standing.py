@@ -139,9 +139,12 @@ class Standing:
         gone = self.totals.positions(trial.removed)
         entropy = trial.successors.entropy.sum() - self.totals.entropy[gone].sum()
         before = self._without_data
-        self.totals = self.totals.replaced(trial.removed, trial.successors)
-        self.totals, self.model = self.model.in_order(self.totals)
+        self.totals, self.model = self._after(trial)
         return fixed - entropy + self._without_data - before
+
+    def _after(self, trial):
+        """The totals after the trial, and the model for them."""
+        return self.model.after_replacement(self.totals, trial.removed, trial.successors)
 
     @property
     def _without_data(self):
@@ -160,7 +163,7 @@ class Standing:
         """
         if not self.has_room_for(trial):
             return None
-        totals, model = self.model.in_order(self.totals.replaced(trial.removed, trial.successors))
+        totals, model = self._after(trial)
         suits = trial.trial.leaves_one and len(totals.uids) == 1
         model = model.alone(totals) if suits else model.with_adapted_prior(totals, _ADAPT_STEPS)
         here = self.model.with_adapted_prior(self.totals, _ADAPT_STEPS)

@@ -185,13 +185,23 @@ class HierarchicalModel(ABC):
         here, weights = self.allocation_term(totals), self.weights(totals)
         gains = np.array(fixed, dtype=float)
         for i, (removed, new) in enumerate(replacements):
-            after = self._guessed_weights(totals, weights, removed, new)
-            order = np.argsort(-after, kind="stable")
-            there = totals.replaced(removed, new).take(order)
-            start, counts = self._sticks_of_weights(there, after[order]), self.counts(there)
+            there, start = self._candidate(totals, weights, removed, new)
+            counts = self.counts(there)
             rest = fixed[i] + self._gain_of_extra(totals, there) - here
             gains[i] = rest + self.allocation.objective(start, counts)
             if 0 >= gains[i] > -self.stick_gain:
                 _, value = self.allocation.optimise(counts, start, self.candidate_steps)
                 gains[i] = rest + value
         return gains
+
+    def after_replacement(self, totals, removed, new):
+        there, start = self._candidate(totals, self.weights(totals), removed, new)
+        uids = tuple(there.uids.tolist())
+        return self._replace(sticks=start, uids=uids, retired=None).in_order(there)
+
+    def _candidate(self, totals, weights, removed, new):
+        """Totals after a replacement, largest weights first, and the sticks of these weights, a guess."""
+        after = self._guessed_weights(totals, weights, removed, new)
+        order = np.argsort(-after, kind="stable")
+        there = totals.replaced(removed, new).take(order)
+        return there, self._sticks_of_weights(there, after[order])

@@ -1,10 +1,9 @@
 """Rows together with the rows before and after them, among which seeds of states are chosen.
 
 Two states may have the same emissions and differ in what follows, or in what went before. The rows
-themselves cannot tell such states apart, but a row and its neighbours can, or the states that the rows around
-it are in. Where states last for few rows,
-seeds among single rows are also a poor start: of letters, they are groups of letters that have
-nothing to do with what follows.
+themselves cannot tell such states apart. A row and its neighbours can, or the states that the rows around it
+are in. Where states last for few rows, seeds among single rows are also a poor start: of letters, they are
+groups of letters that have nothing to do with what follows.
 """
 
 from __future__ import annotations
@@ -13,8 +12,9 @@ import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 
-# Distances of the rows that are looked at together, in turns, and whether their states are, if there are any.
 _FAR = tuple(range(-8, 9))
+# In turns, distances of the rows that are looked at together, and whether it is their states that are looked
+# at, if there are several.
 REACHES = (
     ((-2, -1, 0, 1, 2), False), (_FAR, True), ((-1, 0, 1), False), ((-1, 0, 1), True),
     ((0, 1), False), (_FAR, True), ((-1, 0), False),

@@ -171,9 +171,10 @@ class Surroundings:
         return into + _log_dirichlet(prior.leaving, links.leaving, self.whole)
 
     def evidence_of_unions(self, links, unions):
-        """Log evidence (M,) of the links of unions, tuples of states, if all other states stay apart.
+        """Log evidence (M,) of the links of some unions, to order them by.
 
-        It is that of the links into a union and out of it, to within what all unions have in common.
+        A union is a tuple of states. It is the evidence of the links into the union, and of those out of it,
+        if all other states stay as they are. Priors are averaged over the states.
         """
         J = len(links.counts)
         prior, share = self._priors(J), np.zeros((len(unions), J))
@@ -198,7 +199,7 @@ class Surroundings:
 
 
 def _nothing(unions):
-    """What unions have if only their rows count."""
+    """Zeros in place of `Surroundings.evidence_of_unions`, where the links of states do not count."""
     return np.zeros(len(unions))
 
 
@@ -376,11 +377,15 @@ class NestedModel:
         by_row = dict(zip(groups + unions, entropies.tolist(), strict=True))
         alone = sum(by_row[group] for group in groups)
         share = chain.entropy / alone if alone > 0 else 0.0
+        sums = [chain.s[list(union)].sum(axis=0) for union in unions]
+        evidence = self.evidence(np.vstack([chain.s, *sums]))
+        evidence = dict(zip(groups + unions, evidence.tolist(), strict=True))
         best, value = chain, self.bound(chain)
         for union in unions[:-1]:
             groups = [g for g in groups if g[0] not in union] + [union]
             merged = chain.grouped(groups, share * sum(by_row[group] for group in groups))
-            bound = self.bound(merged)
+            bound = sum(evidence[group] for group in groups) + merged.entropy
+            bound += self.around.evidence(merged.links)
             if bound > value:
                 best, value = merged, bound
         return best

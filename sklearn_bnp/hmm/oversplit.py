@@ -50,10 +50,10 @@ class StateOversplit(SearchResort):
     dropped, for as long as that raises the objective. If the result is worse as a whole, new states are kept
     only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
     from the best states so far. In turns, they split all states, and a random half of them. They take rows
-    that are alike for one part, or rows whose neighbours in the sequence are alike as well: two states may
-    have the same emissions and differ in what follows. A round ends when many searches in a row have found
-    nothing better. The result replaces all states for one lap, and stays if that raises the objective of the
-    whole data.
+    that are alike for one part, or rows whose neighbours in the sequence are alike as well, or are in the
+    same states: two states may have the same emissions and differ in what follows. A round ends when many
+    searches in a row have found nothing better. The result replaces all states for one lap, and stays if that
+    raises the objective of the whole data.
 
     Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
     neighbours, and each pool is searched in this way on its own rows.

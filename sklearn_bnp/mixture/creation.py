@@ -142,8 +142,9 @@ def create(
     hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
     ways = _ways(model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt)
     for way in [*ways, _NARROW]:
-        gains = best is not None and best.gain > 0
-        if gains if way.narrow else -np.inf < margin < -hopeless and not (best or way.always):
+        if way.narrow and best is not None and best.gain > 0:
+            continue
+        if best is None and -np.inf < margin < -hopeless and not way.always:
             continue
         small = RestrictedMixture(model, sample, others, adapt)
         s, entropy = _developed(small, target, way, rng)
@@ -194,7 +195,7 @@ class _Way(NamedTuple):
     narrow: bool = False
 
 
-_NARROW = _Way(2, False, narrow=True)
+_NARROW = _Way(2, False, always=True, narrow=True)
 
 
 def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt):

@@ -62,10 +62,11 @@ class Oversplit(SearchResort):
     sample of all rows. Collapsed steps follow, in which any row may go to any part. Then parts are joined to
     groups, single parts change their group, and groups are deleted, for as long as that raises the objective.
     This is one search. Others follow with other seeds, from the best components so far. In turns, they split
-    all components, split a random half of them, and draw seeds among all rows, whatever the components. If
-    the result of a search is worse as a whole, its new components are kept only for the blocks of rows that
-    they explain better. A round ends when many searches in a row have found nothing better. The result
-    replaces all components if that raises the objective of the whole data.
+    all components, split a random half of them, and draw seeds among all rows, whatever the components. Now
+    and then, the rows of a component that have about the same value in one column are a part of it. If the
+    result of a search is worse as a whole, its new components are kept only for the blocks of rows that they
+    explain better. A round ends when many searches in a row have found nothing better. The result replaces
+    all components if that raises the objective of the whole data.
 
     With many components or many columns, a search of all components would take too long. Then a
     round goes through pools of six neighbours, and each pool is searched in this way on its own rows. Where a

@@ -14,7 +14,7 @@ from .creation import seeded
 from .exchange import exchanged
 from .last_resort import WORTH_A_TRIAL
 from .restricted import most_collapsed
-from .slabs import NARROW_ADAPT, narrow_rows
+from .slabs import NARROW_ADAPT, narrow_rows, statistics_apart
 
 # Rows whose responsibility is less do not count as rows of a component when it is deleted.
 _LEAST_RESP = 1e-3
@@ -189,8 +189,7 @@ def _parts(small, s, chosen, n_seeds, rng, narrow=False):
         own = small.sample.rows(np.flatnonzero(owner == k))
         inside = narrow_rows(small, own, s[k], rng) if narrow else None
         if inside is not None:
-            both = (own.rows(np.flatnonzero(rows)) for rows in (inside, ~inside))
-            parts += [_split(small, rows, s[k], 1, rng) for rows in both]
+            parts.append(statistics_apart(small, own, inside))
         elif len(own.mass):
             parts.append(_split(small, own, s[k], n_seeds, rng))
     return np.concatenate(parts)

@@ -39,7 +39,7 @@ def narrow_seeds(small, sample, target, rng):
     if n > _SEED_ROWS:
         sample = sample.rows(np.sort(rng.choice(n, _SEED_ROWS, replace=False)))
     inside = narrow_rows(small, sample, target, rng, least=0.0)
-    return target[np.newaxis][:0] if inside is None else _statistics(small, sample, inside)
+    return target[np.newaxis][:0] if inside is None else statistics_apart(small, sample, inside)
 
 
 def narrow_rows(small, sample, target, rng, least=None):
@@ -70,7 +70,7 @@ def narrow_rows(small, sample, target, rng, least=None):
         return next(rows, None)
     best, found = least, None
     for inside in rows:
-        s = _statistics(small, sample, inside)
+        s = statistics_apart(small, sample, inside)
         gain = small.evidence(s).sum() - small.evidence(s.sum(axis=0, keepdims=True))[0]
         if gain > best:
             best, found = gain, inside
@@ -78,10 +78,12 @@ def narrow_rows(small, sample, target, rng, least=None):
 
 
 def _mass(sample):
+    """Masses (n,) of the rows, with their weights."""
     return sample.mass if sample.weight is None else sample.mass * sample.weight
 
 
-def _statistics(small, sample, inside):
+def statistics_apart(small, sample, inside):
+    """Statistics (2, P) of the rows where ``inside`` (n,) is true, and of the others."""
     shares = np.column_stack([inside, ~inside]) * _mass(sample)[:, np.newaxis]
     return summaries(small.model.likelihood, sample.z, shares)
 
@@ -124,6 +126,7 @@ def windows(points, mass):
 
 
 def _variance(n, total, square):
+    """Variances of rows of mass ``n``, given the sums of their values and of the squares of these."""
     n = np.maximum(n, 1e-300)
     return np.maximum(square / n - (total / n) ** 2, 0.0)
 

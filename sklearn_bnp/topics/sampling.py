@@ -141,7 +141,7 @@ class DocumentProbe(Probe):
     mean_weight: float | None
 
     @property
-    def draws(self):
+    def draws_keys(self):
         """Whether documents draw keys, since they may be too many."""
         return self.mean_weight is not None or self.threshold < np.inf
 
@@ -152,7 +152,7 @@ class DocumentProbe(Probe):
     def added(self, first, second):
         """`Draw` of two parts as one."""
         both = first.joined(second)
-        return both.below(_cut([both], both.threshold)) if self.draws else both
+        return both.below(_cut([both], both.threshold)) if self.draws_keys else both
 
 
 class _DocumentObserver(Observer):
@@ -178,7 +178,7 @@ class _DocumentObserver(Observer):
         """Documents with enough of something, given counts (n_docs,) and responsibilities (n,)."""
         mean_weight, threshold = self._probe.mean_weight, self._probe.threshold
         kept, key = counts > _LEAST_COUNT, None
-        if self._probe.draws:
+        if self._probe.draws_keys:
             weight = keys.weights(docs.weight, len(docs), mean_weight)
             key = keys.keys(len(docs), weight, mean_weight, self._rng)
             kept &= key < threshold
@@ -195,7 +195,7 @@ class _DocumentObserver(Observer):
 
     def finding(self, statistics):
         draw = Draw(self._parts, self._n_tokens, self._probe.threshold)
-        return draw.below(_cut([draw], draw.threshold)) if self._probe.draws else draw
+        return draw.below(_cut([draw], draw.threshold)) if self._probe.draws_keys else draw
 
 
 class DocumentSampling:
@@ -210,7 +210,8 @@ class DocumentSampling:
     wanted : dict
         Its keys are the topics to collect; `EVERYTHING` are documents as they are.
     totals : StatBag
-        Without weights, documents have no more entries than the topics have tokens.
+        Without weights, its counts say whether documents may be too many: they have no more entries than
+        tokens.
     mean_weight : float or None
         Of documents, about; None if they have no weights.
     """
@@ -223,8 +224,9 @@ class DocumentSampling:
         self._n_tokens = totals.n.sum()
         if everything:
             mass += self._n_tokens
-        may_outgrow = mean_weight is None and mass > _MOST_ENTRIES
-        self.probe = DocumentProbe(uids, everything, 1.0 if may_outgrow else np.inf, mean_weight)
+        # all documents are kept at first, and have keys only if some may have to go: keys are below 1
+        threshold = 1.0 if mean_weight is None and mass > _MOST_ENTRIES else np.inf
+        self.probe = DocumentProbe(uids, everything, threshold, mean_weight)
         self._batches = {}
 
     def copy(self):
@@ -242,7 +244,7 @@ class DocumentSampling:
         """Keep the documents of a batch; if it was seen earlier in the lap, these are replaced."""
         self._batches[number] = finding
         self._lower(min(self.probe.threshold, finding.threshold))
-        if self.probe.draws:
+        if self.probe.draws_keys:
             self._lower(_cut(self._batches.values(), self.probe.threshold))
 
     def _lower(self, threshold):

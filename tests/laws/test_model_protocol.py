@@ -1,6 +1,7 @@
 """Laws of every model: it follows the protocol of the engine, and is a value that never changes."""
 
 import inspect
+import itertools
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError, fields
@@ -111,6 +112,26 @@ def test_global_steps_never_lower_the_objective(learner):
     ordered, there = model.in_order(totals)
     assert sorted(ordered.uids.tolist()) == sorted(totals.uids.tolist())
     assert there.elbo(ordered) >= value - 1e-9 * abs(value)
+
+
+def test_an_accepted_replacement_gains_what_was_found(learner):
+    """It starts from the sticks under which its gain was found: others may lead to a lower maximum."""
+    totals = learner.totals
+    model, uids = learner.model.updated(totals), totals.uids.tolist()
+    for i, j in itertools.combinations(range(len(uids)), 2):
+        both = totals.take([i]).s + totals.take([j]).s
+        new = totals.take([i])._replace(uids=np.array([max(uids) + 1]), s=both)
+        if isinstance(model, HierarchicalModel):
+            members = (uids[i], uids[j])
+            new = model.blind_union([(members, members[0])]).replay(totals, None)
+            new = new.take(new.positions([members[0]]))
+        removed = (uids[i], uids[j])
+        (gain,) = model.replacement_gains(totals, [(removed, new)], np.zeros(1))
+        after, there = model.after_replacement(totals, removed, new)
+        change = there.allocation_term(after) - model.allocation_term(totals)
+        if isinstance(model, HierarchicalModel):
+            change += model._gain_of_extra(totals, totals.replaced(removed, new))
+        assert change >= gain - 1e-9 * abs(model.allocation_term(totals))
 
 
 def test_nothing_is_gained_by_what_was_there(learner):

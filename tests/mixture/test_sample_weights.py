@@ -177,16 +177,17 @@ def test_states_are_found(n_components, init_params, scale):
     truth = clone(model).set_params(n_components=3, init_params=np.eye(3)[true], proposals=None)
     truth.fit(SEQUENCES, sample_weight=weight)
     assert model.lower_bound_ > truth.lower_bound_ - 1.0
-    # where rows count three times, unions of tiny states were seen to cost .08 nats after they were accepted
-    least = -1e-9 * abs(model.lower_bound_) if scale <= 1 else -0.5
-    assert np.all(np.diff(model.lower_bounds_) >= least)
+    assert np.all(np.diff(model.lower_bounds_) >= -1e-9 * abs(model.lower_bound_))
     assert model._learner_.totals.n.sum() == pytest.approx(weight @ LENGTHS)
-    # a few rows that count six times are as many copies, and may be worth a small state of their own
+    # A few rows that count six times are as many copies, and may be worth a state of their own. The best fit
+    # that is known has .68 of one true state in its largest part, and 80 nats more than the truth.
     found = np.concatenate(model.predict(SEQUENCES))
     shared = np.histogram2d(found, true, bins=(range(model.n_components_ + 1), range(4)))[0]
     assert np.all(np.count_nonzero(shared, axis=1) <= 1)  # no state has rows of two true ones
     assert np.all(shared.max(axis=0) > (0.9 if scale <= 1 else 0.5) * shared.sum(axis=0))
-    assert model.n_components_ == 3 or (scale > 1 and model.lower_bound_ > truth.lower_bound_ + 1.0)
+    assert model.n_components_ == 3 or (
+        scale > 1 and model.lower_bound_ > truth.lower_bound_ + 50.0
+    )
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])

@@ -125,7 +125,8 @@ def test_greatest_loss_is_that_of_the_union_in_what_is_kept(named):
         learner.totals = learner.memo.total(np.array(uids), learner.totals.s.shape[1])
         learner.totals, learner.model = learner.model.in_order(learner.totals)
         loss = model.lower_bound_ - learner.lower_bound
-        assert summary["merge_loss_most"][k] == pytest.approx(loss, abs=1e-6)
+        # the sticks of both are found by iterations
+        assert summary["merge_loss_most"][k] == pytest.approx(loss, abs=1e-4)
 
 
 def test_columns_are_those_of_the_fitted_attributes(named):

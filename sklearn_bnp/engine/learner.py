@@ -145,7 +145,7 @@ class Learner:
 
     def _put_on_trial(self):
         """Let the model be one that suits the components on trial."""
-        self.model = self.model.adopting(self.totals, self.scheduler.retired)
+        self.model = self.model.adopting(self.totals, *self.scheduler.adoption)
         self.coef = self.model.coefficients(self.totals)
 
     def visit(self, batch, *, update=True, number=None):
@@ -390,10 +390,12 @@ class Learner:
                 self.retried = 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
-        if gain >= tol * n or self.scheduler.has_more(idle < PATIENCE):
-            return
+        at_rest = gain < tol * n and not self.scheduler.has_more(idle < PATIENCE)
         if self.model.released() is not self.model:
-            self.model = self.model.released()
+            if at_rest or gain < self.model.settled_gain * tol * n:
+                self.model = self.model.released()
+        elif not at_rest:
+            return
         elif self._suits_one():
             self.retried = 0
         elif self.scheduler.proposals and not self.retried:

@@ -41,6 +41,10 @@ class Model(Protocol):
     stream_rounds : int
         Largest number of rounds of proposals on a new batch of a stream. Each round may split the
         components that the round before has found.
+    settled_gain : float
+        Concentrations that wait until components have settled are learned once a lap without accepted trials
+        gains less than so many times ``tol`` an observation, even if trials are planned. With 0, they are
+        learned when the fit would otherwise end.
     pool_rows : int
         Rows of the latest batches of a stream that are kept, at the most, for laps over them together.
     leaves_behind : bool
@@ -54,6 +58,7 @@ class Model(Protocol):
     allocation: object
     prior: object
     stream_rounds: int
+    settled_gain: float
     pool_rows: int
     leaves_behind: bool
     sampling: type
@@ -315,7 +320,7 @@ class Model(Protocol):
 
     # ------------------------------------------------------------------ components on trial
 
-    def adopting(self, totals, retired):
+    def adopting(self, totals, retired, concentrations=None):
         """The model for a lap with components on trial.
 
         Parameters
@@ -324,6 +329,8 @@ class Model(Protocol):
             It lists components on trial with the statistics that they start from, and retired ones.
         retired : dict of int to tuple of int
             Components that no row may go to during the lap -> components on trial in their place.
+        concentrations : dict of str to float or None, default=None
+            Concentrations to begin with, of those that are learned.
 
         Returns
         -------

@@ -250,6 +250,12 @@ class Scheduler:
         """Components that no row may go to while others are on trial -> those that take their place."""
         return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
 
+    @property
+    def adoption(self):
+        """What a model has to know to adopt components on trial: `retired`, and concentrations by name."""
+        given = {name: a for t in self._on_trial for name, a in (t.concentrations or {}).items()}
+        return self.retired, given
+
     def suited(self, model, totals, n_steps):
         """The model under a prior that suits the components rows may go to, if a trial asks for that."""
         if not any(trial.adapts for trial in self._on_trial):

@@ -112,6 +112,9 @@ class Trial:
     adapts : bool
         With ``Policy.WITH_LAP``: whether the prior adapts before the lap and after each of its passes. False
         by default.
+    concentrations : dict of str to float or None
+        With ``Policy.WITH_LAP``: concentrations of the prior of weights that the lap begins with. None by
+        default.
     foretells : bool
         Whether `expected` says something. False by default.
     estimate : float or None
@@ -138,6 +141,7 @@ class Trial:
     policy = Policy.AT_ONCE
     probe: Any = None
     adapts: bool = False
+    concentrations: dict[str, float] | None = None
     unites = retires = leaves_one = foretells = False
     estimate: float | None = None
 
@@ -410,6 +414,10 @@ class AdoptTrial(Trial):
     adapts : bool, default=False
         Whether the prior adapts before the lap and after each of its passes, if it is one that does: for
         components that were found under a prior that suits them.
+    concentrations : dict of str to float or None, default=None
+        Concentrations of the prior of weights that the components on trial were found with, by the names of
+        its attributes. The lap begins with those that are learned. These are not learned on before the
+        components have settled. None leaves all as they are.
 
     Examples
     --------
@@ -434,8 +442,9 @@ class AdoptTrial(Trial):
         others: Any = (),
         estimate: float | None = None,
         adapts: bool = False,
+        concentrations: dict[str, float] | None = None,
     ) -> None:
-        self.estimate, self.adapts = estimate, adapts
+        self.estimate, self.adapts, self.concentrations = estimate, adapts, concentrations
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
         self.removed, self.created = (), tuple(created)

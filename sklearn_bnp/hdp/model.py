@@ -155,11 +155,12 @@ class HierarchicalModel(ABC):
             return other, there
         return totals, here
 
-    def adopting(self, totals, retired):
+    def adopting(self, totals, retired, concentrations=None):
         """The model for a lap with components on trial: sticks from masses, none for retired ones.
 
         If none is new and none retires, sticks go on from where they are. If several components all give way
-        to the same new ones, the model waits to learn its concentrations until these have settled.
+        to the same new ones, or these come with ``concentrations``, the model waits to learn its
+        concentrations until they have settled.
         """
         uids = tuple(totals.uids.tolist())
         if not retired and set(uids) == set(self.uids):
@@ -172,7 +173,11 @@ class HierarchicalModel(ABC):
             and retired.keys() >= set(self.uids)
             and len(set(retired.values())) == 1
         )
-        return self._replace(sticks=sticks, uids=uids, retired=retired, waits=self.waits or anew)
+        given = {name: a for name, a in (concentrations or {}).items() if name in self.learned}
+        return self._replace(
+            sticks=sticks, uids=uids, retired=retired, allocation=replace(self.allocation, **given),
+            waits=self.waits or anew or len(given) > 0,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ candidates
 

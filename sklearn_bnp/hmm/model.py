@@ -41,6 +41,7 @@ class SequenceModel(HierarchicalModel, BaseModel):
     stick_gain, candidate_steps = 60.0, 40
     # Births are tried in every other round on a new batch of a stream; merges tidy up in between.
     stream_rounds = 6
+    settled_gain = 0.0
     # One sequence rarely pays for a state, and the others cannot tell one that they have not met alone.
     pool_rows = 20_000
     sampling = RunSampling

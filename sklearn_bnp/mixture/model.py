@@ -38,6 +38,7 @@ class MixtureModel(BaseModel):
     retired: tuple = ()
 
     stream_rounds = 3
+    settled_gain = 0.0
     pool_rows = 20_000
     sampling = RowSampling
 
@@ -87,7 +88,7 @@ class MixtureModel(BaseModel):
         """The model itself, without retired components: its global parameters are functions of the totals."""
         return self._replace(retired=()) if self.retired else self
 
-    def adopting(self, totals, retired):
+    def adopting(self, totals, retired, concentrations=None):
         """The model for a lap with components on trial, in which retired ones have no weight."""
         return self if tuple(retired) == self.retired else self._replace(retired=tuple(retired))
 

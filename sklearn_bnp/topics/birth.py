@@ -123,12 +123,24 @@ class TopicBirth(Proposal):
         self._resting = len(trials) > 0
         return trials
 
-    def _create(self, context, target, doc_prior, n_seeds, first=False):
-        create = create_first_topics if first else create_topics
-        return create(
+    def _create(self, context, target, doc_prior, n_seeds):
+        """Statistics of topics in place of one, or None; and no concentrations."""
+        s = create_topics(
             context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
             context.n_threads,
         )  # fmt: skip
+        return s, None
+
+    def _create_first(self, context, target, doc_prior, n_seeds):
+        """Statistics of topics in place of all there are, and concentrations for them; or None twice."""
+        s, doc_prior = create_first_topics(
+            context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
+            context.n_threads,
+        )  # fmt: skip
+        return (
+            None if s is None else blended_with_all(s, _FIRST_BREADTH),
+            None if doc_prior is None else {"doc_concentration": doc_prior},
+        )
 
     def _splits(self, context, targets):
         """Trials for single topics."""
@@ -141,15 +153,16 @@ class TopicBirth(Proposal):
                 break
             k = int(totals.positions([uid])[0])
             n_seeds = self.n_first_seeds if first else self.n_seeds
-            s = self._create(context, uid, doc_prior[k], min(n_seeds, room + 1), first)
+            create = self._create_first if first else self._create
+            s, given = create(context, uid, doc_prior[k], min(n_seeds, room + 1))
             if s is None:
                 self._failures.note(uid, totals.n[k])
                 continue
-            if first:
-                s = blended_with_all(s, _FIRST_BREADTH)
             created = context.new_uids(len(s))
             room -= len(created) - 1
-            trials.append(AdoptTrial(self.kind, uid, created, s, retires=True))
+            trials.append(
+                AdoptTrial(self.kind, uid, created, s, retires=True, concentrations=given)
+            )
             # in batches that were not visited the target is still there, and failures go by its name
             trials.append(UndoTrial(self.kind, (uid, *created), (uid,)))
         return trials
@@ -159,12 +172,15 @@ class TopicBirth(Proposal):
         totals = context.totals
         n_seeds = min(max(self.n_first_seeds, len(totals.uids)), context.max_components)
         doc_prior = context.model.doc_prior(totals).sum()
-        s = self._create(context, EVERYTHING, doc_prior, n_seeds, True) if n_seeds > 1 else None
+        if n_seeds < 2:
+            return []
+        s, given = self._create_first(context, EVERYTHING, doc_prior, n_seeds)
         if s is None:
             return []
-        s, (first, *others) = blended_with_all(s, _FIRST_BREADTH), totals.uids.tolist()
+        first, *others = totals.uids.tolist()
         self._leaving = frozenset(totals.uids.tolist())
-        trials = [AdoptTrial(self.kind, first, context.new_uids(len(s)), s, retires=True)]
+        created = context.new_uids(len(s))
+        trials = [AdoptTrial(self.kind, first, created, s, retires=True, concentrations=given)]
         return trials + [AdoptTrial(self.kind, uid, (), s[:0], retires=True) for uid in others]
 
     def new_data(self) -> None:

@@ -7,9 +7,10 @@ more reliably than the right number of seeds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from ..engine.affinity import union_evidence
 from ..engine.unions import entropies_of_unions
@@ -32,23 +33,78 @@ _PAIRS_A_TOPIC = 5
 ROUND_DOCUMENTS = 1000
 # Least tokens of a new topic, and least share of the target's tokens.
 LEAST_TOKENS, LEAST_SHARE = 20.0, 0.01
+# Logarithms between which the sum of the parameters of the documents' prior is learned, and how well.
+_LOG_SUMS, _LOG_TOLERANCE = (-3.0, 6.0), 0.05
+# Steps of empirical Bayes on the prior of topics before starts are compared.
+_ADAPT_STEPS = 20
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
 
 class Found(NamedTuple):
-    """Topics in a topic: their statistics (J, P), and the nested objective of the sample, estimated."""
+    """Topics in a topic, of which passes have found something.
+
+    Attributes
+    ----------
+    s : ndarray, shape (J, P)
+        Their statistics.
+    value : float
+        The nested objective of the sample, estimated. After all rounds, it is the one under the priors that a
+        fit would learn.
+    nested : Nested
+        The model with the documents' prior under which they were found.
+    """
 
     s: np.ndarray
     value: float
+    nested: Nested
 
 
-class Nested:
-    """A small topic model of the tokens that documents assign to one target."""
+class Nested(NamedTuple):
+    """A small topic model of the tokens that documents assign to one target.
 
-    def __init__(self, model, sample, doc_prior, n_threads):
-        self.model, self.sample, self.doc_prior = model, sample, doc_prior
-        self.n_threads = n_threads
+    Attributes
+    ----------
+    model : TopicModel
+    sample : DocumentSample
+        The target's tokens.
+    doc_prior : float
+        Sum of the parameters of the documents' prior.
+    n_threads : int
+    learns : bool
+        Whether this sum is learned between passes.
+    """
+
+    model: Any
+    sample: Any
+    doc_prior: float
+    n_threads: int = 1
+    learns: bool = False
+
+    def learned(self, step, docs):
+        """The model after it has learned from the documents' counts; itself if it learns nothing."""
+        return self._suiting(step, docs) if self.learns else self
+
+    def as_in_a_fit(self, step, sample):
+        """The model with all that the laps of a fit learn: the documents' prior and that of topics."""
+        s = step.s * (self.sample.total / sample.total)
+        prior = self.model.likelihood.update_prior(self.model.prior, s, _ADAPT_STEPS)
+        there = self._replace(model=self.model._replace(prior=prior))
+        learns = "doc_concentration" in self.model.learned
+        return there._suiting(step, sample.docs) if learns else there
+
+    def _suiting(self, step, docs):
+        """The model with the documents' prior that suits their counts best."""
+        shares = step.s[:, -1] / step.s[:, -1].sum()
+
+        def negated(log_sum):
+            a = np.exp(log_sum) * shares
+            return -log_probability_of_counts(step.counts, a, docs.weight)
+
+        best = minimize_scalar(
+            negated, bounds=_LOG_SUMS, method="bounded", options={"xatol": _LOG_TOLERANCE}
+        )
+        return self._replace(doc_prior=float(np.exp(best.x)))
 
     def prior(self, s):
         """Parameters (J,) of the documents' prior: the target's is shared in proportion to masses."""
@@ -63,16 +119,17 @@ class Nested:
         return document_step(likelihood, theta, sample.docs, self.prior(s), settings, **given)
 
     def settle(self, sample, s):
-        """The last of several passes, which end when they gain little."""
-        last = -np.inf
+        """The model and the last of several passes, which end when they gain little."""
+        nested, last = self, -np.inf
         for _ in range(_SETTLING_PASSES):
-            step = self.step(sample, s, _ITERATIONS)
+            step = nested.step(sample, s, _ITERATIONS)
+            nested = nested.learned(step, sample.docs)
             s = step.s * (self.sample.total / sample.total)
-            value = self._objective(step.s, step.entropy, step.counts, slice(None), sample)
+            value = nested._objective(step.s, step.entropy, step.counts, slice(None), sample)
             if value - last < _SETTLED * sample.total:
                 break
             last = value
-        return step
+        return nested, step
 
     def evidence(self, s):
         """Data terms (J,) of topics with statistics ``s``."""
@@ -161,14 +218,15 @@ class Nested:
         -------
         Found or None
         """
-        scale, start, settled = self.sample.total / some.total, None, False
+        nested, scale, start, settled = self, self.sample.total / some.total, None, False
         for i in range(n_rounds):
             if len(s) < 2:
                 return None
-            n, step = len(s), self.step(some, s, _ITERATIONS, start)
+            n, step = len(s), nested.step(some, s, _ITERATIONS, start)
+            nested = nested.learned(step, some.docs)
             if settled:
-                step = self.pruned(some, step, s)
-            groups = self.groups(some, step)
+                step = nested.pruned(some, step, s)
+            groups = nested.groups(some, step)
             kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
             s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
             start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
@@ -177,11 +235,13 @@ class Nested:
             settled = i > 1 and len(kept) == n
         if len(s) < 2:
             return None
-        step = self.settle(some, s) if n_rounds == _ROUNDS else self.step(some, s, _ITERATIONS)
-        return Found(
-            step.s * scale,
-            self._objective(step.s, step.entropy, step.counts, slice(None), some, scale),
-        )
+        if n_rounds == _ROUNDS:
+            nested, step = nested.settle(some, s)
+            judge = nested.as_in_a_fit(step, some)
+        else:
+            judge, step = nested, nested.step(some, s, _ITERATIONS)
+        value = judge._objective(step.s, step.entropy, step.counts, slice(None), some, scale)
+        return Found(step.s * scale, value, nested)
 
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
@@ -189,9 +249,9 @@ class Nested:
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 
-def developed(nested, found):
+def developed(found):
     """Statistics (J, P) of topics after a pass over the whole sample, given those of some documents."""
-    return None if found is None else nested.step(nested.sample, found.s, _ITERATIONS).s
+    return found.nested.step(found.nested.sample, found.s, _ITERATIONS).s
 
 
 def document_seeds(nested, n_seeds, rng):

@@ -101,6 +101,7 @@ class TopicModel(HierarchicalModel, BaseModel):
     stick_gain, candidate_steps = 30.0, 30
     # Births are tried in every other round on a new batch of a stream; merges tidy up in between.
     stream_rounds = 4
+    settled_gain = 10.0
     # Entries, of which a document has many; the first few documents show blends of topics.
     pool_rows = 1_000_000
     sampling = DocumentSampling

@@ -64,6 +64,7 @@ def test_models_have_all_members(kind):
     names = {field.name for field in fields(kind)} | set(dir(kind))
     assert names >= set(Model.__annotations__)
     assert isinstance(kind.stream_rounds, int)
+    assert kind.settled_gain >= 0
     assert isinstance(kind.sampling, type)
 
 

@@ -88,9 +88,9 @@ def test_first_births_try_their_starts_on_all_documents(n_docs, monkeypatch):
     seen, seeds = [], []
     after, single = starts._after, starts.document_seeds
 
-    def watched(nested, some, *args, **rounds):
-        seen.append((len(some.docs), len(nested.sample.docs)))
-        return after(nested, some, *args, **rounds)
+    def watched(some, pairs, *args, **rounds):
+        seen.extend((len(some.docs), len(nested.sample.docs)) for nested, _ in pairs)
+        return after(some, pairs, *args, **rounds)
 
     def counted(nested, n_seeds, rng):
         seeds.append(n_seeds)

@@ -99,6 +99,10 @@ def _(trial: AdoptTrial, findings, lap):
     check_change(trial.targets, trial.created, lap.names)
     check_bag("components on trial", trial.initial, lap.names)
     expect(tuple(trial.initial.uids.tolist()) == trial.created, "other components are on trial")
+    expect_type("concentrations of components on trial", trial.concentrations or {}, dict)
+    for name, value in (trial.concentrations or {}).items():
+        expect_type("the name of a concentration", name, str)
+        expect_number("a concentration of components on trial", value, least=0.0)
 
 
 @singledispatch

@@ -252,7 +252,11 @@ class Scheduler:
 
     @property
     def adoption(self):
-        """What a model has to know to adopt components on trial: `retired`, and concentrations by name."""
+        """What `Model.adopting` needs beside the totals.
+
+        A pair: the components that retire, as in `retired`, and the concentrations, by name, that the trials
+        of the lap bring with them.
+        """
         given = {name: a for t in self._on_trial for name, a in (t.concentrations or {}).items()}
         return self.retired, given
 

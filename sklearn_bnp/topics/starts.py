@@ -45,10 +45,10 @@ from .spectral import spectral_topics
 
 # Numbers of anchors, and of seeds of clusters of documents, to start from.
 _N_ANCHORS, _N_CLUSTERS = (10, 15, 20, 30, 50), (50, 100, 150)
-# Numbers of directions of the corpus, and each topic's parameter of the documents' prior to start with, if
-# it is learned: from a high one, documents that mix few topics are found out more surely than the reverse.
+# Numbers of directions of the corpus to start from. The parameter of each topic in the documents' prior with
+# which these starts begin, where that prior is learned.
 _N_DIRECTIONS, _TOPIC_PRIOR = (20, 50), 0.5
-# Nats a token that documents which mix many topics are still to gain after the rounds: they settle slowly.
+# Documents that mix many topics settle slowly: nats a token that they are taken to gain after the rounds.
 _UNSETTLED = 5e-3
 # Most documents of rows that are seeds; and number of texts from which on no single document is a seed.
 _N_DOCUMENTS, _FEW_DOCUMENTS = 50, 400

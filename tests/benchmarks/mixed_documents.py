@@ -1,9 +1,10 @@
 """Documents that mix many topics: fits from one topic beside fits from the true topics.
 
-Corpora are drawn with 30 topics, of which each document mixes nearly all: the parameters of the Dirichlet
-distributions of topics, the numbers and lengths of documents and the sum of the parameters of their weights
-differ. *Below* is what the bound of the default lacks of that of a fit from the true topics, in per cent;
-where it is negative, the default is better. Held-out scores are those of 200 documents more, a word.
+Corpora are drawn with 30 topics, of which each document mixes several or nearly all. They differ in the
+numbers and lengths of documents, in the number of words, and in the parameters of the Dirichlet distributions
+of topics and of documents' weights. *Below* is what the bound of the default lacks of that of a fit from the
+true topics, in per cent; where it is negative, the default is better. Held-out scores are mean log
+probabilities of a word, over 200 new documents.
 
 Where words are many and documents few, the bound is higher with one topic than with the true ones, and one
 topic is what a fit should end with.

@@ -7,7 +7,7 @@ coefficients. They trust their callers.
 """
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
-from libc.math cimport NAN, log
+from libc.math cimport INFINITY, NAN, log
 
 
 def scale_matrices(
@@ -45,6 +45,35 @@ def scale_matrices(
                         out[m, i, j] += (kappa * prior_mean[i] * prior_mean[j]
                                          - total * mean[m, i] * mean[m, j])
                 out[m, i, i] += n * ridge[i]
+
+
+def rough_scales(
+    const double[:, ::1] s,         # IN  (M, P) statistics
+    const double[:, ::1] prior,     # IN  (D, D) prior's own scale matrix
+    const double[::1] ridge,        # IN  (D,) added once per observation
+    double rough,                   # IN  share of the largest sum of squares
+    unsigned char[::1] some,        # OUT (M,) 1 where rounding may have taken more than the prior adds
+):
+    """Mark components of which a diagonal entry of ``prior + n diag(ridge)`` is a tiny share of the sums.
+
+    It is compared with ``rough`` times the largest sum of squares. Returns how many there are.
+    """
+    cdef Py_ssize_t M = s.shape[0], P = s.shape[1], D = prior.shape[0], m, i, p, count = 0
+    cdef double n, own, least, largest
+    with nogil:
+        for m in range(M):
+            n = s[m, P - 1]
+            least, largest, p = INFINITY, -INFINITY, 0
+            for i in range(D):
+                own = prior[i, i] + n * ridge[i]
+                if own < least:
+                    least = own
+                if s[m, p] > largest:
+                    largest = s[m, p]
+                p += D - i
+            some[m] = least < rough * largest
+            count += some[m]
+    return count
 
 
 def spd_logdet(double[:, :, ::1] a, double[::1] logdet):

@@ -13,6 +13,7 @@ from scipy.special import digamma, gammaln
 
 from .._kernels._gaussian import (
     quadratic_coefficients,
+    rough_scales,
     scale_matrices,
     spd_inverse,
     spd_logdet,
@@ -74,11 +75,9 @@ def repaired(b, prior, ridge, s, rough=_ROUGH):
         Components are looked at if a diagonal entry of ``prior + n diag(ridge)`` is below this share of the
         largest sum of squares. Greater if ``prior`` is far from diagonal.
     """
-    D = b.shape[1]
-    squares = s[:, np.cumsum([0, *range(D, 1, -1)], dtype=np.intp)[:D]]
-    least = np.diag(prior) + s[:, -1:] * ridge
-    some = np.flatnonzero(least.min(axis=1) < rough * squares.max(axis=1)) if D else ()
-    if len(some):
+    is_rough = np.empty(len(s), dtype=np.uint8)
+    if rough_scales(s, prior, ridge, rough, is_rough):
+        some = np.flatnonzero(is_rough)
         log_det = np.empty(len(some))
         spd_logdet(b[some], log_det)
         for k in some[np.isnan(log_det)]:

@@ -7,6 +7,7 @@ from scipy import linalg
 
 from sklearn_bnp._kernels._gaussian import (
     quadratic_coefficients,
+    rough_scales,
     scale_matrices,
     spd_inverse,
     spd_logdet,
@@ -110,6 +111,25 @@ def test_scale_matrices(M, D, linear):
             assert_allclose(mean[k], q.m, rtol=1e-13)
     i, j = np.tril_indices(D, -1)
     assert np.isnan(out[:, i, j]).all()  # the lower triangle is not touched
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["", "zero-mean"])
+@pytest.mark.parametrize("D", [0, 1, 2, 5])
+def test_rough_scales(D, linear):
+    """Components are marked whose sums of squares are too large for the least diagonal entry."""
+    rng = np.random.default_rng(D)
+    prior, ridge = np.diag(rng.uniform(1.0, 2.0, D)), rng.uniform(0.1, 0.2, D)
+    s = mixtures.statistics(rng.standard_normal((6, D)), "FULL", linear)
+    i, j = np.triu_indices(D)
+    s[:, : len(i)] *= 10.0 ** np.arange(6)[:, np.newaxis]
+    squares = s[:, : len(i)][:, i == j]
+    expected = [
+        D > 0 and min(np.diag(prior) + s[k, -1] * ridge) < 1e-3 * max(squares[k]) for k in range(6)
+    ]
+    assert D == 0 or 0 < sum(expected) < 6
+    found = np.full(6, 7, dtype=np.uint8)
+    assert rough_scales(np.ascontiguousarray(s), prior, ridge, 1e-3, found) == sum(expected)
+    assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("linear", [True, False], ids=["", "zero-mean"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple
 
 import dask.sizeof
@@ -127,8 +128,8 @@ class Visited(Nodes):
                 file.write(dumps(self.kept))
             os.replace(f"{path}.part", path)
 
-    def __sizeof__(self):
-        """Bytes, by which dask decides what to keep in memory, and where tasks go."""
+    @cached_property
+    def n_bytes(self):
         return n_bytes_on_the_way((self.nodes, self.kept))
 
 

@@ -18,6 +18,7 @@ Design note
 from __future__ import annotations
 
 import pickle
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -95,6 +96,11 @@ class Nodes:
     def __init__(self, nodes):
         self.nodes = nodes
 
+    @cached_property
+    def n_bytes(self):
+        """Bytes that would be sent. They are counted once: dask asks several times."""
+        return n_bytes_on_the_way(self.nodes)
+
     def __sizeof__(self):
         """Bytes, by which dask decides what to keep in memory, and where tasks go."""
-        return n_bytes_on_the_way(self.nodes)
+        return self.n_bytes

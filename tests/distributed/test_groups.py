@@ -55,7 +55,7 @@ def rows_of_sequences():
 
 # Name -> (model, arguments of fit, whether the kind is quick).
 KINDS = {
-    "words": (HDPTopicVB(), lambda: {"X": words()}, True),
+    "words": (HDPTopicVB(), lambda: {"X": words()}, False),
     "words-anchor": (HDPTopicVB(4, init_params="anchor"), lambda: {"X": words()}, False),
     "words-weights": (HDPTopicVB(5), lambda: {"X": words(), "sample_weight": OFTEN}, False),
     "words-batches": (HDPTopicVB(n_batches=2), lambda: {"X": words()}, False),
@@ -93,6 +93,8 @@ def test_the_same_bits_wherever_chunks_lie(clusters, name):
 
 def test_what_documents_leave_is_written_to_files(clusters, tmp_path, monkeypatch):
     """Now and then, and read in the next visit; no file is left. Large results come as one sum.
+
+    The bits are the same as here.
 
     Files go with the last visit that needs them, at once: no cycle of references holds it, though waiting
     for tasks is interrupted.
@@ -193,7 +195,7 @@ def test_features_of_chunks_stay_lazy(model, X):
     assert isinstance(model.fit_transform(lazy), da.Array)
 
 
-@pytest.mark.parametrize("wrap", [np.asarray, list])
+@pytest.mark.parametrize("wrap", [np.asarray, pytest.param(list, marks=pytest.mark.slow)])
 def test_weights_of_sequences_beside_lengths(wrap):
     """They are cut as the lengths are, whatever the kind of list."""
     weight = wrap([1.0, 2.0, 0.5] * 3)

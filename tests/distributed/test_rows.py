@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation
 from tests.estimators import assert_same_state, blobs, public_state
+from tests.variants import variants
 
 from .kinds import saved
 
@@ -48,18 +49,14 @@ KINDS = {
     ),
     "weights": ({}, ROWS, WEIGHTS),
     "poisson": ({"observation": "poisson"}, COUNTS, None),
-    "columns": ({"observation": COLUMNS}, MIXED, None),
+    "columns": ({"observation": COLUMNS, "proposals": ("birth", "merge", "delete")}, MIXED, None),
     "l_sparse": ({"n_components": 6, "n_nonzero_resp": 2}, ROWS, None),
     "batches": ({"n_batches": 3, "max_iter": 8}, ROWS, WEIGHTS),
 }
 
 
-QUICK = {
-    "missing_diag",
-    "columns",
-    "batches",
-}  # what only one path of the sums has; the others with -m slow
-NAMES = [pytest.param(k, marks=[] if k in QUICK else pytest.mark.slow) for k in KINDS]
+# What only one path of the sums has.
+NAMES = variants(KINDS, quick=("missing_diag", "columns", "batches"))
 
 
 def split(x):
@@ -87,7 +84,13 @@ def test_the_same_bits_wherever_chunks_lie(clusters, kind, tmp_path):
             assert_same_state(public_state(model.fit(files)), expected)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "batches"])
+@pytest.mark.parametrize(
+    "kind",
+    variants(
+        [kind for kind in KINDS if kind != "batches"],
+        quick=("gaussian", "columns", "missing_diag", "weights"),
+    ),
+)
 def test_as_in_memory(kind):
     """Units are those of all rows, but for rounding, and so is where the fit starts and ends."""
     params, x, weight = KINDS[kind]

@@ -20,9 +20,10 @@ from tests.estimators import assert_same_state, blobs, documents, public_state
 
 X, _ = blobs(300)
 COUNTS, _ = documents(60)
+MIXTURE = DPMixtureVB(proposals=("birth", "merge", "delete"), random_state=0)
 STREAMS = {
-    "mixture": (DPMixtureVB(random_state=0), np.array_split(X, 3)),
-    "endless mixture": (DPMixtureVB(memoize=False, random_state=0), np.array_split(X, 3)),
+    "mixture": (MIXTURE, np.array_split(X, 3)),
+    "endless mixture": (clone(MIXTURE).set_params(memoize=False), np.array_split(X, 3)),
     "topics": (HDPTopicVB(3, proposals=None, random_state=0), np.array_split(COUNTS, 3)),
     "sequences": (HDPHMMVB(3, proposals=None, random_state=0), np.array_split(X, 3)),
 }

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from functools import cache
+from itertools import product
 
 import joblib
 import numpy as np
@@ -23,6 +24,7 @@ from sklearn_bnp.estimator import combination
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.histograms import NOTHING
 from tests.estimators import names
+from tests.variants import variants
 
 RNG = np.random.default_rng(0)
 TOPICS = np.kron(np.eye(3), np.full(4, 0.25))
@@ -207,8 +209,13 @@ def test_states_that_only_one_model_has_stay():
     assert counts[first, last] < 1e-6  # nobody has seen one follow the other
 
 
-@pytest.mark.parametrize("observation", ["correlated_gaussian", "autoregressive"])
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(
+    ("observation", "gaps"),
+    variants(
+        product(["correlated_gaussian", "autoregressive"], [False, True]),
+        slow=(("correlated_gaussian", False), ("autoregressive", True)),
+    ),
+)
 def test_copies_of_states_of_rows_like_those_before_are_combined(observation, gaps):
     """All that is learned by copies of one model is in its units, and adds up as if one had learned it."""
     rng = np.random.default_rng(0)

@@ -19,6 +19,7 @@ from tests.corruptions import (
 )
 from tests.estimators import names
 from tests.saved_models import MODELS, X, saved_model
+from tests.variants import variants
 
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -86,7 +87,14 @@ def test_what_is_not_as_it_was_saved(name):
             assert is_refused(model, spoiled), how
 
 
-@every_model
+# Others than these have the same kinds of arrays in other places, or more of them.
+OF_ARRAYS = (
+    "mixture", "birth under way", "merges under way", "columns", "stochastic", "topics", "states",
+    "unions of states", "correlated rows", "bounded",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", variants(MODELS, quick=OF_ARRAYS))
 def test_arrays_that_do_not_fit_whatever_the_checksum(name):
     """As if they had been spoiled before the model was saved."""
     model = saved_model(name)

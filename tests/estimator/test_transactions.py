@@ -199,7 +199,7 @@ def check(stream, injector, positions):
 
 # Faults of a step in the quick test; others have three. These steps are long, and much alike.
 N_FAULTS = {mixture: 1, mixture_with_missing_values: 1, endless_mixture: 1, sequences: 1}
-LONG = (mixture_with_missing_values, endless_mixture)
+LONG = (mixture_with_missing_values, endless_mixture, topics_of_rows)
 QUICK_STREAMS = [
     pytest.param(make, id=make.__name__, marks=[pytest.mark.slow] * (make in LONG))
     for make in STREAMS
@@ -250,7 +250,7 @@ def test_faults_at_every_call_leave_no_trace(make, monkeypatch):
     print(f"{make.__name__}: {n_faults} faults")
 
 
-@pytest.mark.parametrize("make", STREAMS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", QUICK_STREAMS)
 def test_nothing_that_starts_from_a_state_changes_it(make):
     """Not even a call that comes to its end, or another one that starts from the same state."""
     model, calls = make(np.random.default_rng(0))
@@ -322,7 +322,7 @@ def test_stochastic_steps_are_the_past_of_memoized_ones(make):
 @pytest.mark.parametrize(
     "make", [mixture, topics, topics_of_rows, sequences], ids=lambda m: m.__name__
 )
-@pytest.mark.parametrize("n_calls", [2, 3])
+@pytest.mark.parametrize("n_calls", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_memoized_batches_are_the_past_of_stochastic_steps(make, n_calls):
     """Steps average over what was remembered; a batch that comes again afterwards is a new one.
 

@@ -26,8 +26,15 @@ def pair(**kwargs):
     return [HDPHMMVB(low_memory=low, **{"random_state": 0, **kwargs}) for low in (False, True)]
 
 
-@pytest.mark.parametrize("observation", ["gaussian", AutoregressiveObservation(order=2)])
-@pytest.mark.parametrize("n_components", [1, 7])
+@pytest.mark.parametrize(
+    ("observation", "n_components"),
+    [
+        ("gaussian", 1),
+        pytest.param("gaussian", 7, marks=pytest.mark.slow),
+        pytest.param(AutoregressiveObservation(order=2), 1, marks=pytest.mark.slow),
+        (AutoregressiveObservation(order=2), 7),
+    ],
+)
 def test_fits_are_the_same(short_parts, observation, n_components):
     """All proposals are made and judged alike.
 

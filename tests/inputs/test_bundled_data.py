@@ -17,10 +17,11 @@ SHORT = {
     ("wine", "full"),
     ("wine", "categorical, quartiles"),
 }
+QUICK = SHORT - {("iris", "full"), ("iris", "fixed variance")}
 CASES = [
     pytest.param(
         name, suited, id=f"{name}-{suited.title}",
-        marks=[] if (name, suited.title) in SHORT else [pytest.mark.slow],
+        marks=[] if (name, suited.title) in QUICK else [pytest.mark.slow],
     )
     for name, (_, every) in SUITED.items()
     for suited in every

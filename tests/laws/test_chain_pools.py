@@ -114,10 +114,13 @@ def test_pickled_between_sequences(weighted):
 @pytest.mark.parametrize(
     "kind",
     [
-        "missing", "autoregressive",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("float32", "low_memory", "finite")),
+        "autoregressive",
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("missing", "float32", "low_memory", "finite")
+        ),
     ],
-)  # fmt: skip
+)
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with every lap over a pool, whatever the rows are like."""
     rows, _ = short(5, n=9)

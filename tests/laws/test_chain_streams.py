@@ -111,6 +111,7 @@ def test_stochastic_steps_go_on_from_given_responsibilities(kind):
     assert model.fit(X).lower_bound_ > given + 1.0
 
 
+@pytest.mark.slow
 def test_pickled_in_mid_stream():
     """A copy goes on as the model would have, whatever is under way."""
     rng = np.random.default_rng(4)

@@ -295,16 +295,19 @@ def test_weights_of_one_refuse_nothing(estimator, family):
     ("dtype", "far"),
     [
         (np.float32, 1e9),
-        pytest.param(np.float32, 1e14, marks=pytest.mark.slow),
-        pytest.param(np.float64, 1e9, marks=pytest.mark.slow),
-        (np.float64, 1e100),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in ((np.float32, 1e14), (np.float64, 1e9), (np.float64, 1e100))
+        ),
     ],
 )
 @pytest.mark.parametrize(
     "family",
     [
-        "full",
-        *(pytest.param(f, marks=pytest.mark.slow) for f in ("spherical", "diag", "zero-mean")),
+        *(
+            pytest.param(f, marks=pytest.mark.slow)
+            for f in ("full", "spherical", "diag", "zero-mean")
+        ),
         "fixed-variance",
     ],
 )

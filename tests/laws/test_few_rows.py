@@ -21,7 +21,7 @@ def assert_no_lower(model, X, **kwargs):
         assert found.lower_bound_ > alone.lower_bound_ - SLACK
 
 
-@pytest.mark.parametrize("n_rows", [9, 24])
+@pytest.mark.parametrize("n_rows", [pytest.param(9, marks=pytest.mark.slow), 24])
 def test_no_lower_than_one_component(leading_family, n_rows):
     """Three clusters that overlap so much that few rows do not show them."""
     family = leading_family

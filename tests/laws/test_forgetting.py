@@ -1,12 +1,14 @@
 """What is forgotten leaves no trace in sums: batches taken out, windows, and half-lives; in all models."""
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from tests.variants import variants
 
 CENTERS = 6.0 * np.array([[0.0, 0.0], [1.0, 2.0], [-2.0, 1.0], [2.0, -1.0]])
 
@@ -88,10 +90,16 @@ def test_statistics_are_those_of_the_other_batches(kind):
 
 
 @pytest.mark.filterwarnings("ignore:max_batches=2 remembers more documents")
-@pytest.mark.parametrize("room", [20, 70, 1000])
-def test_a_window_after_tiny_batches_is_learned_from(kind, room, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "room"),
+    variants(
+        product(MODELS, [20, 70, 1000]),
+        quick=(("mixture", 20), ("sequences", 1000), ("topics", 70)),
+    ),
+)
+def test_a_window_after_tiny_batches_is_learned_from(name, room, monkeypatch):
     """Also if no batch has room in the pool: nearly all of what is remembered is new then."""
-    cls, make = kind
+    cls, make = MODELS[name]
     rng = np.random.default_rng(2)
     large = [make(rng, [0, 1, 2], 6 * n) for n in [len(make(rng, [0]))] * 5]
     tiny = [make(rng, [0], 1) for _ in range(2)]
@@ -103,10 +111,15 @@ def test_a_window_after_tiny_batches_is_learned_from(kind, room, monkeypatch):
     assert found[3:] == [3] * 3
 
 
-@pytest.mark.parametrize("room", [20, 1000])
-def test_the_only_batch_may_come_with_other_rows(kind, room, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "room"),
+    variants(
+        product(MODELS, [20, 1000]), quick=(("mixture", 1000), ("sequences", 20), ("topics", 20))
+    ),
+)
+def test_the_only_batch_may_come_with_other_rows(name, room, monkeypatch):
     """All that was known is forgotten, and they are learned from as the first ones of all."""
-    cls, make = kind
+    cls, make = MODELS[name]
     rng = np.random.default_rng(3)
     large = [make(rng, [0, 1, 2], 6 * len(make(rng, [0]))) for _ in range(3)]
     model = cls(random_state=0)

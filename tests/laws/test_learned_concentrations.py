@@ -1,6 +1,7 @@
 """Laws of concentrations that are learned: of documents about the corpus, and of the rows of chains."""
 
 from dataclasses import fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn_bnp.engine.state import Snapshot
 from sklearn_bnp.hmm.setup import with_present_parameters
 from sklearn_bnp.hmm.weights import HDPChains
 from sklearn_bnp.topics.weights import HDPDocuments
+from tests.variants import variants
 
 from . import chain_harness as h
 from .test_chain_allocation import random_counts as random_transitions
@@ -128,8 +130,9 @@ def test_one_component_learns_nothing(make):
         assert learned == (1.0, 1.0, 5.0)
 
 
-@pytest.mark.parametrize("n_components", [1, 6])
-@pytest.mark.parametrize("make", [hmm, topics])
+@pytest.mark.parametrize(
+    ("make", "n_components"), variants(product([hmm, topics], [1, 6]), slow=((topics, 1), (hmm, 6)))
+)
 def test_bounds_never_fall_and_steps_are_bounded(make, n_components):
     """Lap by lap, in three batches; `partial_fit` with the same batches makes laps as `fit` does."""
     X = corpus(2) if make is topics else sequences(2)

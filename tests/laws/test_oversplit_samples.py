@@ -10,6 +10,7 @@ from sklearn_bnp import DPMixtureVB, Oversplit
 from sklearn_bnp.mixture import oversplit
 from sklearn_bnp.mixture.soundness import check_mixture
 from tests.benchmarks.one_start_mixtures import many
+from tests.variants import variants
 
 from .harness import learner_for, quiet_fit, random_resp
 
@@ -27,7 +28,13 @@ def overlapping(n, seed=0):
     return X, labels, wrong
 
 
-@pytest.mark.parametrize("kind", ["plain", "batches", "weights", "finite", "sparse", "float32"])
+@pytest.mark.parametrize(
+    "kind",
+    variants(
+        ["plain", "batches", "weights", "finite", "sparse", "float32"],
+        quick=("batches", "weights", "sparse"),
+    ),
+)
 def test_a_small_sample_is_enough(kind):
     """Eight components for four clusters: a sample shows the better ones, and passes fit them to all rows."""
     X, labels, wrong = overlapping(12_000)
@@ -64,7 +71,7 @@ def test_what_promises_little_on_a_sample_is_not_tried(monkeypatch):
     assert not any(trial.kind == "oversplit" for lap in model.history_ for trial in lap.trials)
 
 
-@pytest.mark.parametrize("n_most", [8, 9])
+@pytest.mark.parametrize("n_most", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_no_more_components_than_allowed(n_most):
     """Of all together, and of pools that share a lap."""
     X, _, wrong = overlapping(12_000)

@@ -1,5 +1,7 @@
 """Laws of what topics are born with."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +11,7 @@ from sklearn_bnp.engine.streaming import stream_batch
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.documents import EVERYTHING
 from sklearn_bnp.topics.seeding import blended_with_all, with_total
+from tests.variants import variants
 
 from .topic_harness import topic_learner
 from .topic_kinds import KINDS, PRIORS
@@ -48,8 +51,10 @@ def stream(seed, monkeypatch, **settings):
     return found, np.array(values)
 
 
-@pytest.mark.parametrize("max_components", [np.inf, 3])
-@pytest.mark.parametrize("seed", [3, 4, 5])
+@pytest.mark.parametrize(
+    ("max_components", "seed"),
+    variants(product([np.inf, 3], [3, 4, 5]), quick=((np.inf, 3), (3, 4))),
+)
 def test_topics_of_a_corpus_that_has_grown_are_made_anew(seed, max_components, monkeypatch):
     """All together, whenever it has doubled; what does not pay is taken back."""
     found, values = stream(seed, monkeypatch, max_components=max_components)

@@ -16,6 +16,7 @@ from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import BatchCounts
 from sklearn_bnp.topics.model import TopicModel
 from tests.estimators import documents, grouped_rows, matches
+from tests.variants import variants
 
 X, _ = documents(120)
 BATCHES = np.array_split(X, 12)
@@ -81,7 +82,7 @@ def test_a_pool_is_left_when_batches_return():
     assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
 
 
-@pytest.mark.parametrize("kind", ["words", "rows", "weights"])
+@pytest.mark.parametrize("kind", variants(["words", "rows", "weights"], slow=("words",)))
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with each lap over a pool, and a pickled stream goes on with the same bits."""
     learn, rises = streaming._learn, []

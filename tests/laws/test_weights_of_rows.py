@@ -238,7 +238,7 @@ def test_scale_of_weights(family, scale):
     "heavy",
     [
         pytest.param("rows", marks=pytest.mark.slow),
-        "largest cluster",
+        pytest.param("largest cluster", marks=pytest.mark.slow),
         pytest.param("other clusters", marks=pytest.mark.slow),
     ],
 )
@@ -273,7 +273,7 @@ def test_components_that_are_not_needed_go(weight, proposals):
 
 @pytest.mark.parametrize(
     "family",
-    [FEW[0], pytest.param(*FEW[1].values, id=FEW[1].id, marks=pytest.mark.slow)],
+    [pytest.param(*FEW[0].values, id=FEW[0].id, marks=pytest.mark.slow), FEW[1]],
 )
 def test_rows_ten_times_are_weights_of_ten(family):
     X, labels = family.rows(np.random.default_rng(0), 150, spread=0.6)

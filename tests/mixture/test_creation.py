@@ -56,7 +56,9 @@ def holes(X, seed=1, share=0.1):
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        *itertools.product(["full", "spherical"], [None, "float32", "batches"]),
+        *itertools.product(["full", "spherical"], [None, "batches"]),
+        ("full", "float32"),
+        pytest.param("spherical", "float32", marks=pytest.mark.slow),
         ("spherical", "holes"),
         ("spherical", "weights"),
         pytest.param("full", "holes", marks=pytest.mark.slow),
@@ -95,9 +97,9 @@ def codes(seed):
     "observation",
     [
         CategoricalObservation(n_categories=3),
-        PoissonObservation(),
+        pytest.param(PoissonObservation(), marks=pytest.mark.slow),
         "multinomial",
-        BernoulliObservation(),
+        pytest.param(BernoulliObservation(), marks=pytest.mark.slow),
         ColumnObservation([("a", "categorical", slice(0, 10)), ("b", "poisson", slice(10, 20))]),
     ],
     ids=["categorical", "poisson", "multinomial", "bernoulli", "columns"],
@@ -248,6 +250,7 @@ def mixed_clusters(n_rows, n_columns, K, seed):
     return X @ rng.normal(size=(n_columns, n_columns)), labels
 
 
+@pytest.mark.slow
 def test_clusters_along_few_of_many_axes_are_found():
     """There are 400 rows a cluster for 150 columns, which vary in fewer directions."""
     X, labels = mixed_clusters(1200, 150, 3, 0)

@@ -18,6 +18,7 @@ from tests.estimators import (
     public_state,
     same_partition,
 )
+from tests.variants import variants
 
 X, truth = blobs(600)
 BATCHES = np.array_split(X, 6)
@@ -95,7 +96,7 @@ def test_one_row_a_batch():
     assert np.isfinite(model.score(X))
 
 
-@pytest.mark.parametrize("weighted", [0, 1])
+@pytest.mark.parametrize("weighted", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_some_batches_have_weights(weighted):
     """No weights are weights of 1, also among rows that proposals look at together."""
     model, plain = (DPMixtureVB(random_state=0) for _ in range(2))
@@ -118,7 +119,7 @@ def test_weights_count():
 # ---------------------------------------------------------------------- what is learned
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("covariance_type", variants(["full", "diag", "spherical"], slow=("diag",)))
 def test_epochs_end_where_fit_ends(covariance_type):
     observation = GaussianObservation(covariance_type)
     model = looped(4, observation=observation)
@@ -269,7 +270,7 @@ def test_settings_may_change_between_calls(monkeypatch):
     assert set(settings) == {LearnerSettings(max_components=7, n_nonzero=1, n_threads=1)}
 
 
-@pytest.mark.parametrize("n_before", [1, 8])
+@pytest.mark.parametrize("n_before", [pytest.param(1, marks=pytest.mark.slow), 8])
 def test_goes_on_the_same_after_a_pickle(n_before):
     stream = [*BATCHES, *BATCHES]
     model = DPMixtureVB(5, random_state=0)

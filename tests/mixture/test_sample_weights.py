@@ -1,5 +1,7 @@
 """`sample_weight` of topics and hidden Markov models: of documents and of sequences."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -18,6 +20,7 @@ from tests.estimators import (
     public_state,
     shuffled_groups,
 )
+from tests.variants import variants
 
 X, _ = documents(60)
 N = len(X)
@@ -154,9 +157,14 @@ def test_batches_of_equal_weights_are_batches_of_copied_sequences(params):
 # ---------------------------------------------------------------------- searches
 
 
-@pytest.mark.parametrize("init_params", ["random", "k-means++", "anchor"])
-@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
-def test_topics_are_found(init_params, scale):
+@pytest.mark.parametrize(
+    ("scale", "init_params"),
+    variants(
+        product([0.3, 1.0, 3.0], ["random", "k-means++", "anchor"]),
+        quick=((0.3, "random"), (0.3, "anchor"), (1.0, "k-means++"), (3.0, "random")),
+    ),
+)
+def test_topics_are_found(scale, init_params):
     weight = scale * np.exp(0.7 * np.random.default_rng(1).normal(size=N))
     model = HDPTopicVB(3, init_params=init_params, n_batches=3, random_state=1)
     model.fit(X, sample_weight=weight)
@@ -166,10 +174,15 @@ def test_topics_are_found(init_params, scale):
 
 
 @pytest.mark.parametrize(
-    "n_components, init_params", [(1, "random"), (6, "random"), (6, "k-means++")]
-)
-@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 1.0, 3.0])
-def test_states_are_found(n_components, init_params, scale):
+    ("scale", "n_components", "init_params"),
+    variants(
+        product([0.5, 1.0, 3.0], [1, 6], ["random", "k-means++"]),
+        quick=(
+            (1.0, 1, "random"), (1.0, 6, "random"), (1.0, 6, "k-means++"), (3.0, 6, "k-means++"),
+        ),
+    ),
+)  # fmt: skip
+def test_states_are_found(scale, n_components, init_params):
     weight = scale * np.exp(0.7 * np.random.default_rng(1).normal(size=8))
     model = HDPHMMVB(n_components, init_params=init_params, n_batches=2, random_state=0)
     model.fit(SEQUENCES, sample_weight=weight)
@@ -199,11 +212,7 @@ def test_states_of_a_wide_prior_are_found(scale):
     assert model.fit(SEQUENCES, sample_weight=weight).n_components_ == 3
 
 
-SCALES = [
-    pytest.param(scale, marks=[pytest.mark.slow] * (scale in (1e2, 1e4)))
-    for scale in (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
-]
-HEAVY = ["every other", "one", "all but one"]
+SCALES = [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, "every other", "one", "all but one"]
 
 
 def weights_of(scale, n):
@@ -219,7 +228,7 @@ def assert_no_worse(model, known):
     assert model.lower_bound_ >= known.lower_bound_ - 1e-3 * model._learner_.totals.n.sum()
 
 
-@pytest.mark.parametrize("scale", SCALES + HEAVY)
+@pytest.mark.parametrize("scale", variants(SCALES, slow=(1e2, 1e4)))
 def test_topics_that_the_objective_supports_are_found(scale):
     """From one topic as from the true ones; a corpus of less than ten tokens is one topic."""
     weight = weights_of(scale, N)
@@ -234,8 +243,16 @@ def test_topics_that_the_objective_supports_are_found(scale):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("observation", ["gaussian", "multinomial"])
-@pytest.mark.parametrize("scale", SCALES + HEAVY)
+@pytest.mark.parametrize(
+    ("scale", "observation"),
+    variants(
+        product(SCALES, ["gaussian", "multinomial"]),
+        slow=[
+            *product([1e2, 1e4], ["gaussian", "multinomial"]),
+            *product(["one", "all but one"], ["multinomial"]),
+        ],
+    ),
+)
 def test_states_that_the_objective_supports_are_found(observation, scale):
     """Words of a row are as many as will tell states apart however little the row weighs."""
     data = SEQUENCES
@@ -349,7 +366,7 @@ def test_batches_are_known_by_their_weights_too():
         assert other._learner_.totals.n.sum() == pytest.approx(4.5 * total)
 
 
-@pytest.mark.parametrize("weighted", [0, 1])
+@pytest.mark.parametrize("weighted", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_some_batches_have_weights(weighted):
     """No weights are weights of 1, also among documents that proposals look at together."""
     made = [HDPTopicVB(random_state=0), HDPTopicVB(random_state=0)]

@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.mixture.slabs import windows
 from tests.benchmarks.one_start_mixtures import spikes
+from tests.variants import variants
 
 
 def amounts(seed, n=1500, n_columns=4):
@@ -68,7 +69,9 @@ def test_masses_count_as_rows_do():
 # ---------------------------------------------------------------------- fits
 
 
-@pytest.mark.parametrize("change", [None, "float32", "weights", "holes", "batches"])
+@pytest.mark.parametrize(
+    "change", variants([None, "float32", "weights", "holes", "batches"], slow=("float32", "holes"))
+)
 def test_columns_of_amounts_with_zeros(change):
     """One cluster for each pattern of zeros, of which some are spread over several others at first."""
     (X, y), given = amounts(3), {}

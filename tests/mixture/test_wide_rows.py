@@ -18,6 +18,7 @@ def shifted(n_rows, n_features, n_clusters, seed=0, share=0.05, shift=1.5):
     return (means[labels] + rng.normal(size=(n_rows, n_features))).astype(np.float32), labels
 
 
+@pytest.mark.slow
 def test_clusters_in_hundreds_of_columns():
     """The usual sample shows one of 80 rows, of which none would pay for itself."""
     X, labels = shifted(8000, 300, 30)
@@ -53,7 +54,9 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
     assert given.sample_rows(many) == 500
 
 
-@pytest.mark.parametrize(("n_rows", "grows"), [(2500, False), (9000, True)])
+@pytest.mark.parametrize(
+    ("n_rows", "grows"), [(2500, False), pytest.param(9000, True, marks=pytest.mark.slow)]
+)
 def test_what_failed_in_few_rows_is_remembered(n_rows, grows, monkeypatch):
     """Of single Gaussians: only where there are twice as many rows as the sample had."""
     X = np.random.default_rng(0).normal(size=(n_rows, 300)).astype(np.float32)

@@ -148,7 +148,9 @@ def test_a_batch_comes_back_with_more_documents(monkeypatch):
     ],
     ids=lambda v: "-".join(v) if isinstance(v, dict) else None,
 )
-@pytest.mark.parametrize("new", [False, True], ids=["seen before", "new"])
+@pytest.mark.parametrize(
+    "new", [pytest.param(False, marks=pytest.mark.slow), True], ids=["seen before", "new"]
+)
 def test_priors_of_documents_that_are_set_on_the_way_hold(given, attribute, value, new):
     """Failures under the old prior mean little, and the objective is that of the new one."""
     stream = HDPTopicVB(random_state=0)

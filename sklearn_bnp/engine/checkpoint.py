@@ -17,7 +17,8 @@ class FitState:
     at_start, now : RandomState
         The generator of the fit, as it was at the beginning and as it is.
     n_done : int
-        Initialisations whose laps are done.
+        Initialisations whose laps are done. If it is all of them and there is a learner, this is the best
+        one, which has met the others.
     learner : LearnerState or None
         The initialisation under way; None if none is, because the next has not begun.
     n_before : int
@@ -30,6 +31,8 @@ class FitState:
         Where that one ended, if another call of `fit` may go on from there.
     finished : bool
         Whether all of them are done: ``best`` is the result.
+    found : tuple of pairs of float and StatBag
+        Objective and components of the initialisations that are done, if the best one is to meet the others.
     """
 
     at_start: Any
@@ -41,6 +44,7 @@ class FitState:
     best: Any = None
     paused: Any = None
     finished: bool = False
+    found: tuple = ()
 
 
 class Paused(NamedTuple):

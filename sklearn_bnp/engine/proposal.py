@@ -105,6 +105,8 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         Whether ``context.uniform`` holds steps of sequences, from one row to the next. False by default.
     goes_last : bool
         Whether what is pending waits until no other proposal is pending. False by default.
+    meets : bool
+        Whether it uses what other fits of the same data have found; see `meet`. False by default.
 
     Examples
     --------
@@ -136,6 +138,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
     n_seen: float | None = None
     wants_steps = False
     goes_last = False
+    meets = False
 
     @property
     def pending(self) -> bool:
@@ -274,6 +277,17 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
 
     def last_resort(self) -> None:
         """Hear that the fit ends unless something is tried again."""
+
+    def meet(self, others: list[StatBag]) -> None:
+        """Hear what other fits of the same data have found, after the best of ``n_init`` fits has ended.
+
+        The fit goes on afterwards. It is for proposals with ``meets = True``.
+
+        Parameters
+        ----------
+        others : list of StatBag
+            Components of the other fits, in the same units. The best fit comes first.
+        """
 
     def new_data(self) -> None:
         """Hear that a batch has come that was never seen before."""

@@ -423,6 +423,17 @@ class Scheduler:
         for proposal in self.proposals:
             proposal.last_resort()
 
+    @property
+    def meets(self):
+        """Whether a proposal uses what other fits have found."""
+        return any(proposal.meets for proposal in self.proposals_at_rest)
+
+    def meet(self, others):
+        """Let proposals know what other fits have found, `StatBag` s of their components."""
+        for proposal in self.proposals:
+            if proposal.meets:
+                proposal.meet(others)
+
     def new_data(self, came=None):
         """Let proposals know that batches have come that were never seen before.
 

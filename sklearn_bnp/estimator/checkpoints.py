@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
+from ..engine.statistics import StatBag
 from ..inputs.types import Path
 from .archive import Archive, read_archive, remove_leftovers, write_archive
 from .object_graph import Graph, graph_of, value_of
@@ -231,6 +232,10 @@ class FitFile:
         for learner in (state.learner, state.best, state.paused and state.paused.learner):
             if learner is not None:
                 self._estimator._check_learner(learner)
+        for pair in state.found:
+            expect_type("what other fits found", pair, tuple)
+            expect_type("an objective", pair[0], float)
+            expect_type("components of other fits", pair[1], StatBag)
 
 
 def fingerprint(estimator, data, *others, but=()):

@@ -91,25 +91,52 @@ class Fitting:
         if state.finished:
             return best, keeps_order
         n_init = 1 if self.goes_on else self._settings.n_init
+        found, resumed = list(state.found), state
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
-            learner, n_before, keeps_order = self._begun(
-                start, state if i == state.n_done else None
-            )
-            self._state = FitState(
-                self._at_start, self._rng, i, None, n_before, keeps_order,
-                None if best is None else as_value(best), self.paused,
-            )  # fmt: skip
+            learner, n_before, keeps_order = self._begun(start, resumed)
+            self._state, resumed = self._as_it_stands(i, n_before, keeps_order, best, found), None
             left = self._run(learner, start.source)
-            learner.forget_batches()
-            if getattr(start.source, "leaves_behind", False):
-                learner.let_go()
+            if n_init > 1 and learner.scheduler.meets:
+                found.append((learner.lower_bound, learner.totals))
+            else:
+                _forget(learner, start.source)
             if best is None or learner.lower_bound > best.lower_bound:
                 best, self.paused = learner, left
             if self._end_task(n_init):
                 break
+        else:
+            if found:
+                best = self._after_meeting(best, found, resumed, start.source, keeps_order)
+        _forget(best, start.source)
         self._finish(best)
         return best, keeps_order
+
+    def _after_meeting(self, best, found, resumed, source, keeps_order):
+        """The best learner, after it went on from what the other initialisations have ``found``.
+
+        If ``resumed`` is a `FitState`, it is that of a learner that is under way.
+        """
+        n_init = self._settings.n_init
+        self._begin_task(n_init)
+        if resumed is None:
+            n_before, others = best.n_laps, sorted(found, key=lambda pair: -pair[0])[1:]
+            best.scheduler.meet([totals for _, totals in others])
+            best.converged, best.retried = False, n_before  # laps without a gain count from here
+        else:
+            best, n_before = self._learner(resumed.learner), resumed.n_before
+        self._state = self._as_it_stands(n_init, n_before, keeps_order, None, found)
+        self.paused = self._run(best, source)
+        self._end_task(n_init)
+        return best
+
+    def _as_it_stands(self, n_done, n_before, keeps_order, best, found):
+        """The `FitState` before the laps of an initialisation, or of the best one after all others."""
+        best = None if best is None else as_value(best)
+        return FitState(
+            self._at_start, self._rng, n_done, None, n_before, keeps_order, best, self.paused,
+            found=tuple(found),
+        )  # fmt: skip
 
     def _begin_task(self, n_init):
         if n_init > 1:
@@ -211,6 +238,13 @@ def fit_learner(learner, source, settings, on_lap, done=0, n_before=0, keep=lamb
         most = max(1, settings.max_iter) + n_before
         learner.fit(source, most, settings.tol, on_lap, done=done, goes_on=settings.warm_start)
         keep(learner)
+
+
+def _forget(learner, source):
+    """Let a learner forget the batches of a source that it will not visit again."""
+    learner.forget_batches()
+    if getattr(source, "leaves_behind", False):
+        learner.let_go()
 
 
 def learner_settings(settings):

@@ -16,7 +16,7 @@ from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
-from ..estimator.parameters import HALF_LIFE, OF_LEARNERS, with_shared_text
+from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
@@ -76,6 +76,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     $n_batches
     $max_iter
     $tol
+    n_init : int, default=1
+        Number of fits from different initialisations, each with ``max_iter`` laps. The one with the highest
+        ELBO is kept. With `StateOversplit` it then goes on: it takes over what the others have found for
+        blocks of rows that they explain better.
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
         Source of the first states:
 
@@ -182,6 +186,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "half_life": [HALF_LIFE, None],
+        "n_init": [COUNT],
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, _AUTO],
         "start_concentration": [POSITIVE, _AUTO],
@@ -213,6 +218,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         n_batches: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
+        n_init: int = 1,
         init_params: str | Callable[..., Any] | ArrayLike = "random",
         low_memory: bool = False,
         warm_start: bool = False,
@@ -240,6 +246,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         self.n_batches = n_batches
         self.max_iter = max_iter
         self.tol = tol
+        self.n_init = n_init
         self.init_params = init_params
         self.low_memory = low_memory
         self.warm_start = warm_start

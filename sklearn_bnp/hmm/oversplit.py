@@ -14,6 +14,7 @@ Design note
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -55,6 +56,9 @@ class StateOversplit(SearchResort):
     searches in a row have found nothing better. The result replaces all states for one lap, and stays if that
     raises the objective of the whole data.
 
+    If there are several fits (``n_init``), the best of them then meets the others: it takes over their states
+    for the blocks of rows that these explain better.
+
     Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
     neighbours, and each pool is searched in this way on its own rows.
 
@@ -89,6 +93,9 @@ class StateOversplit(SearchResort):
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
         "patience": [Interval(Integral, 1, None, closed="left")],
     }
+    meets = True
+    # States of other fits, which it is to meet; saved models of before do not know them.
+    _others: Sequence[StatBag] = ()
     _moved = 0.02
     _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about twenty seconds
 
@@ -107,6 +114,13 @@ class StateOversplit(SearchResort):
         """Forget all attempts, and what they have cost."""
         super().reset()
         self._pools = []  # of uids, whose rows are being collected
+        self._others = ()
+
+    def meet(self, others: list[StatBag]) -> None:
+        """Compare the states with those of other fits, and search on as if nothing had been searched yet."""
+        self.reset()
+        self._others = tuple(others)
+        self.last_resort()
 
     @property
     def pending(self) -> bool:
@@ -147,6 +161,7 @@ class StateOversplit(SearchResort):
             self.last_resort()
             return []
         self._rounds += 1
+        others, self._others = self._others, ()
         if uids is None or not self._is_affordable(context.samples[_name(uids)], totals):
             loss = reassignment_loss(context.model, totals)
             pools = neighbourhoods(loss, _POOL, context.rng)
@@ -156,7 +171,7 @@ class StateOversplit(SearchResort):
             ]
             self.last_resort()
             return []
-        trial = self._trial(context, uids, self.patience, room)
+        trial = self._trial(context, uids, self.patience, room, others)
         return [] if trial is None else [trial]
 
     def _trials_of_pools(self, context, room):
@@ -178,10 +193,10 @@ class StateOversplit(SearchResort):
             return False
         return _numbers(sample.n_rows, len(totals.uids), totals) <= _MOST_NUMBERS
 
-    def _trial(self, context, uids, patience, room):
+    def _trial(self, context, uids, patience, room, others=()):
         """The trial of the best states that searches find in place of these; None if they find none.
 
-        There may be ``room`` more of them.
+        There may be ``room`` more of them. ``others`` are states of other fits, which come before searches.
         """
         totals, model, attempt = context.totals, context.model, tuple(sorted(uids))
         name = _name(uids)
@@ -198,6 +213,9 @@ class StateOversplit(SearchResort):
             model, totals, rows, sample, self.n_seeds, room + len(uids), context.rng,
             context.n_threads,
         )  # fmt: skip
+        for other in others:
+            if not search.is_empty:
+                search.meet(other)
         for i in range(0 if search.is_empty else _MOST_SEARCHES):
             if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
                 break

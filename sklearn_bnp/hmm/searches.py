@@ -79,11 +79,7 @@ class StateSearch:
         self._sample, self._contexts = sample, None
         nested = self._nested()
         self._tol = _TOL * sample.total
-        chain = nested.pass_over(as_they_are(totals, rows, sample, nested.around))
-        for _ in range(_ROUNDS_BEFORE if nested.adapts else 1):
-            nested.adapt(chain.s, _ADAPT_STEPS)
-            chain = nested.iterate(chain, _LAST_STEPS, self._tol)
-        self._now = chain
+        self._now = self._as_it_is(nested, totals, rows)
         self._before = self._value(nested, self._now)
         self.best, self.gain = None, 0.0
         self.n_failures = self.n_returns = 0
@@ -110,7 +106,29 @@ class StateSearch:
         reach, of_states = REACHES[n_rounds % len(REACHES)] if by_context else (None, False)
         n_steps = _STEPS_OF_CONTEXTS if by_context else _FIRST_STEPS
         parts = self._parts(share, reach, of_states)
-        chain = self._settled(nested, parts, n_steps, by_links=by_context)
+        self._compare(nested, self._settled(nested, parts, n_steps, by_links=by_context))
+
+    def meet(self, others):
+        """Compare the best states so far with those that another fit of the same rows has found.
+
+        Parameters
+        ----------
+        others : StatBag
+            The states of the other fit, all of them.
+        """
+        nested = self._nested()
+        self._compare(nested, self._as_it_is(nested, others, list(range(len(others.uids)))))
+
+    def _as_it_is(self, nested, totals, rows):
+        """The chain of states ``rows`` of some ``totals``, under a prior that suits them."""
+        chain = nested.pass_over(as_they_are(totals, rows, self._sample, nested.around))
+        for _ in range(_ROUNDS_BEFORE if nested.adapts else 1):
+            nested.adapt(chain.s, _ADAPT_STEPS)
+            chain = nested.iterate(chain, _LAST_STEPS, self._tol)
+        return chain
+
+    def _compare(self, nested, chain):
+        """Keep a chain if it is better than the best so far, block by block."""
         gain = self._value(nested, chain) - self._before
         returned = abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
         if not returned and chain.resp is not None:

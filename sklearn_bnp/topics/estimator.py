@@ -103,6 +103,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         is above 0.
     $max_iter
     $tol
+    n_init : int, default=1
+        Number of fits from different initialisations. The one with the highest ELBO is kept.
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
         Source of the first topics:
 
@@ -193,6 +195,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     _kind, _chunk_reader = setup.TOPICS, DocumentReader
     _parameter_constraints = {
         **OF_LEARNERS,
+        "n_init": [COUNT],
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", StrOptions({"auto"}), None],
         "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
@@ -225,6 +228,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         doc_tol: float = 0.05,
         max_iter: int = 100,
         tol: float = 1e-4,
+        n_init: int = 1,
         init_params: str | Callable[..., Any] | ArrayLike = "random",
         warm_start: bool = False,
         memoize: bool = True,
@@ -254,6 +258,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         self.doc_tol = doc_tol
         self.max_iter = max_iter
         self.tol = tol
+        self.n_init = n_init
         self.init_params = init_params
         self.warm_start = warm_start
         self.memoize = memoize
@@ -436,9 +441,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)
         model = self._bound(likelihood_of, corpus.reading, corpus.n_features, settings)
-        first = setup.first_components(
-            self.init_params, self.n_components, model.likelihood, corpus, X, rng
+        found = partial(
+            setup.first_components, self.init_params, self.n_components, model.likelihood, corpus, X
         )
+        if settings.starts_by_name:  # others in each of several fits
+            return base.Start(
+                model, GroupSource(corpus.documents, n_batches), lambda rng: found(rng).s
+            )
+        first = found(rng)
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):

@@ -65,7 +65,7 @@ KINDS = {
     ),
     "sequences": (HDPHMMVB(), lambda: {"X": rows_of_sequences(), "lengths": LENGTHS}, True),
     "sequences-many": (
-        HDPHMMVB(4), lambda: {"X": [dask.delayed(SEQUENCES[i : i + 2]) for i in range(0, 9, 2)]},
+        HDPHMMVB(4, n_init=2), lambda: {"X": [dask.delayed(SEQUENCES[i : i + 2]) for i in range(0, 9, 2)]},
         False,
     ),
     "sequences-ar": (

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.hmm.creation import statistics_of_labels
 from sklearn_bnp.hmm.exchange import exchanged
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
 from sklearn_bnp.hmm.searches import StateSearch
 
+from .harness import quiet_fit
 from .test_state_oversplit import model_and_totals, search_of, toys
 
 # States of four: the true ones, and those that take two for one.
@@ -87,3 +89,59 @@ def test_searches_are_exchanged(present, found, better, monkeypatch):
     search.go_on()
     assert len(search.best.s) == 4 and search.gain > 100.0
     assert search.n_failures == 0
+
+
+# ---------------------------------------------------------------------- several fits
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("own", "others"), [(ONE_PAIR, OTHER_PAIR), (OTHER_PAIR, ONE_PAIR)])
+def test_states_of_another_fit_are_met(own, others, weighted):
+    """What is right in either of two fits stays, whichever is better as a whole."""
+    rows, labels, _ = toys(seed=2)
+    weight = np.linspace(0.5, 2.0, len(rows)) if weighted else None
+    search = search_of(rows, np.array(own)[labels], weight)
+    search.meet(model_and_totals(rows, np.array(others)[labels], weight)[1])
+    assert len(search.best.s) == 4 and search.gain > 100.0
+
+
+def test_a_fit_that_is_no_better_changes_nothing():
+    rows, labels, _ = toys(seed=2)
+    search = search_of(rows, labels)
+    for others in (TRUE, BOTH_PAIRS, (0, 0, 0, 0)):
+        search.meet(model_and_totals(rows, np.array(others)[labels])[1])
+    assert search.best is None and search.gain == 0.0
+
+
+def one_by_one(rows, n_fits, seed, **params):
+    """Bounds of fits that follow each other, as those of ``n_init`` do."""
+    rng = np.random.RandomState(seed)
+    fits = [HDPHMMVB(random_state=rng, **params) for _ in range(n_fits)]
+    return [quiet_fit(fit, rows).lower_bound_ for fit in fits]
+
+
+def test_the_best_of_several_fits_meets_the_others(monkeypatch):
+    """Without searches of its own. It never ends lower, and higher where each fit has found a part."""
+    monkeypatch.setattr(StateSearch, "go_on", lambda self: setattr(self, "n_failures", 10**6))
+    monkeypatch.setattr(StateSearch, "comes_back", True)
+    gains = []
+    for seed in (0, 2, 3):
+        rows, _, _ = toys(n_states=12, seed=seed)
+        params = {"n_components": 12, "proposals": ("oversplit",)}
+        each = one_by_one(rows, 3, seed, **params)
+        together = quiet_fit(HDPHMMVB(n_init=3, random_state=seed, **params), rows)
+        assert together.lower_bound_ >= max(each) - 1e-9 * abs(max(each))
+        bounds = np.array([lap.lower_bound for lap in together.history_[1:]])
+        assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+        gains.append(together.lower_bound_ - max(each))
+    assert max(gains) > 20.0
+
+
+def test_fits_that_cannot_meet_are_compared():
+    """The best one is kept as it is: there is nothing that takes over parts of the others."""
+    rows, _, _ = toys(n_states=8, lengths=(150,) * 6)
+    params = {"n_components": 8, "proposals": ("merge",)}
+    each = one_by_one(rows, 3, 0, **params)
+    assert len(set(each)) > 1
+    best = quiet_fit(HDPHMMVB(n_init=3, random_state=0, **params), rows)
+    assert best.lower_bound_ == max(each)

@@ -24,6 +24,15 @@ ROWS, GROUPS, LABELS = grouped_rows()
 K, V = TOPICS.shape
 
 
+def test_n_init_keeps_the_best():
+    """The first of several fits is the one that there is without it."""
+    params = {"n_components": 8, "proposals": None, "init_params": "random", "random_state": 0}
+    bounds = [HDPTopicVB(n_init=n, **params).fit(X).lower_bound_ for n in range(1, 6)]
+    assert np.all(np.diff(bounds) >= 0)
+    assert bounds[-1] > bounds[0] + 1.0
+    assert HDPTopicVB(**params).fit(X).lower_bound_ == bounds[0]
+
+
 @pytest.fixture(scope="module")
 def model():
     return HDPTopicVB(random_state=0).fit(X)

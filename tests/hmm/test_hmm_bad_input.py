@@ -58,6 +58,7 @@ PARAMETERS = {
     "n_batches": [0, -3, 2.5, "all"],
     "max_iter": [-1, 1.5, None],
     "tol": [-1e-3, np.nan, "small", None],
+    "n_init": [0, 1.5, None],
     "init_params": ["kmeans", 3, None],
     "low_memory": ["yes", 2, None],
     "warm_start": ["yes", 2, None],

@@ -59,6 +59,7 @@ PARAMETERS = {
     "doc_tol": [0, -1.0, np.nan, None],
     "max_iter": [-1, 1.5, None],
     "tol": [-1e-3, np.nan, "small", None],
+    "n_init": [0, 1.5, None],
     "init_params": ["kmeans", 3, None],
     "warm_start": ["yes", 2, None],
     "memoize": ["yes", 2, None],

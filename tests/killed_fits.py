@@ -61,7 +61,7 @@ FITS = {
     "topics": Fit(lambda: HDPTopicVB(random_state=0, n_batches=3, max_iter=12), COUNTS),
     "states": Fit(lambda: HDPHMMVB(random_state=0, n_batches=2), SEQUENCES),
     "several starts of states": Fit(
-        lambda: HDPHMMVB(n_init=2, n_batches=2, max_iter=8, random_state=0), SEQUENCES
+        lambda: HDPHMMVB(6, n_init=2, n_batches=2, max_iter=3, random_state=0), SEQUENCES
     ),
 }
 

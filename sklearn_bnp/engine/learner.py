@@ -245,9 +245,9 @@ class Learner:
             self._adapt_prior(_FIRST_ADAPT_STEPS if first else _ADAPT_STEPS)
             self._tidy()
         adapted = time.perf_counter()
-        left_alone = {}
-        if propose:
-            left_alone = self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
+        if not propose:
+            self.scheduler.drop_samples()  # of components that may be gone
+        left_alone = self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
         end = time.perf_counter()
         self.coef = self.model.coefficients(self.totals)
         lap = Lap(

@@ -281,12 +281,13 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
     def meet(self, others: list[StatBag]) -> None:
         """Hear what other fits of the same data have found, after the best of ``n_init`` fits has ended.
 
-        The fit goes on afterwards. It is for proposals with ``meets = True``.
+        It is for proposals with ``meets = True``. The best fit then goes on for up to ``max_iter`` laps.
 
         Parameters
         ----------
         others : list of StatBag
-            Components of the other fits, in the same units. The best fit comes first.
+            Components of the other fits, in the same units; those of the highest objective come first. The
+            list is empty when the meeting is over, and they are to be forgotten.
         """
 
     def new_data(self) -> None:

@@ -174,10 +174,9 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             self
         )  # callbacks see the estimator as it would be without those of the last fit
         settings, rng = settings_of(self), check_random_state(self.random_state)
-        n_tasks = settings.max_iter + 1
-        if settings.n_init > 1:
-            meets = any(p.meets for p in proposals_of(settings, self._kind))
-            n_tasks = settings.n_init + int(meets)
+        # of several initialisations nobody knows: a warm fit goes on with laps, and the best one may meet the
+        # others
+        n_tasks = None if settings.n_init > 1 else settings.max_iter + 1
         with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
             fitting = Fitting(self, data, settings, rng, task)
             start = fitting.open_files(

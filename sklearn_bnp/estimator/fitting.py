@@ -106,7 +106,9 @@ class Fitting:
             if self._end_task(n_init):
                 break
         else:
-            if found:
+            if (
+                found and self._settings.max_iter > 1
+            ):  # one lap sees rows, the next tries what they show
                 best = self._after_meeting(best, found, resumed, start.source, keeps_order)
         _forget(best, start.source)
         self._finish(best)
@@ -127,6 +129,7 @@ class Fitting:
             best, n_before = self._learner(resumed.learner), resumed.n_before
         self._state = self._as_it_stands(n_init, n_before, keeps_order, None, found)
         self.paused = self._run(best, source)
+        best.scheduler.meet([])
         self._end_task(n_init)
         return best
 

@@ -56,8 +56,8 @@ class StateOversplit(SearchResort):
     searches in a row have found nothing better. The result replaces all states for one lap, and stays if that
     raises the objective of the whole data.
 
-    If there are several fits (``n_init``), the best of them then meets the others: it takes over their states
-    for the blocks of rows that these explain better.
+    After several fits (``n_init``), the best one also tries the states of the others, as if a search of all
+    states had found them.
 
     Of many rows or states, a search of all states would take too long. Then a round goes through pools of six
     neighbours, and each pool is searched in this way on its own rows.
@@ -118,9 +118,10 @@ class StateOversplit(SearchResort):
 
     def meet(self, others: list[StatBag]) -> None:
         """Compare the states with those of other fits, and search on as if nothing had been searched yet."""
-        self.reset()
+        if others:
+            self.reset()
+            self.last_resort()
         self._others = tuple(others)
-        self.last_resort()
 
     @property
     def pending(self) -> bool:

@@ -118,6 +118,7 @@ class StateSearch:
         """
         nested = self._nested()
         self._compare(nested, self._as_it_is(nested, others, list(range(len(others.uids)))))
+        self.n_failures = self.n_returns = 0  # nothing was searched
 
     def _as_it_is(self, nested, totals, rows):
         """The chain of states ``rows`` of some ``totals``, under a prior that suits them."""

@@ -85,7 +85,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $max_iter
     $tol
     n_init : int, default=1
-        Number of fits from different initialisations. The one with the highest ELBO is kept.
+        Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
+        highest ELBO is kept. Components that are given are the same in all fits.
     init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable, array, default="k-means++"
         Source of the first components:
 

@@ -104,7 +104,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     $max_iter
     $tol
     n_init : int, default=1
-        Number of fits from different initialisations. The one with the highest ELBO is kept.
+        Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
+        highest ELBO is kept. Topics that are given in ``init_params`` are the same in all fits.
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
         Source of the first topics:
 

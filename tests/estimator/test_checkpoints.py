@@ -395,6 +395,19 @@ def test_callbacks_change_nothing(name):
 
 
 @every_release
+@pytest.mark.parametrize("name", ["several starts", "several starts of states"])
+def test_a_warm_start_after_several_initialisations_has_callbacks(name, release):
+    """It makes laps alone, and goes on where the best one ended."""
+    plain = FITS[name](fit=False).set_params(warm_start=True, max_iter=2, tol=0)
+    model = release(type(plain))(**plain.get_params()).set_callbacks(Watches())
+    before = FITS[name](model)
+    first, n_laps = before.lower_bound_, before.n_iter_
+    model = FITS[name](model.set_params(max_iter=6))
+    assert model.n_iter_ == n_laps + 6
+    assert model.lower_bound_ >= first - 1e-9 * abs(first)
+
+
+@every_release
 @pytest.mark.parametrize("name", WARM)
 @pytest.mark.filterwarnings("error")
 def test_callbacks_may_stop_a_fit(name, release):

@@ -145,3 +145,26 @@ def test_fits_that_cannot_meet_are_compared():
     assert len(set(each)) > 1
     best = quiet_fit(HDPHMMVB(n_init=3, random_state=0, **params), rows)
     assert best.lower_bound_ == max(each)
+
+
+@pytest.mark.parametrize("max_iter", [0, 1])
+def test_one_lap_is_too_few_to_meet(max_iter):
+    """It is not made, and the model does not hold what others have found."""
+    rows, _, _ = toys(seed=2)
+    params = {"n_components": 3, "max_iter": max_iter}
+    each = one_by_one(rows, 2, 0, **params)
+    best = quiet_fit(HDPHMMVB(n_init=2, random_state=0, **params), rows)
+    assert best.lower_bound_ == max(each) and best.n_iter_ == 1
+
+
+def test_nothing_of_the_others_is_kept():
+    """Not even if the meeting is over before they were tried. Searches begin anew after it."""
+    rows, labels, _ = toys(seed=2)
+    model = HDPHMMVB(3, n_init=3, max_iter=2, random_state=0)
+    quiet_fit(model, rows)
+    [oversplit] = [p for p in model._learner_.schedule.proposals if p.kind == "oversplit"]
+    assert oversplit._others == ()
+    search = search_of(rows, labels)
+    for _ in range(9):
+        search.meet(model_and_totals(rows, labels)[1])
+    assert search.n_failures == search.n_returns == 0 and not search.comes_back

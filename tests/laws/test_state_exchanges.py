@@ -125,7 +125,7 @@ def test_the_best_of_several_fits_meets_the_others(monkeypatch):
     monkeypatch.setattr(StateSearch, "go_on", lambda self: setattr(self, "n_failures", 10**6))
     monkeypatch.setattr(StateSearch, "comes_back", True)
     gains = []
-    for seed in (0, 2, 3):
+    for seed in (0, 3):
         rows, _, _ = toys(n_states=12, seed=seed)
         params = {"n_components": 12, "proposals": ("oversplit",)}
         each = one_by_one(rows, 3, seed, **params)

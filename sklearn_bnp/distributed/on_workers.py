@@ -130,6 +130,7 @@ class Visited(Nodes):
 
     @cached_property
     def n_bytes(self):
+        """Bytes that would be sent, and those of what was left behind."""
         return n_bytes_on_the_way((self.nodes, self.kept))
 
 

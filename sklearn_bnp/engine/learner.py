@@ -246,7 +246,7 @@ class Learner:
             self._tidy()
         adapted = time.perf_counter()
         if not propose:
-            self.scheduler.drop_samples()  # of components that may be gone
+            self.scheduler.drop_samples()  # without them nothing is planned
         left_alone = self.scheduler.plan(self._context, uids, verdict.accepted, first=first)
         end = time.perf_counter()
         self.coef = self.model.coefficients(self.totals)

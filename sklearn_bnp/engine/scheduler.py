@@ -252,7 +252,7 @@ class Scheduler:
 
     @property
     def adoption(self):
-        """What `Model.adopting` needs beside the totals.
+        """Changes of the model for a lap with components on trial, as `Model.adopting` takes them.
 
         A pair: the components that retire, as in `retired`, and the concentrations, by name, that the trials
         of the lap bring with them.
@@ -429,7 +429,7 @@ class Scheduler:
         return any(proposal.meets for proposal in self.proposals_at_rest)
 
     def meet(self, others):
-        """Let proposals know what other fits have found, `StatBag` s of their components."""
+        """Let proposals know what other fits have found: a list of `StatBag`, see `Proposal.meet`."""
         for proposal in self.proposals:
             if proposal.meets:
                 proposal.meet(others)

@@ -174,8 +174,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             self
         )  # callbacks see the estimator as it would be without those of the last fit
         settings, rng = settings_of(self), check_random_state(self.random_state)
-        # of several initialisations nobody knows: a warm fit goes on with laps, and the best one may meet the
-        # others
+        # With several initialisations the number is not known yet: a warm fit has laps as its tasks, and the
+        # best initialisation may go on as one more task.
         n_tasks = None if settings.n_init > 1 else settings.max_iter + 1
         with blas_on_one_thread(), FitTask(self, call, n_tasks) as task:
             fitting = Fitting(self, data, settings, rng, task)

@@ -95,7 +95,7 @@ class Fitting:
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
             learner, n_before, keeps_order = self._begun(start, resumed)
-            self._state, resumed = self._as_it_stands(i, n_before, keeps_order, best, found), None
+            self._state, resumed = self._as_laps_begin(i, n_before, keeps_order, best, found), None
             left = self._run(learner, start.source)
             if n_init > 1 and learner.scheduler.meets:
                 found.append((learner.lower_bound, learner.totals))
@@ -106,9 +106,8 @@ class Fitting:
             if self._end_task(n_init):
                 break
         else:
-            if (
-                found and self._settings.max_iter > 1
-            ):  # one lap sees rows, the next tries what they show
+            # one lap samples rows, and the next one tries what they show
+            if found and self._settings.max_iter > 1:
                 best = self._after_meeting(best, found, resumed, start.source, keeps_order)
         _forget(best, start.source)
         self._finish(best)
@@ -127,14 +126,14 @@ class Fitting:
             best.converged, best.retried = False, n_before  # laps without a gain count from here
         else:
             best, n_before = self._learner(resumed.learner), resumed.n_before
-        self._state = self._as_it_stands(n_init, n_before, keeps_order, None, found)
+        self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found)
         self.paused = self._run(best, source)
         best.scheduler.meet([])
         self._end_task(n_init)
         return best
 
-    def _as_it_stands(self, n_done, n_before, keeps_order, best, found):
-        """The `FitState` before the laps of an initialisation, or of the best one after all others."""
+    def _as_laps_begin(self, n_done, n_before, keeps_order, best, found):
+        """The `FitState` as an initialisation begins its laps, or the best one goes on after all others."""
         best = None if best is None else as_value(best)
         return FitState(
             self._at_start, self._rng, n_done, None, n_before, keeps_order, best, self.paused,

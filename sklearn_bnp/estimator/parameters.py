@@ -38,6 +38,7 @@ OF_LEARNERS = {
     "n_batches": [COUNT, None],
     "max_iter": [Interval(Integral, 0, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
+    "n_init": [COUNT],
     "warm_start": ["boolean"],
     "memoize": ["boolean"],
     "max_batches": [Interval(Integral, 2, None, closed="left"), None],

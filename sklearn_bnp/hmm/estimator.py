@@ -16,7 +16,7 @@ from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
-from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
+from ..estimator.parameters import HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import checked
 from ..inputs.groups import GroupSource
@@ -80,8 +80,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
         highest ELBO is kept. With `StateOversplit` it goes on for up to ``max_iter`` more: it tries the
         states of the others for blocks of rows, and then searches once more. (Of more than 60,000 rows it
-        only searches.) So ``n_init=2`` takes about three times as long as one fit. Responsibilities in
-        ``init_params`` are the same in all fits.
+        only searches.) On real sequences ``n_init=2`` takes three to four times as long as one fit.
+        Responsibilities in ``init_params`` are the same in all fits.
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
         Source of the first states:
 
@@ -188,7 +188,6 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     _parameter_constraints = {
         **OF_LEARNERS,
         "half_life": [HALF_LIFE, None],
-        "n_init": [COUNT],
         "allocation": [StrOptions(set(setup.CHAIN_ALLOCATIONS))],
         "transition_concentration": [POSITIVE, _AUTO],
         "start_concentration": [POSITIVE, _AUTO],

@@ -236,7 +236,7 @@ class StateOversplit(SearchResort):
 
 
 def _name(uids):
-    """What the sample of these states, a tuple, is called."""
+    """The key of ``context.samples`` for the sample of these states: their uids, or the only one."""
     return uids if len(uids) > 1 else uids[0]
 
 

@@ -183,7 +183,6 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         "half_life": [HALF_LIFE, None],
         "allocation": [StrOptions(set(ALLOCATIONS)), MixtureAllocation],
         "n_nonzero_resp": [COUNT, None],
-        "n_init": [COUNT],
         "init_params": [StrOptions(set(setup.SEEDINGS)), callable, "array-like"],
         "means_init": ["array-like", None],
     }

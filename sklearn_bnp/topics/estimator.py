@@ -196,7 +196,6 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     _kind, _chunk_reader = setup.TOPICS, DocumentReader
     _parameter_constraints = {
         **OF_LEARNERS,
-        "n_init": [COUNT],
         "allocation": [StrOptions(set(setup.DOCUMENT_ALLOCATIONS))],
         "topic_word_prior": [POSITIVE, "array-like", StrOptions({"auto"}), None],
         "doc_topic_prior": [POSITIVE, StrOptions({"auto"})],
@@ -442,14 +441,14 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)
         model = self._bound(likelihood_of, corpus.reading, corpus.n_features, settings)
-        found = partial(
+        first_components = partial(
             setup.first_components, self.init_params, self.n_components, model.likelihood, corpus, X
         )
         if settings.starts_by_name:  # others in each of several fits
             return base.Start(
-                model, GroupSource(corpus.documents, n_batches), lambda rng: found(rng).s
+                model, GroupSource(corpus.documents, n_batches), lambda rng: first_components(rng).s
             )
-        first = found(rng)
+        first = first_components(rng)
         return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):

@@ -25,7 +25,7 @@ REAL = ("mocap6", "mocap6, pieces of 100", "chromatin, 4 pieces", "speakers, pie
 
 @contextmanager
 def meetings():
-    """A list that grows by the bounds of fits and their best one's, when it is about to meet the others."""
+    """A list that grows by a pair at each meeting: the bounds of all fits, and that of the best one."""
     found, meet = [], Fitting._after_meeting
 
     def noted(self, best, fits, *args):

@@ -196,7 +196,7 @@ def test_a_cycle_is_found_in_pools_of_one_state():
     assert model.n_components_ == 6
 
 
-SLOW = (1, 2, 4, 5, 6, 7, 9)  # as long, or as others of their kind
+SLOW = (1, 2, 4, 5, 6, 7, 9)  # long ones, and others of a kind that quick tests have
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_scale_of_weights(family, scale):
     "heavy",
     [
         pytest.param("rows", marks=pytest.mark.slow),
-        pytest.param("largest cluster", marks=pytest.mark.slow),
+        "largest cluster",
         pytest.param("other clusters", marks=pytest.mark.slow),
     ],
 )

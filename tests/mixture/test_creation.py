@@ -250,7 +250,6 @@ def mixed_clusters(n_rows, n_columns, K, seed):
     return X @ rng.normal(size=(n_columns, n_columns)), labels
 
 
-@pytest.mark.slow
 def test_clusters_along_few_of_many_axes_are_found():
     """There are 400 rows a cluster for 150 columns, which vary in fewer directions."""
     X, labels = mixed_clusters(1200, 150, 3, 0)

@@ -49,7 +49,6 @@ def test_thinned_texts_are_parts_of_documents():
     assert np.all(X.sum(axis=0) >= pieces.sum(axis=0).A1)
 
 
-@pytest.mark.slow
 def test_documents_of_millions_of_tokens():
     """They have few entries, so that births look at all of them: their counts alone make no sample large."""
     rng = np.random.default_rng(0)

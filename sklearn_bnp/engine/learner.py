@@ -357,11 +357,11 @@ class Learner:
         return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None, *, done=0, goes_on=False):
-        """Laps until the objective rises by less than `least_gain` and nothing is under way.
+        """Laps until the objective rises by no more than `least_gain` and nothing is under way.
 
-        Proposals have their last chance sooner, when it rises by less than ``tol`` an observation. Laps end,
-        too, when ``on_lap`` returns true. Of at most ``max_iter`` laps, ``done`` were made before. If a later
-        fit ``goes_on``, the last lap plans for the next one as all others do.
+        Proposals have their last chance sooner, when it rises by no more than ``tol`` an observation. Laps
+        end, too, when ``on_lap`` returns true. Of at most ``max_iter`` laps, ``done`` were made before. If a
+        later fit ``goes_on``, the last lap plans for the next one as all others do.
         """
         n, last = source.total_weight, max(1, max_iter)
         if done == 0:
@@ -390,9 +390,9 @@ class Learner:
                 self.retried = 0
             return
         gain = lap.lower_bound - self.history[-2].lower_bound
-        at_rest = gain < tol * n and not self.scheduler.has_more(idle < PATIENCE)
+        at_rest = gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE)
         if self.model.released() is not self.model:
-            if at_rest or gain < self.model.settled_gain * tol * n:
+            if at_rest or gain <= self.model.settled_gain * tol * n:
                 self.model = self.model.released()
         elif not at_rest:
             return
@@ -402,7 +402,7 @@ class Learner:
             self.scheduler.last_resort()
             self.retried = lap.lap
         else:
-            self.converged = gain < worth
+            self.converged = gain <= worth
 
     def _suits_one(self):
         """Whether there is one component, whose prior has just been made to suit it."""

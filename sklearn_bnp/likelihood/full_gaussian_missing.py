@@ -148,8 +148,7 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
         coef = np.ascontiguousarray(coef, dtype=float)
         out, rows = np.empty((len(z), len(coef)), dtype=z.dtype), patterns_of(z)
         base = coef[:, -1]
-        full = coef[:, :-2].astype(z.dtype)
-        out[rows.whole] = self.complete.features(z[rows.whole]) @ full.T
+        out[rows.whole] = self.complete.log_table(coef[:, :-2], z[rows.whole])
         out[rows.whole] += base.astype(z.dtype)
         out[rows.blank] = base
         if len(rows.order):
@@ -209,7 +208,8 @@ class IncompleteFullGaussian(TableRows, IncompleteLikelihood):
                 self._add_completed(z[block], shares[block], s, sparse)
             return
         rows, own = patterns_of(z), np.empty((len(s), s.shape[1] - 2))
-        self.complete.summarise(z[rows.whole], shares[rows.whole], own, sparse=sparse)
+        whole = z[rows.whole], shares[rows.whole]
+        self.complete.summarise(*whole, own, coef=coef[:, :-2], sparse=sparse)
         s[:, :-2] = own
         s[:, -2] = 0.0
         s[:, -1] = own[:, -1] + shares[rows.blank].sum(axis=0, dtype=float)

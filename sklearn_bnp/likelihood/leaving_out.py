@@ -48,7 +48,7 @@ def change_of_evidence(likelihood, prior, s, z, r):
     The density of a row is the evidence with it less the evidence without it, both of the component as
     it is and of the component without the row's share ``r`` (m,).
     """
-    own = likelihood.features(z).astype(float)
+    own = likelihood.features(z.astype(np.float64, copy=False))
     before = likelihood.evidence(prior, s + own) - likelihood.evidence(prior, s)
     less = s - r[:, np.newaxis] * own
     less[:, -1] = np.maximum(less[:, -1], 0.0)

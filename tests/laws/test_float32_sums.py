@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, DPMixtureVB, GaussianObservation
+from sklearn_bnp import (
+    HDPHMMVB,
+    AutoregressiveObservation,
+    DPMixtureVB,
+    GaussianObservation,
+    HDPTopicVB,
+)
 from sklearn_bnp._kernels._gaussian import spd_logdet
 from sklearn_bnp.likelihood.covariance_shapes import repaired
 
@@ -48,6 +54,31 @@ def test_fits_are_finite_and_near_those_of_float64(n_rows, n_columns, share, cov
         scores.append(quiet_fit(model, rows).score(X.astype(float)))
     assert np.isfinite(scores).all()
     assert abs(scores[0] - scores[1]) < 1.0
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
+@pytest.mark.parametrize("model", [DPMixtureVB, HDPHMMVB, HDPTopicVB])
+def test_narrow_components_have_the_bound_of_float64(model, covariance_type, missing):
+    """They are a thousandth as wide as their distances, and no lap lowers the bound."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(1200) // 60 % 6
+    X = (rng.normal(size=(6, 3)) * 1000.0)[labels] + rng.normal(size=(1200, 3))
+    X[missing * (rng.random(X.shape) < 0.05)] = np.nan
+    X, found = X.astype(np.float32), []
+    start = np.eye(6)[labels] * 0.9 + 0.1 / 6
+    how = {"groups": np.arange(1200) // 300} if model is HDPTopicVB else {}
+    for rows in (X, X.astype(float)):
+        in_sequences = model is HDPHMMVB
+        given = model(
+            6, observation=GaussianObservation(covariance_type), proposals=None, max_iter=30,
+            init_params=np.split(start, 4) if in_sequences else start, tol=1e-7, random_state=0,
+        )  # fmt: skip
+        data = np.split(rows, 4) if in_sequences else rows
+        found.append(np.array(quiet_fit(given, data, **how).lower_bounds_))
+    single, double = found
+    assert single[-1] == pytest.approx(double[-1], abs=5e-7 * X.size)
+    assert np.diff(single).min() > -1e-7 * X.size
 
 
 def test_states_of_steps_that_hardly_change():

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from sklearn_bnp import HDPHMMVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, GaussianObservation, HDPTopicVB
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import Snapshot
 from sklearn_bnp.hmm.setup import with_present_parameters
@@ -176,6 +176,20 @@ def test_topics_settle_first_in_fits_that_start_from_several():
             model = topics(n_components=3, proposals=None, max_iter=laps, tol=0.0).fit(X)
         assert model.doc_topic_prior_ == 1.0
     assert topics(n_components=3, proposals=None).fit(X).doc_topic_prior_ != 1.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_lap_that_changes_nothing_is_the_end_even_if_no_gain_is_too_small(dtype):
+    """With ``tol=0``: the concentration is learned, and the fit does not go on to ``max_iter``."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(1200) // 60 % 6
+    X = (rng.normal(size=(6, 3)) * 1000.0)[labels] + rng.normal(size=(1200, 3))
+    model = HDPTopicVB(
+        6, observation=GaussianObservation("diag"), init_params=np.eye(6)[labels],
+        proposals=None, tol=0.0, max_iter=200, random_state=0,
+    ).fit(X.astype(dtype), groups=np.arange(1200) // 300)  # fmt: skip
+    assert model.doc_topic_prior_ != 1.0
+    assert model.n_iter_ < 200
 
 
 @pytest.mark.parametrize("make", [hmm, topics])

@@ -294,15 +294,19 @@ class NestedModel:
             gain += self.evidence(others).sum() - self.likelihood.evidence(before, others).sum()
         return float(gain)
 
-    def pass_over(self, chain):
-        """The chain after a forward-backward pass with the parameters of ``chain``."""
+    def pass_over(self, chain, powers=None):
+        """The chain after a forward-backward pass with the parameters of ``chain``.
+
+        Likelihoods of states are taken to these ``powers`` (J,), if they are given.
+        """
         likelihood, around, weight = self.likelihood, self.around, self.sample.weight
         z, indptr = self.sample.z, self.sample.indptr
         coef = likelihood.coefficients(self.prior, chain.s)
         logs = around.expected_logs(chain.links)
         trans, first = np.exp(logs.counts), np.exp(logs.entries)[around.enters]
+        weights = coef if powers is None else powers[:, np.newaxis] * coef
         passed = filtered(
-            z, indptr, likelihood, coef, first, trans, self.n_threads, last=self._last(logs)
+            z, indptr, likelihood, weights, first, trans, self.n_threads, last=self._last(logs)
         )
         sums = smoothed(passed, trans, None, weight, self.n_threads)
         resp, s = passed.alpha, np.empty((len(coef), likelihood.n_statistics))

@@ -52,8 +52,10 @@ class StateOversplit(SearchResort):
     only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
     from the best states so far. In turns, they split all states, and a random half of them. They take rows
     that are alike for one part, or rows whose neighbours in the sequence are alike as well, or are in the
-    same states: two states may have the same emissions and differ in what follows. A round ends when many
-    searches in a row have found nothing better. The result replaces all states for one lap, and stays if that
+    same states: two states may have the same emissions and differ in what follows. Where a search ends
+    elsewhere than it began, the best states are also annealed: likelihoods are taken to a small power, which
+    rises to one, so that rows leave states in which they are stuck. A round ends when many searches in a row
+    have found nothing better. The result replaces all states for one lap, and stays if that
     raises the objective of the whole data.
 
     After several fits (``n_init``), the best one also tries the states of the others, as if a search of all
@@ -78,7 +80,8 @@ class StateOversplit(SearchResort):
 
     References
     ----------
-    This proposal is this package's own.
+    This proposal is this package's own. Annealing is that of N. Ueda and R. Nakano (1998). Deterministic
+    annealing EM algorithm. Neural Networks 11, 271-282.
 
     Examples
     --------
@@ -97,7 +100,7 @@ class StateOversplit(SearchResort):
     # States of other fits, which it is to meet; saved models of before do not know them.
     _others: Sequence[StatBag] = ()
     _moved = 0.02
-    _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about twenty seconds
+    _numbers_of_fit = 6_000_000_000  # one pass counted for each search: about thirty seconds
 
     def __init__(
         self,

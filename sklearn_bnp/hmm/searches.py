@@ -20,6 +20,9 @@ _STEPS_OF_CONTEXTS = 60
 PARTS_BY_CONTEXTS = 20
 # Passes end when they gain less than this a row, in nats; what differs by no more may be the same.
 _TOL = 1e-4
+# Passes of states that are annealed, limits of the power of their likelihoods in the first one, and by how
+# much states differ in it: the standard deviation of the logarithm of its exponent.
+_ANNEALED_STEPS, _FIRST_POWER, _UNEVEN = 12, (0.02, 0.5), 0.25
 # Steps of empirical Bayes that let the prior suit the parts, where it adapts.
 _ADAPT_STEPS = 5
 # Rounds of passes of the present states, and of steps of the prior that they are compared under.
@@ -45,7 +48,8 @@ class StateSearch:
     (`Contexts`). Passes follow, in which any row may go to any part. Then parts are
     joined, and small ones are dropped, for as long as that raises the objective. What comes of this is
     compared with the best states so far, block by block: each block of rows keeps the states that explain it
-    better.
+    better. Where a search ends elsewhere, the best states are annealed, too: powers of their likelihoods,
+    which begin small and end at one, let rows change states that are stuck.
 
     Parameters
     ----------
@@ -106,7 +110,13 @@ class StateSearch:
         reach, of_states = REACHES[n_rounds % len(REACHES)] if by_context else (None, False)
         n_steps = _STEPS_OF_CONTEXTS if by_context else _FIRST_STEPS
         parts = self._parts(share, reach, of_states)
-        self._compare(nested, self._settled(nested, parts, n_steps, by_links=by_context))
+        chain = self._settled(nested, parts, n_steps, by_links=by_context)
+        if not self._compare(nested, chain):
+            n_failures, n_returns = self.n_failures, self.n_returns
+            nested = self._nested()
+            self._compare(nested, self._annealed(nested))
+            if self.n_failures:  # it counts with the search that it follows
+                self.n_failures, self.n_returns = n_failures, n_returns
 
     def meet(self, others):
         """Compare the best states so far with those that another fit of the same rows has found.
@@ -128,8 +138,33 @@ class StateSearch:
             chain = nested.iterate(chain, _LAST_STEPS, self._tol)
         return chain
 
+    def _annealed(self, nested):
+        """The best states so far, after passes with powers of their likelihoods.
+
+        A small power lets rows be in all states, from which the best ones emerge anew as it rises to one.
+        It differs from state to state and from time to time, so that they seldom emerge as they were.
+
+        References
+        ----------
+        N. Ueda, R. Nakano (1998). Deterministic annealing EM algorithm. Neural Networks 11, 271-282.
+        """
+        nested.adapt(self._now.s, _ADAPT_STEPS)
+        chain, first = self._now, self._rng.uniform(*np.log(_FIRST_POWER))
+        for left in np.linspace(1.0, 0.0, _ANNEALED_STEPS, endpoint=False):
+            uneven = np.exp(_UNEVEN * self._rng.standard_normal(len(chain.s)))
+            chain = nested.pass_over(chain, np.exp(left * first * uneven))
+        chain = nested.iterate(chain, _LAST_STEPS, self._tol)
+        nested.adapt(chain.s, _ADAPT_STEPS)
+        chain = nested.iterate(chain, _LAST_STEPS, self._tol)
+        if len(chain.s) < 2:
+            return chain
+        return nested.iterate(joined(nested, chain), _LAST_STEPS, self._tol)
+
     def _compare(self, nested, chain):
-        """Keep a chain if it is better than the best so far, block by block."""
+        """Keep a chain if it is better than the best so far, block by block.
+
+        Returns whether it is as good as the best one was, and so probably the same.
+        """
         gain = self._value(nested, chain) - self._before
         returned = abs(gain - self.gain) <= max(_LEAST_GAIN, self._tol)
         if not returned and chain.resp is not None:
@@ -137,9 +172,10 @@ class StateSearch:
         if gain > self.gain + _LEAST_GAIN and len(chain.s) <= self._n_most:
             self._now, self.best = chain, StateCreation.of(nested, chain, self._model.prior)
             self.gain, self.n_failures, self.n_returns = gain, 0, 0
-            return
+            return False
         self.n_failures += 1
         self.n_returns += returned
+        return returned
 
     def _exchanged(self, nested, chain, gain):
         """The nested model, chain and gain of a search after exchanges with the best states so far."""

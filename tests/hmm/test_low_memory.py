@@ -115,7 +115,7 @@ def test_it_may_be_set_between_batches(short_parts):
 def test_memory(low_memory, kind, dtype, monkeypatch):
     """One table of rows and states at the most, whoever watches; with low memory a fraction of it."""
     monkeypatch.setattr(local, "PART_ROWS", 2**12)
-    monkeypatch.setattr(row_kernels, "_TABLE_ROWS", 2**12)
+    monkeypatch.setattr(row_kernels, "_CONVERTED_ROWS", 2**12)
     monkeypatch.setattr(local, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(predictor, "LOW_MEMORY_ROWS", 2**10)
     monkeypatch.setattr(sampling, "_STEPS", 250)

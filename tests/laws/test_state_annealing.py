@@ -1,0 +1,93 @@
+"""Annealed states: passes with powers of likelihoods, and what they find that splits do not."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.searches import StateSearch
+from tests.reference.chains import by_recursion
+
+from .test_state_exchanges import chain_of
+from .test_state_oversplit import model_and_totals, search_of, toys
+
+
+def nested_of(rows, labels, weight=None):
+    model, _, sample = model_and_totals(rows, labels, weight)
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    return nested, chain_of(nested, labels)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_powers_of_one_change_nothing(weighted):
+    rows, labels, _ = toys(spread=2.0)
+    weight = np.linspace(0.5, 2.0, len(rows)) if weighted else None
+    nested, chain = nested_of(rows, labels, weight)
+    plain, same = nested.pass_over(chain), nested.pass_over(chain, np.ones(4))
+    assert_array_equal(same.resp, plain.resp)
+    assert_array_equal(same.s, plain.s)
+
+
+def test_without_likelihoods_rows_do_not_matter():
+    """With powers of zero, responsibilities are those of a chain that sees no rows."""
+    rows, labels, _ = toys(spread=2.0, lengths=(40,) * 3)
+    nested, chain = nested_of(rows, labels)
+    found = nested.pass_over(chain, np.zeros(4)).resp
+    assert_allclose(found[:40], found[40:80], rtol=1e-12)
+    logs = nested.around.expected_logs(chain.links)
+    expected = by_recursion(np.zeros((40, 4)), logs.entries[0], logs.counts)
+    assert_allclose(found[:40], expected.resp, rtol=1e-10)
+
+
+def test_a_power_is_of_the_likelihood_of_its_state_alone():
+    rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2)
+    nested, chain = nested_of(rows, labels)
+    powers = np.array([0.2, 1.0, 0.5, 0.7])
+    found = nested.pass_over(chain, powers).resp
+    coef = nested.likelihood.coefficients(nested.prior, chain.s)
+    table = powers * nested.likelihood.log_table(coef, nested.sample.z)
+    logs = nested.around.expected_logs(chain.links)
+    expected = [by_recursion(own, logs.entries[0], logs.counts) for own in np.split(table, 2)]
+    assert_allclose(found, np.concatenate([one.resp for one in expected]), atol=1e-10)
+
+
+def test_states_that_are_stuck_come_free():
+    """Of four true states, one is cut in two at random, and two others are one: passes change nothing."""
+    rows, labels, _ = toys(seed=2, lengths=(150,) * 4, spread=2.0)
+    halves = np.random.default_rng(0).integers(2, size=len(labels))
+    wrong = np.where(labels == 0, 2 + halves, np.array([0, 0, 0, 1])[labels])
+    search = search_of(rows, wrong)
+    nested = search._nested()
+    passed = nested.iterate(search._now, 30, 0.0)
+    assert search._value(nested, passed) - search._before < 1.0
+    gains = []
+    for seed in range(12):
+        search = search_of(rows, wrong, seed=seed)
+        search._compare(search._nested(), search._annealed(search._nested()))
+        gains.append(search.gain)
+        if search.gain > 0:
+            assert search.best.s[:, -1].sum() == pytest.approx(len(labels))
+    assert min(gains) >= 0.0
+    assert np.count_nonzero(np.array(gains) > 300.0) >= 2
+
+
+def test_annealing_counts_with_the_search_that_it_follows(monkeypatch):
+    """A search that finds nothing is one failure, whatever comes of annealing, unless that finds more."""
+    rows, labels, _ = toys(seed=2)
+    both = np.array([0, 0, 1, 2])[labels]
+    search, calls = search_of(rows, both), []
+    monkeypatch.setattr(
+        StateSearch, "_settled", lambda self, nested, *_, **__: chain_of(nested, 0 * both)
+    )
+
+    def annealed(self, nested):
+        calls.append(nested)
+        return chain_of(nested, labels if len(calls) == 3 else 0 * both)
+
+    monkeypatch.setattr(StateSearch, "_annealed", annealed)
+    failures = []
+    for _ in range(4):
+        search.go_on()
+        failures.append(search.n_failures)
+    assert failures == [1, 2, 0, 1]
+    assert len(search.best.s) == 4 and search.n_returns == 0

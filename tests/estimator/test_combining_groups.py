@@ -219,7 +219,7 @@ def test_states_that_only_one_model_has_stay():
 def test_copies_of_states_of_rows_like_those_before_are_combined(observation, gaps):
     """All that is learned by copies of one model is in its units, and adds up as if one had learned it."""
     rng = np.random.default_rng(0)
-    rows = np.repeat(rng.permuted(np.tile([-6.0, 0.0, 6.0], (8, 8)), axis=1), 15, axis=1)[..., None]
+    rows = np.repeat(rng.permuted(np.tile([-6.0, 0.0, 6.0], (8, 8)), axis=1), 8, axis=1)[..., None]
     rows = rows + rng.normal(size=(*rows.shape[:2], 2))
     if gaps:
         rows[rng.random(rows.shape) < 0.05] = np.nan

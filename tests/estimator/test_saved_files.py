@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
@@ -153,21 +154,23 @@ def initial(x, n_components, rng):
     return np.full((len(x), n_components), 1.0 / n_components)
 
 
-def own_models():
-    rng = np.random.default_rng(0)
-    times = rng.exponential([1.0, 2.0], size=(60, 2))
-    yield DPMixtureVB(allocation=OwnWeights(), random_state=0).fit(X), [OwnWeights]
-    yield (
-        DPMixtureVB(observation=Times(np.asarray), random_state=0).fit(times),
+TIMES = np.random.default_rng(0).exponential([1.0, 2.0], size=(60, 2))
+# Estimators, their data, and what has to be trusted.
+OWN_MODELS = [
+    (DPMixtureVB(allocation=OwnWeights(), random_state=0), X, [OwnWeights]),
+    (
+        DPMixtureVB(observation=Times(np.asarray), random_state=0), TIMES,
         [Times, TimesLikelihood, TimesPrior, np.asarray],
-    )
-    yield DPMixtureVB(2, init_params=initial, random_state=0).fit(X), [initial]
-    yield Noted().fit(X), [Noted]
+    ),
+    (DPMixtureVB(2, init_params=initial, random_state=0), X, [initial]),
+    (Noted(), X, [Noted]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("i", range(4))
 def test_classes_and_functions_of_a_user_have_to_be_trusted(i, path):
-    model, trusted = list(own_models())[i]
+    estimator, data, trusted = OWN_MODELS[i]
+    model = clone(estimator).fit(data)
     loaded = through_file(model, path, trusted=trusted)
     assert content(loaded) == content(model)
     for left_out in trusted:

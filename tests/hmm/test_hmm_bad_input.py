@@ -1,6 +1,7 @@
 """Bad input to `HDPHMMVB`: an error that names parameter, value and remedy, and a model left as it was."""
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -312,14 +313,22 @@ def test_labels_of_known_sequences(method, fitted):
             getattr(HDPHMMVB(max_iter=0, random_state=0).fit(X), method)(ROWS, y)
 
 
+VECTORS = [x[:20, 0] for x in X]
+
+
+@pytest.fixture(scope="module")
+def fitted_to_columns():
+    return HDPHMMVB(random_state=0).fit([v[:, np.newaxis] for v in VECTORS])
+
+
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "score", "decode"])
-def test_vectors_of_equal_lengths(method, fitted):
+def test_vectors_of_equal_lengths(method, fitted, fitted_to_columns):
     """Sequences of a single feature, or rows of one sequence? Lists of numbers are rows, as ever."""
-    vectors = [x[:20, 0] for x in X]
+    vectors = VECTORS
     objects = np.empty(len(X), dtype=object)
     objects[:] = vectors
     for data in (vectors, tuple(vectors), objects):
-        model = HDPHMMVB(random_state=0).fit([v[:, np.newaxis] for v in vectors])
+        model = deepcopy(fitted_to_columns)
         with pytest.raises(ValueError, match=names("X[0]", "reshape(-1, 1)", "np.stack(X)")):
             getattr(model, method)(data)
     pandas = pytest.importorskip("pandas")

@@ -341,7 +341,7 @@ def test_a_single_state_has_nothing_to_rearrange():
 
 def test_streams_and_pickles():
     """In a stream it goes over what is in the pool, and a pickled stream goes on with the same bits."""
-    rows, _, _ = toys(n_states=5, seed=5, lengths=(120,) * 12)
+    rows, _, _ = toys(n_states=5, seed=5, lengths=(80,) * 8)
     model, other = (HDPHMMVB(random_state=0) for _ in range(2))
     for x in rows:
         model.partial_fit([x])

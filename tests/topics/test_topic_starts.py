@@ -53,7 +53,7 @@ def test_documents_of_millions_of_tokens():
     """They have few entries, so that births look at all of them: their counts alone make no sample large."""
     rng = np.random.default_rng(0)
     phi = rng.dirichlet(np.full(60, 0.1), size=4)
-    X = rng.poisson(4e6 * rng.dirichlet(np.full(4, 0.3), size=40) @ phi)
+    X = rng.poisson(4e6 * rng.dirichlet(np.full(4, 0.3), size=20) @ phi)
     model = HDPTopicVB(random_state=0).fit(X)
     assert model.n_components_ >= 4
     told = HDPTopicVB(4, init_params="anchor", random_state=0).fit(X)

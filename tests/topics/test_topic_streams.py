@@ -53,7 +53,7 @@ def consistent(model):
 @pytest.mark.parametrize("seed", range(3))
 def test_epochs_end_where_fit_ends(seed, model):
     stream = HDPTopicVB(random_state=seed)
-    for epoch in range(12):
+    for epoch in range(8):
         for i, batch in enumerate(BATCHES):
             stream.partial_fit(batch)
             assert consistent(stream)

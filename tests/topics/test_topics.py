@@ -154,8 +154,8 @@ def test_stochastic_streams_forget():
 
 
 def test_full_is_one_batch():
-    full = HDPTopicVB(learning_method="full", batch_size=7, random_state=0).fit(X)
-    one = HDPTopicVB(n_batches=1, random_state=0).fit(X)
+    full = HDPTopicVB(learning_method="full", batch_size=7, random_state=0).fit(X[:30])
+    one = HDPTopicVB(n_batches=1, random_state=0).fit(X[:30])
     assert_same_state(public_state(full), public_state(one))
 
 
@@ -178,6 +178,13 @@ def test_convergence_warning():
 
 # ---------------------------------------------------------------------- what X may be
 
+FEW = X[:30]
+
+
+@pytest.fixture(scope="module")
+def model_of_few():
+    return HDPTopicVB(random_state=0).fit(FEW)
+
 
 @pytest.mark.parametrize(
     "convert",
@@ -186,9 +193,11 @@ def test_convergence_warning():
         lambda x: x.astype(np.float32), lambda x: x.astype(np.uint8), lambda x: x.tolist(),
     ],
 )  # fmt: skip
-def test_form_of_counts_does_not_matter(convert, model):
-    other = HDPTopicVB(random_state=0).fit(convert(X))
+def test_form_of_counts_does_not_matter(convert, model_of_few):
+    model = model_of_few
+    other = HDPTopicVB(random_state=0).fit(convert(FEW))
     assert_same_state(public_state(other), public_state(model))
+    assert other.n_components_ > 1
     assert_allclose(other.transform(convert(HELDOUT)), model.transform(HELDOUT), rtol=1e-6)
     assert other.score(convert(HELDOUT)) == model.score(HELDOUT)
 
@@ -259,19 +268,19 @@ def test_attributes(model):
 
 
 def test_priors():
-    lam = np.linspace(0.1, 0.5, V)
+    lam, three = np.linspace(0.1, 0.5, V), {"n_components": 3, "proposals": None, "random_state": 0}
     model = HDPTopicVB(
-        topic_word_prior=lam, doc_topic_prior=2.0, weight_concentration_prior=3.0, random_state=0
+        topic_word_prior=lam, doc_topic_prior=2.0, weight_concentration_prior=3.0, **three
     ).fit(X)
     assert_allclose(model.topic_word_prior_, lam)
     assert model.doc_topic_prior_ == 2.0
     allocation = model._model.allocation
     assert (allocation.concentration, allocation.doc_concentration) == (3.0, 2.0)
-    nested = HDPTopicVB(observation=MultinomialObservation(0.05), random_state=0).fit(X)
+    nested = HDPTopicVB(observation=MultinomialObservation(0.05), **three).fit(X)
     assert nested.topic_word_prior_ == 0.05
-    both = HDPTopicVB(observation=MultinomialObservation(0.05), topic_word_prior=0.3)
+    both = HDPTopicVB(observation=MultinomialObservation(0.05), topic_word_prior=0.3, **three)
     assert both.fit(X).topic_word_prior_ == 0.3
-    lda = HDPTopicVB(3, allocation="dirichlet", doc_topic_prior=0.4, random_state=0).fit(X)
+    lda = HDPTopicVB(allocation="dirichlet", doc_topic_prior=0.4, **three).fit(X)
     assert lda.doc_topic_prior_ == 0.4
 
 

@@ -1,5 +1,8 @@
 """Bad input to `HDPTopicVB`: an error that names parameter, value and remedy, and a model left as it was."""
 
+import copy
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -28,9 +31,15 @@ def with_value(value):
     return counts
 
 
+@cache
+def model_of_words():
+    """Not to be changed."""
+    return HDPTopicVB(random_state=0).fit(X)
+
+
 @pytest.fixture
 def fitted():
-    return HDPTopicVB(random_state=0).fit(X)
+    return copy.deepcopy(model_of_words())
 
 
 @pytest.fixture(scope="module")

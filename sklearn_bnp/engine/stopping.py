@@ -21,11 +21,11 @@ def least_gain(tol, n):
 
 
 def laps_without(worth, history, last_chance):
-    """Laps since the one numbered ``last_chance``, if these gained no more than ``worth`` together; else 0.
+    """Laps since the one numbered ``last_chance``, if these gained less than ``worth`` together; else 0.
 
     It is 0, too, if ``last_chance`` is: then proposals have not had it yet.
     """
     n_laps = history[-1].lap - last_chance
     if not last_chance or n_laps >= len(history):
         return 0
-    return n_laps if history[-1].lower_bound - history[-1 - n_laps].lower_bound <= worth else 0
+    return n_laps if history[-1].lower_bound - history[-1 - n_laps].lower_bound < worth else 0

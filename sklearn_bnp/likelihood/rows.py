@@ -228,7 +228,18 @@ class DenseRows(RowKernels):
         return out
 
     def needs_double(self, coef: Any) -> bool:
-        """Whether float32 is too rough for components with these coefficients (K, P), or for any if None."""
+        """Whether float32 is too rough for components with these coefficients.
+
+        Parameters
+        ----------
+        coef : ndarray, shape (K, P), or None
+            Coefficients of s(x). If they are not known, it may be too rough.
+
+        Returns
+        -------
+        needed : bool
+            Whether steps over float32 rows have to be made in float64.
+        """
         if coef is None:
             return True
         size = np.abs(coef).max(axis=0, initial=0.0)

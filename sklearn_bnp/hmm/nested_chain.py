@@ -15,7 +15,10 @@ Design note
     dead (``restart.py``). If no neighbour is known, all runs are entered from one place.
 (d) A pass is the forward-backward pass of whole sequences (``local.py``), with its floors of logarithms.
     Weights of exits multiply the likelihoods of last rows.
-(e) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
+(e) Where all states are nested, there are no others, and the concentrations of the whole model that are
+    learned may suit the nested states instead. Those of the states that are there now hold others back: a
+    chain of states that last one row each is unlikely under the stickiness of the one that they replace.
+(f) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
     that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
     a tenth of the cost. The chain that is chosen so is then judged by a pass.
 
@@ -24,10 +27,12 @@ Symbols are those of ``doc/formulas_chains.rst``; source: Hughes (2016), Sec. 6.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 from scipy.special import digamma
 
 from ..engine.agglomeration import agglomerate
@@ -42,6 +47,13 @@ _TILE_ENTRIES = 2**17
 _LEAST_ROWS = 1.0
 # Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
+# The logarithm of a concentration that is learned moves by no more than this from that of the whole model.
+# Least slope that moves it, in nats for a factor e, and L-BFGS iterations.
+_MOST_MOVED, _LEAST_SLOPE, _ITERATIONS = 2.0, 0.1, 20
+
+
+# Concentrations of `NestedChain` that may be learned, in the order of `Surroundings.concentrations`.
+_LEARNED = ("concentration", "stickiness")
 
 
 class Links(NamedTuple):
@@ -91,6 +103,9 @@ class NestedChain(NamedTuple):
         The alpha of the first rows of sequences; None if it is that of the others.
     weights : dict or None
         Global weights of the states that stay by uid. None if no neighbour is known.
+    learned : tuple of str
+        Which of ``"concentration"`` and ``"stickiness"`` may suit the nested states instead. None of them
+        may if there are other states, whose transitions depend on them as well.
     """
 
     concentration: float
@@ -98,6 +113,7 @@ class NestedChain(NamedTuple):
     others: np.ndarray | None = None
     start_concentration: float | None = None
     weights: dict | None = None
+    learned: tuple = ()
 
     @classmethod
     def of(cls, model, totals, rows):
@@ -106,9 +122,10 @@ class NestedChain(NamedTuple):
         weights = dict(zip(uids, model.weights(totals).tolist(), strict=True))
         for row in rows:
             del weights[uids[row]]
+        learned = () if weights else tuple(name for name in _LEARNED if name in model.learned)
         return cls(
             own.concentration, own.stickiness, np.delete(totals.s, rows, axis=0),
-            own.start_concentration, weights or None,
+            own.start_concentration, weights or None, learned,
         )  # fmt: skip
 
 
@@ -130,9 +147,15 @@ class Surroundings:
         Sums of the Dirichlet parameters of entries.
     exits : ndarray, shape (X,)
         Dirichlet parameters of exits.
+    alpha, kappa : float
+        Concentration and stickiness of transitions.
+    whole : float
+        Sum of the Dirichlet parameters of a row of transitions.
     """
 
     def __init__(self, settings, sample):
+        self._first = np.array([settings.concentration, settings.stickiness])
+        self._learned = np.array([name in settings.learned for name in _LEARNED])
         n_runs, weights = len(sample.indptr) - 1, settings.weights
         around = sample.neighbours
         if weights is None or around is None:
@@ -148,6 +171,49 @@ class Surroundings:
         self.rows = np.array(rows)
         self.exits = alpha * np.array([weights[uid] for uid in self.after])
         self.whole = alpha + self.kappa + alpha * sum(weights.values())
+
+    @property
+    def concentrations(self):
+        """Values of what is learned by name; empty if nothing is."""
+        there = zip(_LEARNED, (self.alpha, self.kappa), self._learned.tolist(), strict=True)
+        return {name: float(value) for name, value, is_learned in there if is_learned}
+
+    def suited(self, links):
+        """The `Surroundings` with concentrations that suit some `Links`, if they are learned.
+
+        Their evidence is never lower. There are no neighbours.
+        """
+        names = self._learned
+        if not names.any():
+            return self
+        here = np.array([self.alpha, self.kappa])
+        best, start = [self.evidence(links), self], np.log(here[names])
+
+        def negated(logs):
+            there, values = copy(self), here.copy()
+            values[names] = np.exp(logs)
+            there.alpha, there.kappa = values.tolist()
+            there.whole = there.alpha + there.kappa
+            value = there.evidence(links)
+            if value > best[0]:
+                best[:] = value, there
+            return -value, -there._slopes(links)[names]
+
+        first = np.log(self._first[names])
+        box = Bounds(first - _MOST_MOVED, first + _MOST_MOVED)
+        options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
+        minimize(negated, start, method="L-BFGS-B", jac=True, bounds=box, options=options)
+        return best[1]
+
+    def _slopes(self, links):
+        """Derivatives (2,) of the evidence by the logarithms of concentration and stickiness."""
+        J, counts = len(links.counts), links.counts
+        prior = self._priors(J).counts
+        each = digamma(counts + prior) - digamma(prior)
+        rows = digamma(counts.sum(axis=1) + self.whole) - digamma(self.whole)
+        by_alpha = each.sum() / J - rows.sum()
+        by_kappa = np.trace(each) - rows.sum()
+        return np.array([self.alpha * by_alpha, self.kappa * by_kappa])
 
     def links(self, counts, first, last, weight=None):
         """`Links` with the shares (n_runs, J) that states have of first and last rows, and counts (J, J)."""
@@ -261,12 +327,22 @@ def feature_tiles(likelihood, z, edges):
 
 
 class NestedModel:
-    """Passes and bounds of a nested chain on one sample; only the prior of emissions changes."""
+    """Passes and bounds of a nested chain on one sample; only priors change.
+
+    Attributes
+    ----------
+    prior : object
+        The likelihood's prior.
+    around : Surroundings
+        Neighbours of runs, and concentrations of transitions.
+    adapts : bool
+        Whether the likelihood's prior adapts to the states.
+    """
 
     def __init__(self, likelihood, prior, sample, settings, n_threads=1):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
-        self.around = Surroundings(settings, sample)
+        self.around = self._around_before = Surroundings(settings, sample)
         self.adapts = settings.others is not None and likelihood.adapts_prior
         self.least = _LEAST_ROWS * sample.one_row
 
@@ -279,16 +355,28 @@ class NestedModel:
             everything = np.concatenate([self.settings.others, s])
             self.prior = self.likelihood.update_prior(self.prior, everything, n_steps)
 
+    @property
+    def learns(self):
+        """Whether concentrations are learned."""
+        return bool(self.around.concentrations)
+
+    def learn(self, links):
+        """Let the concentrations suit these links, where they are learned."""
+        self.around = self.around.suited(links)
+
     def bound(self, chain):
         """Objective of the nested model alone, without the states that stay."""
         term = self.around.evidence(chain.links)
         return float(self.evidence(chain.s).sum() + term + chain.entropy)
 
     def gain(self, chain, before):
-        """Change of the objective if the nested states replace the one state under the prior ``before``."""
+        """Change of the objective if the nested states replace the one state under the prior ``before``.
+
+        Its transitions are under the concentrations of the whole model.
+        """
         whole = chain.grouped([range(len(chain.s))])
         gain = self.bound(chain) - self.likelihood.evidence(before, whole.s)[0]
-        gain -= self.around.evidence(whole.links)
+        gain -= self._around_before.evidence(whole.links)
         others = self.settings.others
         if self.prior is not before and len(others):
             gain += self.evidence(others).sum() - self.likelihood.evidence(before, others).sum()

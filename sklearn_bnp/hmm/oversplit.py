@@ -52,8 +52,9 @@ class StateOversplit(SearchResort):
     only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
     from the best states so far. In turns, they split all states, and a random half of them. They take rows
     that are alike for one part, or rows whose neighbours in the sequence are alike as well, or are in the
-    same states: two states may have the same emissions and differ in what follows. Where a search ends
-    elsewhere than it began, the best states are also annealed: likelihoods are taken to a small power, which
+    same states: two states may have the same emissions and differ in what follows. Where visits to a state
+    do not end with the same probability at any time, rows of the same age are parts, too. Concentrations that
+    are learned suit what is found if all states are searched. Where a search ends elsewhere than it began, the best states are also annealed: likelihoods are taken to a small power, which
     rises to one, so that rows leave states in which they are stuck. A round ends when many searches in a row
     have found nothing better. The result replaces all states for one lap, and stays if that
     raises the objective of the whole data.
@@ -234,7 +235,7 @@ class StateOversplit(SearchResort):
         return AdoptTrial(
             self.kind, uids[0], created, scale * made.s, retires=True,
             extra=made.transitions(created).scaled(scale), others=uids[1:],
-            estimate=scale * search.gain, adapts=True,
+            estimate=scale * search.gain, adapts=True, concentrations=search.concentrations,
         )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ problems some states share their emissions with another one, and only the states
 --uneven draws problems of another kind, those of ``uneven_sequences.py``: unequal states, cycles, states that
 overlap, and sequences of very different lengths. --symbols draws sequences of symbols, those of
 ``symbol_sequences.py``, of which many states differ only in what follows them. --twins draws noisy cycles in
-which several states have the same emissions, those of ``twin_sequences.py``.
+which several states have the same emissions, those of ``twin_sequences.py``. --visits draws visits that have
+a length of their own, those of ``visit_sequences.py``.
 
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
@@ -27,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import report, symbol_sequences, twin_sequences, uneven_sequences
+from . import report, symbol_sequences, twin_sequences, uneven_sequences, visit_sequences
 from .chains import Sequences, _apart, markov_path
 from .hmm_runs import distances
 
@@ -180,12 +181,14 @@ def main() -> None:
     parser.add_argument(
         "--twins", action="store_true", help="cycles of states with the same emissions"
     )
+    parser.add_argument("--visits", action="store_true", help="visits with a length of their own")
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
     kinds = {
-        "uneven": uneven_sequences, "symbols": symbol_sequences, "twins": twin_sequences
+        "uneven": uneven_sequences, "symbols": symbol_sequences, "twins": twin_sequences,
+        "visits": visit_sequences,
     }  # fmt: skip
     kind = next((kinds[name] for name in kinds if getattr(args, name)), None)
     if kind is not None:

@@ -115,7 +115,7 @@ def test_parts_are_of_single_states(share):
     rows, labels, _ = toys()
     search = search_of(rows, labels)
     owner = search._now.resp.argmax(axis=1)
-    parts = search._parts(share)
+    parts = search._parts(share, searches._WINDOWS)
     assert_array_equal(np.unique(parts), np.arange(parts.max() + 1))
     pairs = set(zip(owner.tolist(), parts.tolist(), strict=True))
     assert len(pairs) == parts.max() + 1  # no part is of two states

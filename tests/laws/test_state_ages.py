@@ -1,0 +1,195 @@
+"""Visits that are not geometric: how they are noticed, parts by age, concentrations, what is found."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sklearn_bnp import HDPHMMVB
+from sklearn_bnp.hmm.ages import are_geometric, parts_by_age
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.searches import StateSearch
+
+from .test_state_exchanges import chain_of
+from .test_state_oversplit import model_and_totals, search_of, toys
+
+LENGTHS = np.array([1, 5, 2, 4])
+
+
+def staged(n_visits=120, lasts=(5, 8), seed=0, distance=6.0):
+    """A sequence in which each stage lasts a fixed number of rows, and the stage and age of each row."""
+    rng = np.random.default_rng(seed)
+    stage = np.tile(np.repeat(np.arange(len(lasts)), lasts), n_visits)
+    age = np.tile(np.concatenate([np.arange(n) for n in lasts]), n_visits)
+    return distance * stage[:, np.newaxis] + rng.normal(size=(len(stage), 1)), stage, age
+
+
+# ---------------------------------------------------------------------- which visits are geometric
+
+
+@pytest.mark.parametrize("mean", [1.0, 1.5, 5.0, 40.0])
+def test_geometric_visits_are_geometric(mean):
+    """Most of the time: a chance of one in a thousand is allowed."""
+    rng = np.random.default_rng(0)
+    found = [are_geometric(rng.geometric(1.0 / mean, size=n)) for n in (3, 20, 100, 3000) * 50]
+    assert np.count_nonzero(found) >= 196
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        np.full(30, 5),
+        np.random.default_rng(0).geometric(0.2, size=(3, 200)).sum(axis=0),
+        np.random.default_rng(0).geometric(np.repeat([0.5, 0.02], 100)),
+        np.random.default_rng(0).integers(8, 16, size=50),
+    ],
+    ids=["fixed", "phases", "two kinds", "between"],
+)
+def test_other_visits_are_not(lengths):
+    assert not are_geometric(lengths)
+
+
+def test_weighted_visits_are_so_many_visits():
+    rng = np.random.default_rng(0)
+    lengths, weight = rng.geometric(0.3, size=60), rng.integers(1, 4, size=60)
+    copies = np.repeat(lengths, weight)
+    for more in (0, 8):  # few visits that are not geometric, and many
+        again = np.append(copies, np.full(3 * more, 9)), np.append(lengths, np.full(more, 9))
+        weights = np.append(weight, np.full(more, 3))
+        assert are_geometric(again[0]) == are_geometric(again[1], weights.astype(float))
+
+
+def test_one_visit_says_nothing():
+    assert are_geometric(np.array([1000])) and are_geometric(np.array([], dtype=int))
+
+
+# ---------------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        ("passed", [0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 1, 2]),
+        ("before", [0, 0, 1, 2, 2, 2, 0, 1, 0, 1, 2, 2]),
+        ("after", [0, 2, 2, 2, 1, 0, 1, 0, 2, 2, 1, 0]),
+        ("length", [0, 2, 2, 2, 2, 2, 1, 1, 2, 2, 2, 2]),
+    ],
+)
+def test_parts_of_visits(way, expected):
+    found = parts_by_age(LENGTHS, 3, way)
+    if way == "length":  # names do not matter, and quantiles are between lengths
+        assert len(set(zip(found.tolist(), np.repeat(LENGTHS, LENGTHS).tolist(), strict=True))) == 4
+        assert len(set(found.tolist())) == 3
+    else:
+        assert_array_equal(found, expected)
+
+
+def test_states_of_geometric_visits_are_left_alone():
+    """Of two stages, the one whose visits are geometric is not split by age."""
+    rng, rows, labels = np.random.default_rng(0), [], []
+    for _ in range(100):
+        for stage, n in enumerate((6, rng.geometric(0.2))):
+            rows.append(8.0 * stage + rng.normal(size=(n, 1)))
+            labels.append(np.full(n, stage))
+    labels = np.concatenate(labels)
+    search = search_of([np.concatenate(rows)], labels)
+    assert_array_equal(search._have_ages, [True, False])
+    for _ in range(6):
+        parts = search._parts(1.0, "ages")
+        assert len(np.unique(parts[labels == 1])) == 1
+    assert not toys_have_ages()
+
+
+def toys_have_ages():
+    rows, labels, _ = toys()
+    return search_of(rows, labels)._have_ages.any()
+
+
+# ---------------------------------------------------------------------- concentrations
+
+
+def nested_of(labels, learned, J):
+    rows = [np.zeros((len(labels), 1))]
+    model, _, sample = model_and_totals(rows, labels)
+    settings = NestedChain(1.5, 20.0, learned=learned)
+    nested = NestedModel(model.likelihood, model.prior, sample, settings)
+    return nested, nested.labelled(np.ones((J, model.likelihood.n_statistics)), labels).links
+
+
+def test_slopes_of_concentrations():
+    _, stage, age = staged(20)
+    nested, links = nested_of(8 * stage + age, ("concentration", "stickiness"), 16)
+    at, step = np.log([1.5, 20.0]), 1e-5 * np.eye(2)
+    slopes = [(value(nested, links, at + d) - value(nested, links, at - d)) / 2e-5 for d in step]
+    assert_allclose(nested.around._slopes(links), slopes, rtol=1e-6)
+
+
+def value(nested, links, logs):
+    """Evidence of links under concentrations with these logarithms."""
+    settings = NestedChain(*np.exp(logs).tolist())
+    other = NestedModel(nested.likelihood, nested.prior, nested.sample, settings)
+    return other.around.evidence(links)
+
+
+@pytest.mark.parametrize(
+    "learned", [(), ("concentration",), ("stickiness",), ("concentration", "stickiness")]
+)
+def test_concentrations_suit_the_links(learned):
+    """The evidence is at its highest within a factor of e^2; what is fixed stays as it is."""
+    _, stage, age = staged(20)
+    nested, links = nested_of(8 * stage + age, learned, 16)
+    before = nested.around
+    nested.learn(links)
+    assert set(nested.around.concentrations) == set(learned)
+    assert nested.learns == bool(learned)
+    if not learned:
+        assert nested.around is before
+        return
+    here, names = np.array([1.5, 20.0]), ("concentration", "stickiness")
+    found = np.array([nested.around.alpha, nested.around.kappa])
+    assert all(found[i] == here[i] for i in range(2) if names[i] not in learned)
+    grid = [np.linspace(-2.0, 2.0, 33) if name in learned else [0.0] for name in names]
+    moved = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 2)
+    best = max(value(nested, links, np.log(here) + one) for one in moved)
+    assert nested.around.evidence(links) >= best - 1e-6
+    assert nested.around.evidence(links) > before.evidence(links) + 0.5
+
+
+def test_concentrations_of_some_states_stay():
+    """Other states depend on them as well. If all are searched, they suit what was found."""
+    rows, labels, _ = toys()
+    model, totals, sample = model_and_totals(rows, labels)
+    model = model._replace(learned=("concentration", "stickiness", "start_concentration"))
+    every = NestedChain.of(model, totals, [0, 1, 2, 3])
+    assert every.learned == ("concentration", "stickiness")
+    assert NestedChain.of(model, totals, [0, 1]).learned == ()
+    fixed = model._replace(learned=("start_concentration",))
+    assert NestedChain.of(fixed, totals, [0, 1, 2, 3]).learned == ()
+    rng = np.random.RandomState(0)
+    search = StateSearch(model, totals, [0, 1, 2, 3], sample, 3, 50, rng)
+    assert set(search.concentrations) == {"concentration", "stickiness"}
+
+
+def test_values_do_not_depend_on_what_was_learned_before():
+    """Gains are measured from the same place, so those under other concentrations can be compared."""
+    _, stage, age = staged(20)
+    labels = 8 * stage + age
+    nested, _ = nested_of(labels, ("concentration", "stickiness"), 16)
+    chain = chain_of(nested, np.unique(labels, return_inverse=True)[1])
+    chain = nested.pass_over(chain)
+    before, bound = nested.gain(chain, nested.prior), nested.bound(chain)
+    nested.learn(chain.links)
+    rise = nested.bound(chain) - bound
+    assert rise > 0 and nested.gain(chain, nested.prior) - before == pytest.approx(rise)
+
+
+# ---------------------------------------------------------------------- what is found
+
+
+def test_a_search_by_ages_finds_them():
+    """Two stages of five and eight rows are thirteen states; contexts of rows see no more than four."""
+    x, stage, age = staged(120)
+    model = HDPHMMVB(random_state=0).fit([x])
+    truth = np.eye(13)[np.where(stage == 1, 5, 0) + age]
+    told = HDPHMMVB(13, init_params=truth, proposals=None, random_state=0).fit([x])
+    assert model.n_components_ == 13
+    assert model.lower_bound_ > told.lower_bound_ - 1.0

@@ -45,19 +45,21 @@ class StateOversplit(SearchResort):
     """Split many states at once, let the parts compete for the rows, and keep what pays.
 
     A birth looks for new states among the rows of one state, or of two. It misses a state whose rows are
-    spread over several others, and changes of several states at once. When nothing else is left to try, all
-    states are therefore split into several parts. A hidden Markov model of the parts is fitted to the
+    spread over several others, and changes of several states at once. When nothing else is left to try,
+    all states are therefore split into several parts. A hidden Markov model of the parts is fitted to the
     sequences, in which any row may go to any part. Then pairs of parts are joined, and small parts are
-    dropped, for as long as that raises the objective. If the result is worse as a whole, new states are kept
-    only for the blocks of rows that they explain better. This is one search. Others follow with other seeds,
-    from the best states so far. In turns, they split all states, and a random half of them. They take rows
-    that are alike for one part, or rows whose neighbours in the sequence are alike as well, or are in the
-    same states: two states may have the same emissions and differ in what follows. Where visits to a state
-    do not end with the same probability at any time, rows of the same age are parts, too. Concentrations that
-    are learned suit what is found if all states are searched. Where a search ends elsewhere than it began, the best states are also annealed: likelihoods are taken to a small power, which
-    rises to one, so that rows leave states in which they are stuck. A round ends when many searches in a row
-    have found nothing better. The result replaces all states for one lap, and stays if that
-    raises the objective of the whole data.
+    dropped, for as long as that raises the objective. If the result is worse as a whole, new states are
+    kept only for the blocks of rows that they explain better. This is one search. Others follow with
+    other seeds, from the best states so far. In turns, they split all states, and a random half of them.
+
+    They take rows that are alike for one part, or rows whose neighbours in the sequence are alike as
+    well, or are in the same states: two states may have the same emissions and differ in what follows.
+    Where visits to a state do not end with the same probability at any time, rows of the same age are
+    parts, too. If all states are searched, concentrations that are learned suit what is found. Where a
+    search ends elsewhere than it began, the best states are also annealed: likelihoods are taken to a
+    small power, which rises to one, so that rows leave states in which they are stuck. A round ends when
+    many searches in a row have found nothing better. The result replaces all states for one lap, and
+    stays if that raises the objective of the whole data.
 
     After several fits (``n_init``), the best one also tries the states of the others, as if a search of all
     states had found them.

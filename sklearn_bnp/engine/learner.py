@@ -11,7 +11,7 @@ from .memo import Memo
 from .proposal import Context
 from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
-from .state import Lap, LearnerSettings, LearnerState, Snapshot
+from .state import Lap, LearnerSettings, LearnerState, Snapshot, StreamState
 from .statistics import StatBag, UidCounter
 from .stopping import PATIENCE, laps_without, least_gain
 from .task import LocalTask, Purpose, combined, cut_anew, generator, run
@@ -438,11 +438,14 @@ class Learner:
         self.coef = self.model.coefficients(self.totals)
 
     def leave_memory(self):
-        """Go on without a memory of batches: from now on, the totals are averages over steps."""
+        """Go on without a memory of batches: from now on, the totals are averages over steps.
+
+        They go on standing for all that is remembered, to which the mass of each batch of a step is added.
+        """
         if len(self.memo):
-            self._break_off()
-            self.memo = Memo()
-            self.scheduler.drop_trials()
+            self.end_trials()
+            self.memo, self.stream = Memo(), StreamState()
+            self.mass_seen = float(self.totals.n.sum())
 
     def end_trials(self):
         """End a lap under way and what is planned: both are in terms of the present model."""

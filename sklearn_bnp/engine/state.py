@@ -196,7 +196,8 @@ class LearnerState:
     n_steps : int
         Steps of the stochastic method so far.
     mass_seen : float
-        Mass of the batches of these steps.
+        Mass that stochastic steps stand for if no population is given: of their batches, and of what was
+        remembered before.
     seen : frozenset
         Batches visited in the lap under way; empty if there is none.
     n_passes : int

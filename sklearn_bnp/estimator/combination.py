@@ -88,7 +88,6 @@ def combine(models: Iterable[Any]) -> Any:
     learner = base.make_learner(model, check_random_state(out.random_state), settings, out._kind)
     with blas_on_one_thread():
         combine_parts(learner, bags)
-        learner.mass_seen = float(learner.totals.n.sum())
         learner.converged = all(each.converged for each in learners)
         out._keeps_order = False
         out._publish(learner)

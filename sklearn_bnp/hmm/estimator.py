@@ -304,6 +304,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns
+            If weights of sequences of continuous rows are mostly five or more.
         """
         if are_chunks(X):
             return self._fit_chunks(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
@@ -363,6 +364,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns_later
+            If weights of sequences of continuous rows are mostly five or more.
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")
@@ -395,6 +397,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         if self._is_warm:
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
+        setup.warn_of_copies(resolve_observation(self.observation, sequences.reading), batch)
         model = self._bound(
             sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
         )

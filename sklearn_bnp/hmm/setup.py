@@ -11,6 +11,7 @@ import numpy as np
 
 from ..estimator import base, publishing
 from ..estimator.validation import check_responsibilities, check_units, checked
+from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource, Batch
 from ..inputs.increments import Increments
 from ..likelihood.autoregressive_gaps import blanked
@@ -39,6 +40,9 @@ _CONCENTRATION = 1.0  # gamma
 # stochastic learning, whose steps know no objective to learn by.
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
+# Copies of each row, on average, from which on continuous rows of three or four states have ended with dozens
+# of states. Up to four copies there were as many as without weights.
+_MANY_COPIES = 5.0
 
 
 def _with_numbers(rows, automatic):
@@ -94,6 +98,25 @@ class ModelledRows(NamedTuple):
 
     source: object
     increments: Callable
+
+
+def warn_of_copies(observation, batch):
+    """Warn if weights make many equal copies of sequences whose rows are continuous.
+
+    The same noise ten times over is no noise. States that explain it raise the objective by hundreds of nats,
+    so that the model is right by its own words. Discrete sequences may well occur many times.
+    """
+    if batch.weight is None or not (observation.needs_step or observation.lags):
+        return
+    mass = batch.lengths * batch.weight
+    copies = mass @ batch.weight / max(mass.sum(), np.finfo(float).tiny)
+    if copies >= _MANY_COPIES:
+        warn_caller(
+            f"sample_weight lets a row of X count {copies:.3g} times, on average over what counts. A "
+            "sequence of weight w stands for w equal ones, which have the same noise, and states are found "
+            "that explain this noise: there may be hundreds, and the fit takes long. If weights say how much "
+            "sequences matter, and not how often they were seen, divide them by their mean."
+        )
 
 
 def modelled_rows(batch, observation):

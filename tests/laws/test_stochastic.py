@@ -82,6 +82,62 @@ def test_totals_have_the_mass_of_the_population(family, total):
         assert np.all(learner.totals.entropy >= 0)
 
 
+def of_rows(rng, n):
+    return rng.normal(size=(n, 2)) + 8.0 * rng.integers(0, 3, size=(n, 1)), np.ones(n)
+
+
+def of_documents(rng, n):
+    X = rng.multinomial(30, rng.dirichlet(np.ones(8), size=n))
+    return X, X.sum(axis=1)
+
+
+def of_sequences(rng, n):
+    rows, _ = chain_harness.toy(rng, lengths=rng.integers(1, 12, size=n))
+    return rows, np.array([len(x) for x in rows])
+
+
+@pytest.mark.parametrize("begun_by", ["fit", "partial_fit"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "batch"),
+    [(DPMixtureVB, of_rows), (HDPTopicVB, of_documents), (HDPHMMVB, of_sequences)],
+)
+def test_streams_that_change_their_method_keep_their_mass(kind, batch, weighted, begun_by):
+    """What was remembered before stochastic steps, or was seen in them, counts on after them."""
+    rng = np.random.default_rng(10)
+    model, expected = kind(3, proposals=None, max_iter=3, random_state=0), 0.0
+    methods = [*3 * ["memoized"], *3 * ["stochastic"], *2 * ["memoized"], *2 * ["stochastic"]]
+    for i, (method, n) in enumerate(zip(methods, [20, 30, 5, 4, 25, 1, 8, 2, 12, 3], strict=True)):
+        X, sizes = batch(rng, n)
+        weight = rng.gamma(1.0, size=n) if weighted else np.ones(n)
+        expected += (weight * sizes).sum()
+        model.set_params(learning_method=method)
+        learn = model.fit if i == 0 and begun_by == "fit" else model.partial_fit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            learn(X, sample_weight=weight if weighted else None)
+        totals, _ = totals_of(model)
+        assert_allclose(totals.n.sum(), expected, rtol=1e-9)
+        assert np.all(totals.entropy >= 0)
+
+
+def test_a_step_after_memoized_batches_averages_with_them():
+    """The statistics of all that was remembered are kept in part, and the batch stands for the rest."""
+    rng = np.random.default_rng(11)
+    old, new = of_rows(rng, 90)[0], of_rows(rng, 10)[0]
+    model = DPMixtureVB(random_state=0, learning_offset=3.0, learning_decay=0.6)
+    model.partial_fit(old[:50]).partial_fit(old[50:])
+    before, inside = totals_of(model)
+    features = features_of(inside.likelihood, inside.likelihood.prepare(new))
+    resp, _ = mixtures.responsibilities(features @ model._learner_.coef.T)
+    rate = 4.0**-0.6
+    expected = (1 - rate) * 100 / 90 * before.s + rate * 100 / 10 * resp.T @ features
+    model.set_params(learning_method="stochastic").partial_fit(new)
+    after, _ = totals_of(model)
+    order = after.positions(before.uids)
+    assert_allclose(after.s[order], expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
 def test_steps_average_what_batches_say(family):
     """(3.52): totals are a convex combination of the batch's, scaled up, and of those before.
 

@@ -180,6 +180,15 @@ def test_components_are_limited():
     assert MemoryBoundedTopicVB(max_components=2).fit(ROWS, groups=GROUPS).n_components_ == 2
 
 
+def test_a_limit_that_was_raised_holds_from_the_next_epoch_on():
+    first, second, third = epochs(3)
+    model = MemoryBoundedTopicVB(max_components=2)
+    for X, groups, _ in (first, second):
+        assert model.partial_fit(X, groups=groups).n_components_ == 2
+    model.set_params(max_components=None).partial_fit(third[0], groups=third[1])
+    assert model.n_components_ == len(CENTERS)
+
+
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_topics_that_have_no_room_are_told_of(method):
     # nine numbers of statistics and a count for each group, a topic

@@ -1,0 +1,32 @@
+"""A part of the variants of each test, for runs that are one of several: ``pytest --part 1/2``."""
+
+import zlib
+from collections import defaultdict
+
+import pytest
+
+
+def part(text):
+    """The pair (number of the part, number of parts) that ``text`` means, such as "1/2"."""
+    number, slash, n_parts = text.partition("/")
+    digits = slash and number.isdecimal() and n_parts.isdecimal()
+    if not (digits and 1 <= int(number) <= int(n_parts)):
+        raise pytest.UsageError(f"--part is I/N with 1 <= I <= N, such as 1/2; got {text!r}")
+    return int(number), int(n_parts)
+
+
+def chosen(names, number, n_parts):
+    """Those of the ``names`` of tests that belong to a part, a set.
+
+    Variants of a test have names that differ in their parameters alone. A checksum of its name says to which
+    part a variant belongs, so that it stays there when others come and go. A part to which none of a test's
+    variants belongs takes one of them nevertheless.
+    """
+    variants = defaultdict(list)
+    for name in names:
+        variants[name.partition("[")[0]].append(name)
+    kept = set()
+    for of_test in variants.values():
+        own = [name for name in of_test if zlib.crc32(name.encode()) % n_parts == number - 1]
+        kept.update(own or [of_test[(number - 1) % len(of_test)]])
+    return kept

@@ -1,0 +1,42 @@
+"""Parts of the variants of each test: together they are all of them, and each has some of every test."""
+
+import pytest
+
+from tests.parts import chosen, part
+
+NAMES = [f"tests/test_a.py::test_{n}[{i}-x[{i}]]" for n in (1, 2, 3, 40) for i in range(n)]
+NAMES += ["tests/test_a.py::test_alone", "tests/test_b.py::TestClass::test_1[0]"]
+
+
+def without_parameters(names):
+    return {name.partition("[")[0] for name in names}
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 7])
+def test_parts_are_everything_and_each_has_some_of_every_test(n_parts):
+    parts = [chosen(NAMES, number, n_parts) for number in range(1, n_parts + 1)]
+    assert set.union(*parts) == set(NAMES)
+    assert all(without_parameters(names) == without_parameters(NAMES) for names in parts)
+
+
+def test_a_part_is_about_its_share():
+    many = [name for name in NAMES if "test_40" in name]
+    first, second = chosen(many, 1, 2), chosen(many, 2, 2)
+    assert first.isdisjoint(second)
+    assert 10 <= len(first) <= 30
+
+
+def test_a_variant_stays_in_its_part():
+    many = [name for name in NAMES if "test_40" in name]
+    assert chosen(many, 1, 2) & set(many[5:]) == chosen(many[5:], 1, 2)
+
+
+@pytest.mark.parametrize(("text", "pair"), [("1/1", (1, 1)), ("1/2", (1, 2)), ("12/12", (12, 12))])
+def test_what_an_argument_means(text, pair):
+    assert part(text) == pair
+
+
+@pytest.mark.parametrize("text", ["", "1", "/", "0/2", "3/2", "-1/2", "1/0", "1/2/3", "a/b", "²/3"])
+def test_other_arguments_are_refused(text):
+    with pytest.raises(pytest.UsageError, match="--part is I/N with 1 <= I <= N, such as 1/2; got"):
+        part(text)

@@ -33,6 +33,11 @@ def stacked(parts):
     return np.concatenate(parts)
 
 
+def none_of(parts):
+    """No rows, but of the kind of several blocks: sparse if any block is."""
+    return next((part[:0] for part in parts if sparse.issparse(part)), parts[0][:0])
+
+
 def arrays_of(x):
     """The arrays that rows are stored in."""
     if not sparse.issparse(x):

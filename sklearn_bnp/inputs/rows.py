@@ -38,14 +38,6 @@ def none_of(parts):
     return next((part[:0] for part in parts if sparse.issparse(part)), parts[0][:0])
 
 
-def arrays_of(x):
-    """The arrays that rows are stored in."""
-    if not sparse.issparse(x):
-        return (np.ascontiguousarray(x),)
-    # the type of indices depends on how many there are, and must not change a hash
-    return x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data
-
-
 def canonical(x):
     """Sparse rows whose entries are sorted, none zero or stored twice; the user's ``x`` is not changed."""
     out = sparse.csr_array((x.data, x.indices, x.indptr), shape=x.shape)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.tables import holds_arguments
 from .errors import ChunkError
 from .recognition import is_of_dask, is_reference
 
@@ -56,7 +57,7 @@ class Chunk(NamedTuple):
 def with_others(value, others):
     """Arguments of `fit` by name: what a chunk's loader gave, with those that came beside it."""
     others = {name: v for name, v in others.items() if v is not None}
-    return {**others, **value} if isinstance(value, dict) else {**others, "X": value}
+    return {**others, **value} if holds_arguments(value) else {**others, "X": value}
 
 
 def _computed(value):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.masks import refuse_masked
 from ..inputs.tables import holds_arguments
 from .errors import ChunkError
 from .recognition import is_of_dask, is_reference
@@ -158,6 +159,7 @@ def _cut(value, name, n, sizes):
             "chunks that go with those of X, for the numbers of rows in these are not known. For a dask "
             f"array call X.compute_chunk_sizes() before, or give {name} as a dask array."
         )
+    refuse_masked(value, name)
     value, edges = np.asarray(value), np.cumsum(sizes)
     if name == "lengths":
         cuts = np.searchsorted(np.cumsum(value), edges)

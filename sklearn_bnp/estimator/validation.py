@@ -18,6 +18,7 @@ from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
+from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import canonical, part
 from ..inputs.tables import (
     raise_infinite,
@@ -110,6 +111,8 @@ def _advice_on_proposal(proposal, registry):
 def read_frames(estimator, parts, *, reset):
     """Parts of the data, with codes for the categories of frames, and the `Reading` of the frames or None.
 
+    What is masked in a masked array is NaN.
+
     Data of dask are refused: they would be pulled into memory here.
 
     If ``reset``, how frames are read is found anew, and kept by the estimator for `predict`, together
@@ -127,7 +130,7 @@ def read_frames(estimator, parts, *, reset):
         if parts and all(is_frame(part) for part in parts):
             keep_reading(estimator, parts)
     reading = getattr(estimator, "_reading", None)
-    return [as_numbers(reading, part) for part in parts], reading
+    return [as_numbers(reading, with_nan(part)) for part in parts], reading
 
 
 def keep_reading(estimator, frames):
@@ -337,6 +340,7 @@ def weight_of_each(weight, number, n, unit):
 
 def check_groups(groups, n_rows, unit):
     """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
+    refuse_masked(groups, "groups")
     try:
         ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:
@@ -437,6 +441,7 @@ def check_reach(likelihood, means):
 
 def numbers(value, name):
     """An array of finite numbers in float64; errors name the parameter."""
+    refuse_masked(value, name)
     try:
         return check_array(
             value, dtype=np.float64, order="C", ensure_2d=False, allow_nd=True, input_name=name

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import (
 )
 
 from .doc_links import DocumentationLinks
+from .masks import refuse_masked
 
 # Frames of these are not the caller's.
 _LIBRARIES = ("sklearn_bnp.", "sklearn.", "functools", "contextlib")
@@ -115,6 +116,8 @@ class ExplainedParameters(DocumentationLinks):
     """
 
     def _validate_params(self):
+        for name, value in self.get_params(deep=False).items():
+            refuse_masked(value, name)
         try:
             super()._validate_params()
         except InvalidParameterError as error:

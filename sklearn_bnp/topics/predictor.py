@@ -33,6 +33,7 @@ from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
@@ -252,6 +253,8 @@ class TopicPredictor(
             Expected counts. They sum to ``n_tokens`` if the distribution sums to 1.
         """
         check_is_fitted(self)
+        for name, value in {"X": X, "n_tokens": n_tokens}.items():
+            refuse_masked(value, name)
         shares = check_array(X, dtype=[np.float64, np.float32])
         if shares.shape[1] != self.n_components_:
             raise ValueError(

@@ -17,7 +17,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
-from ..inputs.frames import as_numbers, is_frame, reading_of
+from ..inputs.frames import (
+    as_numbers,
+    is_frame,
+    is_sparse_frame,
+    reading_of,
+    require_zeros_to_fill,
+)
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import canonical, part
 from ..inputs.tables import (
@@ -53,13 +59,17 @@ def checked(component):
 
 
 def require_sparse_family(x, observation):
-    """Raise if rows are sparse and the likelihood takes dense rows only."""
-    if issparse(x) and not takes_sparse(observation):
+    """Raise if rows are sparse and the likelihood takes dense rows only, or what is not stored is not 0."""
+    of_frame = is_sparse_frame(x)
+    if (issparse(x) or of_frame) and not takes_sparse(observation):
         families = [name for name in OBSERVATIONS if takes_sparse(name)]
         raise TypeError(
-            f"X is sparse, but observation={observation!r} takes dense rows: give X.toarray(). Sparse "
-            f"rows are for the families of counts, {sorted(families)}."
+            f"X is sparse, but observation={observation!r} takes dense rows: give "
+            f"{'X.sparse.to_dense()' if of_frame else 'X.toarray()'}. Sparse rows are for the families of "
+            f"counts, {sorted(families)}."
         )
+    if of_frame:
+        require_zeros_to_fill(x)
 
 
 def resolve_proposals(proposals, registry, kind):
@@ -209,7 +219,7 @@ def _check_magnitude(x, observation, *, check_small):
         if issparse(x):
             raise ValueError(
                 f"Input X contains NaN in column {missing[0]} and is sparse; rows with missing values "
-                "have to be dense: give X.toarray(), or fill them in."
+                "have to be dense: give X.toarray(), or X.sparse.to_dense() of a frame, or fill them in."
             )
         if not allows_missing(observation):
             raise ValueError(

@@ -24,6 +24,7 @@ from ..estimator.validation import (
     weight_of_each,
 )
 from ..inputs.batches import Batch
+from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import require_finite_counts, require_table, says_what_is_no_number
@@ -189,6 +190,8 @@ def _corpus_of_words(estimator, x, observation, reset):
         )
     require_table(x, of_words=True)
     [x], reading = read_frames(estimator, [x], reset=reset)
+    if is_sparse_frame(x):
+        require_zeros_to_fill(x)
     with says_what_is_no_number(x):
         x = validate_data(
             estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",

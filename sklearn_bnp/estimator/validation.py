@@ -17,13 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
-from ..inputs.frames import (
-    as_numbers,
-    is_frame,
-    is_sparse_frame,
-    reading_of,
-    require_zeros_to_fill,
-)
+from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import canonical, part
 from ..inputs.tables import (
@@ -32,10 +26,9 @@ from ..inputs.tables import (
     require_table,
     says_what_is_no_number,
 )
-from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .left_out import warn_if_left_out_varies
-from .observations import allows_missing, resolve_observation, takes_sparse
+from .observations import allows_missing, require_sparse_family, resolve_observation
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -56,20 +49,6 @@ def checked(component):
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
-
-
-def require_sparse_family(x, observation):
-    """Raise if rows are sparse and the likelihood takes dense rows only, or what is not stored is not 0."""
-    of_frame = is_sparse_frame(x)
-    if (issparse(x) or of_frame) and not takes_sparse(observation):
-        families = [name for name in OBSERVATIONS if takes_sparse(name)]
-        raise TypeError(
-            f"X is sparse, but observation={observation!r} takes dense rows: give "
-            f"{'X.sparse.to_dense()' if of_frame else 'X.toarray()'}. Sparse rows are for the families of "
-            f"counts, {sorted(families)}."
-        )
-    if of_frame:
-        require_zeros_to_fill(x)
 
 
 def resolve_proposals(proposals, registry, kind):

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
+from ..estimator.observations import require_sparse_family
 from ..estimator.validation import (
     check_groups,
     check_rows,
@@ -23,7 +24,6 @@ from ..estimator.validation import (
     numbers,
     read_frames,
     real_numbers,
-    require_sparse_family,
     weight_of_each,
 )
 from ..inputs.masks import refuse_masked, with_nan

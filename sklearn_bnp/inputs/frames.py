@@ -156,6 +156,16 @@ def as_numbers(reading, part):
     return _with_columns(frame, new) if new else frame
 
 
+def with_categories(reading, rows):
+    """Rows (n, D) with the categories of a `Reading` in place of codes; as they are if there are none."""
+    if reading is None or not reading.categories:
+        return rows
+    out = rows.astype(object)
+    for d, categories in reading.categories.items():
+        out[:, d] = categories[rows[:, d].astype(np.intp)]
+    return out
+
+
 # ---------------------------------------------------------------------- pandas and polars
 
 

@@ -263,6 +263,17 @@ class CategoricalLikelihood(Likelihood):
         out[:, np.arange(self.sizes.max()) < self.sizes[:, np.newaxis]] = self._means(prior, s)
         return {"probabilities_": out}
 
+    def expected_rows(self, attributes, shares):
+        """Codes (n, D) of the most probable categories."""
+        probabilities = attributes["probabilities_"]
+        _, D, V = probabilities.shape
+        out, size = np.empty((len(shares), D)), max(1, _HELD_NUMBERS // V)
+        for lo in range(0, len(shares), size):
+            for d in range(D):
+                found = shares[lo : lo + size] @ probabilities[:, d]
+                out[lo : lo + size, d] = found.argmax(axis=1)
+        return out
+
     def sample(self, attributes, labels, rng):
         """Codes, by inverting the distribution functions."""
         every = np.cumsum(attributes["probabilities_"], axis=2)

@@ -33,6 +33,7 @@ from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.frames import with_categories
 from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
@@ -52,6 +53,8 @@ _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
 _HELDOUT = 0.2
 # What `score_completion` may divide: the different words of a document, or all of them.
 _UNITS = ("types", "tokens")
+# Attributes from which typical rows follow, as far as a family has them.
+_OF_ROWS = ("means_", "probabilities_", "blocks_")
 
 
 class _OfRows:
@@ -237,20 +240,30 @@ class TopicPredictor(
         """
         return self._each_row(X, groups, lambda resp: resp.argmax(axis=1))
 
-    def inverse_transform(self, X: ArrayLike, n_tokens: Any = 1.0) -> Floats:
-        """Expected counts of documents with given topic distributions; for rows of data, their means.
+    def inverse_transform(self, X: ArrayLike, n_tokens: Any = 1.0) -> Any:
+        """Expected counts of documents with given topic distributions; for rows of data, what is typical.
+
+        A row of a document is expected to have the mean of each column of numbers, and the most probable
+        category of each column of categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_topics)
             Topic distributions, as from `transform`.
         n_tokens : float or array-like of shape (n_samples,), default=1
-            Lengths of the documents. Counts for a length of 1 are expected proportions.
+            Lengths of documents of words. Counts for a length of 1 are expected proportions.
 
         Returns
         -------
         X_original : ndarray of shape (n_samples, n_features)
-            Expected counts. They sum to ``n_tokens`` if the distribution sums to 1.
+            Expected counts, which sum to ``n_tokens`` if the distribution sums to 1; or a typical row of each
+            document, NaN in columns that no block uses. Categories that a frame held by other names than
+            numbers are given by these names, and the dtype is object.
+
+        Raises
+        ------
+        ValueError
+            If there is not one column for each topic, or if ``n_tokens`` is given for rows of data.
         """
         check_is_fitted(self)
         for name, value in {"X": X, "n_tokens": n_tokens}.items():
@@ -261,7 +274,19 @@ class TopicPredictor(
                 f"X has {shares.shape[1]} columns, but there are {self.n_components_} topics; give "
                 "distributions as from transform."
             )
-        return shares @ self.means_ * np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+        n_tokens = np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+        if self._model.likelihood.words:
+            return shares @ self.means_ * n_tokens
+        if np.any(n_tokens != 1.0):
+            raise ValueError(
+                f"n_tokens={n_tokens.ravel()[0]:g} is for documents of words, but this model was fitted with "
+                "groups: what it gives is a typical row of each document. Leave n_tokens out."
+            )
+        attributes = {name: getattr(self, name) for name in _OF_ROWS if hasattr(self, name)}
+        return with_categories(
+            getattr(self, "_reading", None),
+            self._model.likelihood.expected_rows(attributes, shares),
+        )
 
     # ------------------------------------------------------------------ scores
 

@@ -25,7 +25,7 @@ from .._version import __version__
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
-from .publishing import FittedAttributes, complete
+from .publishing import FittedAttributes, complete, forget_lost_labels
 from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
@@ -86,6 +86,7 @@ class SavedState(FittedAttributes):
         try:
             vars(self).update(_attributes(self, state))
             if "_published" in vars(self):  # it was fitted
+                forget_lost_labels(self)
                 self._check_state()
         except Exception as error:
             vars(self).clear()

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
+from ..inputs.defaults import set_missing_parameters
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
@@ -85,6 +86,7 @@ class SavedState(FittedAttributes):
         before = vars(self).copy()
         try:
             vars(self).update(_attributes(self, state))
+            set_missing_parameters(self)
             if "_published" in vars(self):  # it was fitted
                 forget_lost_labels(self)
                 self._check_state()

@@ -138,14 +138,14 @@ def _weighted(corpus, weight):
     return corpus._replace(documents=documents.chosen(keep), rows=rows, kept=kept)
 
 
-def check_same_kind(likelihood, groups):
+def check_same_kind(likelihood, has_groups):
     """Raise if a model fitted without ``groups`` is given them, or the other way about."""
-    if likelihood.words and groups is not None:
+    if likelihood.words and has_groups:
         raise ValueError(
             "groups were given, but the model was fitted without groups: a row of X is a whole document. "
             "Leave groups out, or fit with groups."
         )
-    if not likelihood.words and groups is None:
+    if not likelihood.words and not has_groups:
         raise ValueError(
             "groups=None, but the model was fitted with groups; give the document of each row of X."
         )

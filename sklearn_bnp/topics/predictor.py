@@ -101,7 +101,7 @@ class TopicPredictor(
 
     def _corpus(self, X, groups):
         check_is_fitted(self)
-        check_same_kind(self._model.likelihood, groups)
+        check_same_kind(self._model.likelihood, groups is not None)
         return check_corpus(self, X, groups, self._observation, reset=False)
 
     def _inferred(self, documents, *, want_resp=False):

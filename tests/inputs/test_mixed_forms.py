@@ -106,6 +106,31 @@ def test_lists_of_batches(model, form):
     assert found == pytest.approx(dense, rel=1e-10)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_lists_of_batches_in_a_stream(model):
+    """Each list is a batch; references bring groups and whatever else of their own."""
+    bounds = []
+    for form in ("dense", "dense first"):
+        estimator, family, others = of(model)
+        estimator.set_params(proposals=None)
+        parts = zip(batches(family, form), others, strict=True)
+        chunks = [Reference(i, x, given) for i, (x, given) in enumerate(parts)]
+        for some in (chunks[:2], chunks[2:], chunks[:2]):
+            estimator.partial_fit(some)
+        bounds.append(estimator.lower_bound_)
+    assert bounds[1] == pytest.approx(bounds[0], rel=1e-10)
+
+
+def test_streams_of_words_and_of_rows():
+    words, family, _ = of("documents of words")
+    chunks = [Reference(i, x, {}) for i, x in enumerate(batches(family, "sparse"))]
+    with_groups = [chunks[2]._replace(others={"groups": np.zeros(30)})]
+    with pytest.raises(ValueError, match="the model was fitted without groups"):
+        words.partial_fit(chunks[:2]).partial_fit(with_groups)
+    with pytest.raises(ValueError, match="the model was fitted with groups"):
+        words.fit(with_groups).partial_fit(chunks[:1])
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_moments(form, weighted):

@@ -53,7 +53,9 @@ class CategoricalObservation(ObservationModel):
         column a number or an array with one for each of its categories.
     n_categories : int or list of (int or None), default=None
         How many categories each column has: one number for all columns, or one for each. If None, it is
-        one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`.
+        one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`. In
+        mixtures, rows of weight 0 have labels and count as well; leave them out if their categories must not
+        matter.
 
     References
     ----------

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.masks import refuse_masked
+from ..inputs.tables import holds_arguments
 from .errors import ChunkError
 from .recognition import is_of_dask, is_reference
 
@@ -56,7 +58,7 @@ class Chunk(NamedTuple):
 def with_others(value, others):
     """Arguments of `fit` by name: what a chunk's loader gave, with those that came beside it."""
     others = {name: v for name, v in others.items() if v is not None}
-    return {**others, **value} if isinstance(value, dict) else {**others, "X": value}
+    return {**others, **value} if holds_arguments(value) else {**others, "X": value}
 
 
 def _computed(value):
@@ -157,6 +159,7 @@ def _cut(value, name, n, sizes):
             "chunks that go with those of X, for the numbers of rows in these are not known. For a dask "
             f"array call X.compute_chunk_sizes() before, or give {name} as a dask array."
         )
+    refuse_masked(value, name)
     value, edges = np.asarray(value), np.cumsum(sizes)
     if name == "lengths":
         cuts = np.searchsorted(np.cumsum(value), edges)

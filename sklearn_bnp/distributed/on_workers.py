@@ -14,7 +14,6 @@ from scipy.sparse import issparse
 
 from ..engine.left import parted
 from ..engine.task import added_siblings, partly_combined
-from ..inputs.rows import arrays_of
 from .chunks import with_others
 from .places import Loaded, Through
 from .wire import Nodes, n_bytes_on_the_way
@@ -75,7 +74,9 @@ class Group:
 def _n_bytes(batch):
     """Bytes of the arrays of a batch, which may be None."""
     fields = [] if batch is None else [field for field in batch if hasattr(field, "shape")]
-    arrays = (array for x in fields for array in (arrays_of(x) if issparse(x) else (x,)))
+    arrays = (
+        array for x in fields for array in ((x.indptr, x.indices, x.data) if issparse(x) else (x,))
+    )
     return sum(array.nbytes for array in arrays)
 
 

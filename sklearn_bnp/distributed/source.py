@@ -262,10 +262,16 @@ class ChunkSource:
 
     @property
     def values_per_row(self):
-        """Numbers that a sparse row is held in, on average; None if rows are dense."""
-        if any(info.n_values is None for info in self.known):
+        """Numbers that a row is held in, on average; None if all rows are dense."""
+        if all(info.n_values is None for info in self.known):
             return None
-        return 1 + 2 * sum(info.n_values for info in self.known) // max(1, self.n_entries)
+        values = sum(
+            info.n_entries * self.n_features
+            if info.n_values is None
+            else info.n_entries + 2 * info.n_values
+            for info in self.known
+        )
+        return values // max(1, self.n_entries)
 
     # ------------------------------------------------------------------ rows
 

@@ -139,15 +139,17 @@ class _Pool:
     batches : tuple of Batch
     most : int
         Rows that a pool of the model may have.
+    n_features : int
+        Numbers of a row that is not sparse.
     """
 
     resp = None
 
-    def __init__(self, batches, most):
+    def __init__(self, batches, most, n_features):
         self.rows_in_memory = sum(one.n_entries for one in batches)
         self.values_per_row = None
-        if batches[0].values_per_row is not None:
-            values = sum(one.n_entries * one.values_per_row for one in batches)
+        if any(one.values_per_row is not None for one in batches):  # others may be dense
+            values = sum(one.n_values(n_features) for one in batches)
             self.values_per_row = int(np.ceil(values / max(self.rows_in_memory, 1)))
         self.total_weight = sum(one.total_weight for one in batches)
         weights = [one.mean_weight for one in batches if one.mean_weight is not None]
@@ -269,7 +271,8 @@ def _learn(learner, first=None):
     if not pool:
         return
     learner.scheduler.new_data(learner.stream.came or None)
-    source, converged = _Pool(pool, learner.model.pool_rows), learner.converged
+    model, converged = learner.model, learner.converged
+    source = _Pool(pool, model.pool_rows, model.likelihood.n_features)
     names = [batch.batch_id for batch in pool]
     if source.is_cut_anew:
         learner.put_in_place(source.batches(), names)

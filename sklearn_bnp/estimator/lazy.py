@@ -7,7 +7,7 @@ from functools import partial, wraps
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..distributed.chunks import chunks_of
+from ..distributed.chunks import chunks_of, with_others
 from ..distributed.places import place_of
 from ..distributed.recognition import are_chunks
 from .arguments import require_names
@@ -109,9 +109,7 @@ def _result_like(estimator, method, given):
 
 def _applied(estimator, method, like, x, others):
     """The method's result for one chunk, in the type of ``like`` if that is given."""
-    arguments = (
-        others.arguments() if x is None else {**others, **(x if isinstance(x, dict) else {"X": x})}
-    )
+    arguments = others.arguments() if x is None else with_others(x, others)
     arguments = {k: v for k, v in arguments.items() if v is not None and k != "sample_weight"}
     if like is not None and not _has_rows(arguments["X"]):
         return like[:0]

@@ -7,9 +7,11 @@ from pickle import PicklingError
 from typing import Any, Self
 
 import joblib
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
 from ..inputs.advice import ExplainedParameters, advice_on_observation
+from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..likelihood import OBSERVATIONS, ObservationModel
 
 # Types whose values are compared as they are.
@@ -90,6 +92,20 @@ def allows_missing(observation):
 def takes_sparse(observation):
     """Whether rows may be sparse."""
     return can(observation, "takes_sparse")
+
+
+def require_sparse_family(x, observation):
+    """Raise if rows are sparse and the likelihood takes dense rows only, or what is not stored is not 0."""
+    of_frame = is_sparse_frame(x)
+    if (issparse(x) or of_frame) and not takes_sparse(observation):
+        families = [name for name in OBSERVATIONS if takes_sparse(name)]
+        raise TypeError(
+            f"X is sparse, but observation={observation!r} takes dense rows: give "
+            f"{'X.sparse.to_dense()' if of_frame else 'X.toarray()'}. Sparse rows are for the families of "
+            f"counts, {sorted(families)}."
+        )
+    if of_frame:
+        require_zeros_to_fill(x)
 
 
 def check_explains_rows(observation):

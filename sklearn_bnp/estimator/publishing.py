@@ -64,17 +64,25 @@ class FittedAttributes:
     """
 
     def __getattr__(self, name):
-        if name in vars(self).get("_published", ()):
-            if name == _LABELS:
-                _label_rows(self)
-            else:
-                complete(self)
-        elif name == _LABELS and "_learner_" in vars(self) and hasattr(type(self), "fit_predict"):
+        if name == _LABELS:
+            _label_rows(self)
+        elif name in vars(self).get("_published", ()):
+            complete(self)
+        gone = name not in vars(self) and "_learner_" in vars(self)
+        if name == _LABELS and gone and hasattr(type(self), "fit_predict"):
             raise AttributeError(
                 f"This {type(self).__name__} has no attribute 'labels_': only fit and partial_fit of data in "
-                "memory set it, and not memory maps, data in chunks, forget or combine. Call predict(X)."
+                "memory set it, and not memory maps, data in chunks, forget or combine; or it was deleted. "
+                "Call predict(X)."
             )
         return super().__getattribute__(name)  # it is there now, or Python raises its own error
+
+    def __delattr__(self, name):
+        # labels have one number a row, and those that wait hold the rows
+        if name == _LABELS and not vars(self).keys().isdisjoint((_LABELS, _UNLABELLED)):
+            drop_labels(self)
+        else:
+            super().__delattr__(name)
 
     def __dir__(self):
         return sorted({*super().__dir__(), *vars(self).get("_published", ())})
@@ -87,6 +95,7 @@ def complete(estimator, *, labels=False):
     """Compute the fitted attributes that are still to be computed, with ``labels_`` if these are wanted."""
     if labels:
         _label_rows(estimator)
+    forget_lost_labels(estimator)
     missing = set(vars(estimator).get("_published", ())).difference(vars(estimator), (_LABELS,))
     if missing:
         with blas_on_one_thread():
@@ -172,6 +181,15 @@ def drop_labels(estimator):
     if _LABELS in vars(estimator).get("_published", ()):
         names = tuple(name for name in estimator._published if name != _LABELS)
         vars(estimator)["_published"] = names
+
+
+def forget_lost_labels(estimator):
+    """Take ``labels_`` from the list of attributes if they are gone; users delete them to save memory.
+
+    Nothing but their rows would bring them back.
+    """
+    if vars(estimator).keys().isdisjoint((_LABELS, _UNLABELLED)):
+        drop_labels(estimator)
 
 
 def _delete(estimator, names):

@@ -22,10 +22,11 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
+from ..inputs.defaults import set_missing_parameters
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
-from .publishing import FittedAttributes, complete
+from .publishing import FittedAttributes, complete, forget_lost_labels
 from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
@@ -85,7 +86,9 @@ class SavedState(FittedAttributes):
         before = vars(self).copy()
         try:
             vars(self).update(_attributes(self, state))
+            set_missing_parameters(self)
             if "_published" in vars(self):  # it was fitted
+                forget_lost_labels(self)
                 self._check_state()
         except Exception as error:
             vars(self).clear()

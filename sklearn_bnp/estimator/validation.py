@@ -18,6 +18,7 @@ from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
+from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import canonical, part
 from ..inputs.tables import (
     raise_infinite,
@@ -25,10 +26,9 @@ from ..inputs.tables import (
     require_table,
     says_what_is_no_number,
 )
-from ..likelihood import OBSERVATIONS
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
 from .left_out import warn_if_left_out_varies
-from .observations import allows_missing, resolve_observation, takes_sparse
+from .observations import allows_missing, require_sparse_family, resolve_observation
 
 # Squares of values beyond these leave the range of doubles.
 _LARGEST, _SMALLEST = 1e150, 1e-150
@@ -49,16 +49,6 @@ def checked(component):
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
-
-
-def require_sparse_family(x, observation):
-    """Raise if rows are sparse and the likelihood takes dense rows only."""
-    if issparse(x) and not takes_sparse(observation):
-        families = [name for name in OBSERVATIONS if takes_sparse(name)]
-        raise TypeError(
-            f"X is sparse, but observation={observation!r} takes dense rows: give X.toarray(). Sparse "
-            f"rows are for the families of counts, {sorted(families)}."
-        )
 
 
 def resolve_proposals(proposals, registry, kind):
@@ -110,6 +100,8 @@ def _advice_on_proposal(proposal, registry):
 def read_frames(estimator, parts, *, reset):
     """Parts of the data, with codes for the categories of frames, and the `Reading` of the frames or None.
 
+    What is masked in a masked array is NaN.
+
     Data of dask are refused: they would be pulled into memory here.
 
     If ``reset``, how frames are read is found anew, and kept by the estimator for `predict`, together
@@ -127,7 +119,7 @@ def read_frames(estimator, parts, *, reset):
         if parts and all(is_frame(part) for part in parts):
             keep_reading(estimator, parts)
     reading = getattr(estimator, "_reading", None)
-    return [as_numbers(reading, part) for part in parts], reading
+    return [as_numbers(reading, with_nan(part)) for part in parts], reading
 
 
 def keep_reading(estimator, frames):
@@ -206,7 +198,7 @@ def _check_magnitude(x, observation, *, check_small):
         if issparse(x):
             raise ValueError(
                 f"Input X contains NaN in column {missing[0]} and is sparse; rows with missing values "
-                "have to be dense: give X.toarray(), or fill them in."
+                "have to be dense: give X.toarray(), or X.sparse.to_dense() of a frame, or fill them in."
             )
         if not allows_missing(observation):
             raise ValueError(
@@ -337,6 +329,7 @@ def weight_of_each(weight, number, n, unit):
 
 def check_groups(groups, n_rows, unit):
     """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
+    refuse_masked(groups, "groups")
     try:
         ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:
@@ -437,6 +430,7 @@ def check_reach(likelihood, means):
 
 def numbers(value, name):
     """An array of finite numbers in float64; errors name the parameter."""
+    refuse_masked(value, name)
     try:
         return check_array(
             value, dtype=np.float64, order="C", ensure_2d=False, allow_nd=True, input_name=name

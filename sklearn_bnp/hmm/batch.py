@@ -10,7 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
-from ..inputs.rows import arrays_of, at_hand, joined_numbers, mean_weight, stacked, values_per_row
+from ..inputs.content import add_numbers, add_rows
+from ..inputs.rows import at_hand, joined_numbers, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
 
@@ -109,11 +110,9 @@ class SequenceBatch(NamedTuple):
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for field in (self.indptr, self.x, self.weight):
-            if field is not None:
-                digest.update(f"{field.shape} {field.dtype}".encode())
-                for array in arrays_of(field):
-                    digest.update(array)
+        add_numbers(digest, self.indptr)
+        add_rows(digest, self.x)
+        add_numbers(digest, self.weight)
         return digest.hexdigest()
 
     def slices(self):

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
+from ..estimator.observations import require_sparse_family
 from ..estimator.validation import (
     check_groups,
     check_rows,
@@ -23,9 +24,9 @@ from ..estimator.validation import (
     numbers,
     read_frames,
     real_numbers,
-    require_sparse_family,
     weight_of_each,
 )
+from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import at_hand, stacked
 from ..inputs.tables import n_axes, refuse_infinity, require_table, says_what_is_no_number
 from ..likelihood.lags import lagged
@@ -125,7 +126,7 @@ def as_table(x):
         return x
     if hasattr(x, "to_frame") and hasattr(x, "index"):  # a pandas Series
         return x.to_frame().T
-    return np.asarray(x)[np.newaxis]
+    return np.asarray(with_nan(x))[np.newaxis]
 
 
 def _require_rows(x):
@@ -298,6 +299,7 @@ def _shape(item):
 
 def _check_lengths(lengths, n_rows):
     """Lengths (n_sequences,) of sequences."""
+    refuse_masked(lengths, "lengths")
     try:
         value = np.asarray(lengths)
     except ValueError:

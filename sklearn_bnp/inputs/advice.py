@@ -19,7 +19,9 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from .defaults import set_missing_parameters
 from .doc_links import DocumentationLinks
+from .masks import refuse_masked
 
 # Frames of these are not the caller's.
 _LIBRARIES = ("sklearn_bnp.", "sklearn.", "functools", "contextlib")
@@ -114,7 +116,13 @@ class ExplainedParameters(DocumentationLinks):
     It is a base of all our classes with parameters, and so they have links to their pages, too.
     """
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        set_missing_parameters(self)
+
     def _validate_params(self):
+        for name, value in self.get_params(deep=False).items():
+            refuse_masked(value, name)
         try:
             super()._validate_params()
         except InvalidParameterError as error:

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
+from .content import add_rows
 from .moments import column_moments
-from .rows import arrays_of, at_hand, block_rows, mean_weight, part, stacked, values_per_row
+from .rows import at_hand, block_rows, mean_weight, part, stacked, values_per_row
 
 # Number of rows that the kernels are given at a time. More would only take more memory.
 BLOCK_ROWS = 4096
@@ -76,10 +77,7 @@ class Batch(NamedTuple):
     def content_hash(self):
         """Hash of the content of the batch, which identifies it."""
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.x.shape} {self.x.dtype}".encode())
-        for rows in self.slices():
-            for array in arrays_of(part(self.x, rows)):
-                digest.update(array)
+        add_rows(digest, self.x)
         if self.weight is not None:
             digest.update(self.weight)
         return digest.hexdigest()

@@ -78,6 +78,23 @@ def is_frame(x):
     return hasattr(x, "shape") and (of_pandas or hasattr(x, "with_columns"))
 
 
+def is_sparse_frame(x):
+    """Whether X is a frame whose columns are all sparse, of which scikit-learn makes a sparse matrix."""
+    if not (is_frame(x) and hasattr(x, "iloc") and len(x.shape) == 2 and x.shape[1]):
+        return False
+    return all(hasattr(dtype, "fill_value") for dtype in x.dtypes)
+
+
+def require_zeros_to_fill(frame):
+    """Raise unless what the columns of a sparse frame do not store is 0."""
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        if dtype.fill_value != 0:
+            raise ValueError(
+                f"Column {name!r} of X has dtype {dtype}, in which {dtype.fill_value!r} is not stored. In "
+                "sparse rows that must be 0: give X.sparse.to_dense()."
+            )
+
+
 def reading_of(observation, frames):
     """`Reading` of frames of the same columns by an observation model; None if they need none."""
     names, D = list(frames[0].columns), frames[0].shape[1]
@@ -137,6 +154,16 @@ def as_numbers(reading, part):
     if any(_is_float(column) for column in kept):
         new.update({d: new[d].astype(np.float32) for d in (*unused, *categories)})
     return _with_columns(frame, new) if new else frame
+
+
+def with_categories(reading, rows):
+    """Rows (n, D) with the categories of a `Reading` in place of codes; as they are if there are none."""
+    if reading is None or not reading.categories:
+        return rows
+    out = rows.astype(object)
+    for d, categories in reading.categories.items():
+        out[:, d] = categories[rows[:, d].astype(np.intp)]
+    return out
 
 
 # ---------------------------------------------------------------------- pandas and polars

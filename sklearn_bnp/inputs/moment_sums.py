@@ -28,6 +28,7 @@ class ColumnSizes(NamedTuple):
     missing : bool
         Whether entries are missing.
     sparse : bool
+        Whether there are sparse rows.
     """
 
     n_rows: int
@@ -58,11 +59,14 @@ class ColumnSizes(NamedTuple):
 
     def added(self, other):
         """Sizes of both parts."""
+        sparse = self.sparse or other.sparse
+        center = other.center if self.center is None else self.center
+        if sparse:  # sums over sparse rows are about zero, and so must be those over dense ones
+            center = np.zeros_like(self.magnitude)
         return ColumnSizes(
             self.n_rows + other.n_rows, np.fmax(self.largest, other.largest),
-            np.fmax(self.magnitude, other.magnitude),
-            other.center if self.center is None else self.center,
-            max(self.precision, other.precision), self.missing or other.missing, self.sparse,
+            np.fmax(self.magnitude, other.magnitude), center,
+            max(self.precision, other.precision), self.missing or other.missing, sparse,
         )  # fmt: skip
 
     @property

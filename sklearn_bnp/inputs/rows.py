@@ -33,12 +33,9 @@ def stacked(parts):
     return np.concatenate(parts)
 
 
-def arrays_of(x):
-    """The arrays that rows are stored in."""
-    if not sparse.issparse(x):
-        return (np.ascontiguousarray(x),)
-    # the type of indices depends on how many there are, and must not change a hash
-    return x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data
+def none_of(parts):
+    """No rows, but of the kind of several blocks: sparse if any block is."""
+    return next((part[:0] for part in parts if sparse.issparse(part)), parts[0][:0])
 
 
 def canonical(x):

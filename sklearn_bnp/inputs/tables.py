@@ -21,12 +21,17 @@ _OF_CATEGORIES = (
 )
 
 
+def holds_arguments(x):
+    """Whether a value is a dict of arguments, and no rows: SciPy's matrices of one format are dicts, too."""
+    return isinstance(x, Mapping) and not issparse(x)
+
+
 def require_table(x, name="X", *, of_words=False):
     """Raise if data are None, a dict, or strings in any form; ``of_words`` if they are to be counts.
 
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
     """
-    if x is None or isinstance(x, Mapping):
+    if x is None or holds_arguments(x):
         what = "None" if x is None else f"a {type(x).__name__}"
         raise ValueError(
             f"{name} is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
@@ -73,7 +78,7 @@ def _first_text(x, of_words):
         return None
     first = x
     for _ in range(3):  # a sequence of rows of entries
-        if is_frame(first):
+        if is_frame(first) or issparse(first):
             return None
         if isinstance(first, (str, bytes)):
             of_objects = getattr(dtype, "kind", None) == "O"  # NumPy makes numbers of their strings

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 
 from ..estimator.observations import resolve_observation
 from ..inputs.frames import floats_of, is_frame
+from ..inputs.masks import with_nan
 
 
 class Uses(NamedTuple):
@@ -74,7 +75,7 @@ def numbers_in(x, columns):
         return np.stack(found, axis=1) if found else np.empty((len(x), 0))
     if issparse(x):
         return x.tocsr()[:, columns].toarray().astype(float)
-    return np.asarray(np.asarray(x)[:, columns], dtype=float)
+    return np.asarray(np.asarray(with_nan(x))[:, columns], dtype=float)
 
 
 def columns_of_numbers(x):

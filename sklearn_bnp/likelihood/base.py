@@ -476,6 +476,24 @@ class Likelihood(DenseRows, ABC):
             Rows in the data's units.
         """
 
+    def expected_rows(self, attributes: Any, shares: Any) -> Any:
+        """Rows to be expected of documents that have shares of several components.
+
+        Parameters
+        ----------
+        attributes : dict
+            The dict that `attributes` returned.
+        shares : ndarray, shape (n, K)
+            Shares of the components.
+
+        Returns
+        -------
+        x : ndarray, shape (n, D)
+            Means in the data's units, ``shares @ means_``. A family whose columns have no means overrides
+            this, as that of categories does, for which it is the code of the most probable one.
+        """
+        return shares @ attributes["means_"]
+
     @abstractmethod
     def seeding_points(self, prior: Any, s: Any, z: Any, *, whiten: bool = True) -> Floats:
         """Points whose squared distances stand for the divergence of the family.

@@ -53,7 +53,9 @@ class CategoricalObservation(ObservationModel):
         column a number or an array with one for each of its categories.
     n_categories : int or list of (int or None), default=None
         How many categories each column has: one number for all columns, or one for each. If None, it is
-        one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`.
+        one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`. In
+        mixtures, rows of weight 0 have labels and count as well; leave them out if their categories must not
+        matter.
 
     References
     ----------
@@ -262,6 +264,17 @@ class CategoricalLikelihood(Likelihood):
         out = np.zeros((len(s), len(self.sizes), self.sizes.max()))
         out[:, np.arange(self.sizes.max()) < self.sizes[:, np.newaxis]] = self._means(prior, s)
         return {"probabilities_": out}
+
+    def expected_rows(self, attributes, shares):
+        """Codes (n, D) of the most probable categories."""
+        probabilities = attributes["probabilities_"]
+        _, D, V = probabilities.shape
+        out, size = np.empty((len(shares), D)), max(1, _HELD_NUMBERS // V)
+        for lo in range(0, len(shares), size):
+            for d in range(D):
+                found = shares[lo : lo + size] @ probabilities[:, d]
+                out[lo : lo + size, d] = found.argmax(axis=1)
+        return out
 
     def sample(self, attributes, labels, rng):
         """Codes, by inverting the distribution functions."""

@@ -258,6 +258,12 @@ class ColumnLikelihood(TableRows, Likelihood):
                 means[:, b.columns] = blocks[b.name]["means_"]
         return {"means_": means, "blocks_": blocks}
 
+    def expected_rows(self, attributes, shares):
+        out = np.full((len(shares), self.n_columns), np.nan)
+        for b in self.blocks:
+            out[:, b.columns] = b.likelihood.expected_rows(attributes["blocks_"][b.name], shares)
+        return out
+
     def sample(self, attributes, labels, rng):
         out = np.full((len(labels), self.n_columns), np.nan)
         for b in self.blocks:

@@ -24,6 +24,7 @@ from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.frames import is_sparse_frame
 from ..inputs.moments import has_missing
 from ..inputs.types import Data, Floats, Integers
 from ..topics.collapsed import infer, table_of_rows
@@ -43,9 +44,10 @@ _MAX_ITER, _TOL = 100, 0.05
 
 def corpus_of_whole_rows(estimator, x, groups, *, reset):
     """`Corpus` of dense and complete rows, since clumps are their sums."""
-    if issparse(x):
+    if issparse(x) or is_sparse_frame(x):
+        dense = "X.toarray()" if issparse(x) else "X.sparse.to_dense()"
         raise TypeError(
-            "X is sparse, but MemoryBoundedTopicVB takes dense rows: give X.toarray(), an epoch at a time."
+            f"X is sparse, but MemoryBoundedTopicVB takes dense rows: give {dense}, an epoch at a time."
         )
     x, reading = check_rows(estimator, x, reset=reset)
     if has_missing(x):

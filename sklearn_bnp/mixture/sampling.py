@@ -12,7 +12,7 @@ from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import Sample, UniformSample
 from ..engine.task import Purpose
-from ..inputs.rows import RowBuffer, stacked
+from ..inputs.rows import RowBuffer, none_of, stacked
 
 # A row belongs to a component's sample if the component has this share of it (4.2.1).
 _LEAST_SHARE = 0.1
@@ -249,7 +249,10 @@ class RowSampling:
         if not parts:
             return {}
         n = sum(np.bincount(part.column, minlength=len(self.uids)) for part in parts)
-        like, dtype = parts[0].z[:0], np.result_type(*(part.z.dtype for part in parts))
+        like, dtype = (
+            none_of([part.z for part in parts]),
+            np.result_type(*(part.z.dtype for part in parts)),
+        )
         weighted = self._mean_weight is not None
         out = [
             Sample(RowBuffer(m, like, dtype), np.empty(m), np.empty(m) if weighted else None)

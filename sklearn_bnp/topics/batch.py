@@ -12,9 +12,9 @@ from scipy.sparse import issparse
 from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
+from ..inputs.content import add_numbers, add_rows
 from ..inputs.groups import group_cuts
 from ..inputs.rows import (
-    arrays_of,
     at_hand,
     joined_numbers,
     mean_weight,
@@ -129,11 +129,11 @@ class DocumentBatch(NamedTuple):
     def content_hash(self):
         """Identity of the batch by its content."""
         digest = hashlib.blake2b(digest_size=16)
-        for field in (self.indptr, self.counts, self.indices, self.x, self.weight):
-            if field is not None:
-                digest.update(f"{field.shape} {field.dtype}".encode())
-                for array in arrays_of(field):
-                    digest.update(array)
+        for field in (self.indptr, self.counts, self.indices):
+            add_numbers(digest, field)
+        if self.x is not None:
+            add_rows(digest, self.x)
+        add_numbers(digest, self.weight)
         return digest.hexdigest()
 
     @property

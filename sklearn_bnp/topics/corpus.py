@@ -24,6 +24,7 @@ from ..estimator.validation import (
     weight_of_each,
 )
 from ..inputs.batches import Batch
+from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import require_finite_counts, require_table, says_what_is_no_number
@@ -137,14 +138,14 @@ def _weighted(corpus, weight):
     return corpus._replace(documents=documents.chosen(keep), rows=rows, kept=kept)
 
 
-def check_same_kind(likelihood, groups):
+def check_same_kind(likelihood, has_groups):
     """Raise if a model fitted without ``groups`` is given them, or the other way about."""
-    if likelihood.words and groups is not None:
+    if likelihood.words and has_groups:
         raise ValueError(
             "groups were given, but the model was fitted without groups: a row of X is a whole document. "
             "Leave groups out, or fit with groups."
         )
-    if not likelihood.words and groups is None:
+    if not likelihood.words and not has_groups:
         raise ValueError(
             "groups=None, but the model was fitted with groups; give the document of each row of X."
         )
@@ -189,6 +190,8 @@ def _corpus_of_words(estimator, x, observation, reset):
         )
     require_table(x, of_words=True)
     [x], reading = read_frames(estimator, [x], reset=reset)
+    if is_sparse_frame(x):
+        require_zeros_to_fill(x)
     with says_what_is_no_number(x):
         x = validate_data(
             estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",

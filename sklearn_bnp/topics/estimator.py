@@ -15,6 +15,7 @@ from ..distributed.recognition import are_chunks
 from ..engine.proposal import Proposal
 from ..estimator import base
 from ..estimator.callbacks import FitCall
+from ..estimator.chunks import ChunkedData
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
@@ -24,7 +25,12 @@ from ..inputs.types import Data, RandomState
 from ..likelihood.base import ObservationModel
 from ..likelihood.limits import POSITIVE
 from . import setup
-from .chunks import DocumentReader, bind_likelihood_in_chunks, warn_of_weighting_in_chunks
+from .chunks import (
+    DocumentReader,
+    are_of_words,
+    bind_likelihood_in_chunks,
+    warn_of_weighting_in_chunks,
+)
 from .corpus import (
     bind_likelihood,
     check_corpus,
@@ -385,19 +391,25 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             )
         if self._is_begun:
             self._check_same_observation("partial_fit")
-            check_same_kind(self._learner_.model.likelihood, groups)
-        if are_chunks(X):
+        if are_chunks(X):  # each chunk may have groups of its own
             self._check_same_prior(getattr(self, "_reading", None))
             return self._partial_fit_chunks(X, batch_id, groups=groups, sample_weight=sample_weight)
+        if self._is_begun:
+            check_same_kind(self._learner_.model.likelihood, groups is not None)
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
         self._check_same_prior(corpus.reading)
         self._partial_fit(X, corpus, batch_id)
         setup.warn_if_documents_are_gone(self._learner_, self.max_batches)
         return self
 
+    def _partial_fit(self, X, data, batch_id):
+        if self._is_begun and isinstance(data, ChunkedData):
+            check_same_kind(self._learner_.model.likelihood, not are_of_words(data.source))
+        return super()._partial_fit(X, data, batch_id)
+
     def _check_same_kind(self, corpus, groups, call):
         """Raise unless ``call`` can go on with this corpus, and with the present prior of topics."""
-        check_same_kind(self._learner_.model.likelihood, groups)
+        check_same_kind(self._learner_.model.likelihood, groups is not None)
         self._check_same_prior(corpus.reading, call)
 
     def _check_same_prior(self, reading, call="partial_fit"):

@@ -33,6 +33,8 @@ from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.frames import with_categories
+from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
@@ -51,6 +53,8 @@ _BLOCK_NUMBERS, _BLOCK_ENTRIES = 4_000_000, 200_000
 _HELDOUT = 0.2
 # What `score_completion` may divide: the different words of a document, or all of them.
 _UNITS = ("types", "tokens")
+# Attributes from which typical rows follow, as far as a family has them.
+_OF_ROWS = ("means_", "probabilities_", "blocks_")
 
 
 class _OfRows:
@@ -97,7 +101,7 @@ class TopicPredictor(
 
     def _corpus(self, X, groups):
         check_is_fitted(self)
-        check_same_kind(self._model.likelihood, groups)
+        check_same_kind(self._model.likelihood, groups is not None)
         return check_corpus(self, X, groups, self._observation, reset=False)
 
     def _inferred(self, documents, *, want_resp=False):
@@ -236,29 +240,53 @@ class TopicPredictor(
         """
         return self._each_row(X, groups, lambda resp: resp.argmax(axis=1))
 
-    def inverse_transform(self, X: ArrayLike, n_tokens: Any = 1.0) -> Floats:
-        """Expected counts of documents with given topic distributions; for rows of data, their means.
+    def inverse_transform(self, X: ArrayLike, n_tokens: Any = 1.0) -> Any:
+        """Expected counts of documents with given topic distributions; for rows of data, what is typical.
+
+        A row of a document is expected to have the mean of each column of numbers, and the most probable
+        category of each column of categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_topics)
             Topic distributions, as from `transform`.
         n_tokens : float or array-like of shape (n_samples,), default=1
-            Lengths of the documents. Counts for a length of 1 are expected proportions.
+            Lengths of documents of words. Counts for a length of 1 are expected proportions.
 
         Returns
         -------
         X_original : ndarray of shape (n_samples, n_features)
-            Expected counts. They sum to ``n_tokens`` if the distribution sums to 1.
+            Expected counts, which sum to ``n_tokens`` if the distribution sums to 1; or a typical row of each
+            document, NaN in columns that no block uses. Categories that a frame held by other names than
+            numbers are given by these names, and the dtype is object.
+
+        Raises
+        ------
+        ValueError
+            If there is not one column for each topic, or if ``n_tokens`` is given for rows of data.
         """
         check_is_fitted(self)
+        for name, value in {"X": X, "n_tokens": n_tokens}.items():
+            refuse_masked(value, name)
         shares = check_array(X, dtype=[np.float64, np.float32])
         if shares.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {shares.shape[1]} columns, but there are {self.n_components_} topics; give "
                 "distributions as from transform."
             )
-        return shares @ self.means_ * np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+        n_tokens = np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+        if self._model.likelihood.words:
+            return shares @ self.means_ * n_tokens
+        if np.any(n_tokens != 1.0):
+            raise ValueError(
+                f"n_tokens={n_tokens.ravel()[0]:g} is for documents of words, but this model was fitted with "
+                "groups: what it gives is a typical row of each document. Leave n_tokens out."
+            )
+        attributes = {name: getattr(self, name) for name in _OF_ROWS if hasattr(self, name)}
+        return with_categories(
+            getattr(self, "_reading", None),
+            self._model.likelihood.expected_rows(attributes, shares),
+        )
 
     # ------------------------------------------------------------------ scores
 

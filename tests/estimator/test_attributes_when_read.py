@@ -16,6 +16,7 @@ import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.estimator.publishing import complete
+from sklearn_bnp.estimator.saved_state import _state
 from tests.estimators import assert_same_state, blobs, documents, public_state
 
 X, _ = blobs(300)
@@ -201,3 +202,50 @@ def test_memory_maps_leave_no_labels(tmp_path):
         model.labels_  # noqa: B018
     np.testing.assert_array_equal(clone(model).fit_predict(rows), model.predict(rows))
     assert not hasattr(model.partial_fit(rows), "labels_")
+
+
+# ---------------------------------------------------------------------- labels that a user deletes
+
+
+def by_file(model, folder):
+    model.save(folder / "model.bnp")
+    return sklearn_bnp.load(folder / "model.bnp")
+
+
+@pytest.mark.parametrize("how", ["of fit", "of a batch", "of a batch, read", "from vars"])
+@pytest.mark.parametrize("kind", ["mixture", "sequences"])
+def test_labels_may_be_deleted(kind, how, tmp_path):
+    estimator, batches = STREAMS[kind]
+    if how in ("of fit", "from vars"):
+        model = clone(estimator).fit(batches[0])
+    else:
+        model = copy(streamed(kind, 2))
+        if how == "of a batch, read":
+            assert len(model.labels_) == len(batches[1])
+    if how == "from vars":
+        vars(model).pop("labels_")
+    else:
+        del model.labels_
+    assert "_unlabelled" not in vars(model)
+    for other in (model, copy(model), pickle.loads(pickle.dumps(model)), by_file(model, tmp_path)):
+        assert not hasattr(other, "labels_")
+        with pytest.raises(AttributeError, match=r"was deleted. Call predict\(X\)"):
+            _ = other.labels_
+        assert len(other.predict(batches[1])) == len(batches[1])
+        assert len(copy(other).partial_fit(batches[1]).labels_) == len(batches[1])
+    with pytest.raises(AttributeError):
+        del model.labels_
+
+
+def test_states_that_were_saved_without_labels():
+    """Versions before did not take the name from the list of attributes."""
+    model = clone(STREAMS["mixture"][0]).fit(X[:50])
+    state = copy(vars(model))
+    del state["labels_"]
+    old = copy(model)
+    vars(old).clear()
+    vars(old).update(state)
+    saved = _state(old, state)
+    loaded = type(model).__new__(type(model))
+    loaded.__setstate__(saved)
+    assert not hasattr(loaded, "labels_")

@@ -1,0 +1,13 @@
+"""Parameters that a saved object lacks, since it was saved before they existed."""
+
+from __future__ import annotations
+
+from inspect import Parameter, signature
+
+
+def set_missing_parameters(component):
+    """Give an object with parameters the default of each that it lacks."""
+    known = vars(component)
+    for name, parameter in signature(type(component).__init__).parameters.items():
+        if name != "self" and name not in known and parameter.default is not Parameter.empty:
+            setattr(component, name, parameter.default)

@@ -1,9 +1,10 @@
 """Prediction, scores and samples of sequences: scikit-learn's and hmmlearn's methods.
 
-Design note. States are inferred under the variational posterior, as in the local step of `fit`. Densities
-are posterior predictive: a row has, given its state, the predictive density of the likelihood, and the
-chain has the expected probabilities ``startprob_`` and ``transmat_``. These make up the model that
-`score_samples` and `decode` use.
+Design note. The chain has the expected probabilities ``startprob_`` and ``transmat_``, whatever is asked of
+it. The weights ``exp E[log pi]`` of the local step of `fit` do not sum to one in a row, and the less a state
+was seen, the less they do: as those of new sequences they would tell against rare states. States are
+inferred from expected log likelihoods, as in `fit`. Densities, of `score_samples` and `decode`, are posterior
+predictive.
 """
 
 from __future__ import annotations
@@ -119,10 +120,16 @@ class SequencePredictor(
 
     # ------------------------------------------------------------------ states
 
+    def _log_rows(self):
+        """Log expected probabilities (K + 1, K) of starts and transitions."""
+        rows = np.vstack([self.startprob_, self.transmat_])
+        return np.maximum(np.log(np.maximum(rows, np.finfo(float).tiny)), LOG_FLOOR)
+
     def _fill(self, out, batch, of_resp):
         """``out`` with ``of_resp(resp)`` of the responsibilities (n, K) of all modelled rows in it."""
         fitted, n_threads = self._suited(batch.x), threads(self.n_jobs)
-        likelihood, params = fitted.likelihood, self._params._replace(coef=fitted.coef)
+        likelihood = fitted.likelihood
+        params = self._params._replace(coef=fitted.coef, log_rows=self._log_rows())
         prepare, begin = partial(in_range, likelihood.prepare), 0
         for some in self._blocks(batch):
             with blas_on_one_thread():
@@ -315,19 +322,20 @@ class SequencePredictor(
         check_is_fitted(self)
         require_one_sequence(X)
         X, _ = check_rows(self, as_table(X), reset=False)
-        lags, params = self._observation.lags, self._params
+        lags = self._observation.lags
         message = Message(None, X[:0]) if message is None else self._checked(message)
         rows = stacked([message.rows, X])
         new = Message(message.proba, rows[max(0, rows.shape[0] - lags) :])
         if rows.shape[0] <= lags:
             return self.startprob_.copy(), new
         x, indptr = lagged(rows, np.array([0, rows.shape[0]]), lags)
-        fitted, weights = self._suited(x), np.exp(params.log_rows)  # lags may have gaps, too
-        first = weights[:1] if message.proba is None else message.proba[np.newaxis] @ weights[1:]
+        fitted = self._suited(x)  # lags may have gaps, too
+        trans = np.ascontiguousarray(self.transmat_)
+        first = self.startprob_ if message.proba is None else message.proba @ trans
         with blas_on_one_thread():
             z = in_range(fitted.likelihood.prepare, x)
             table = emission_table(fitted.likelihood, fitted.coef, z)
-            kernel.forward(table, indptr, first, weights[1:], np.empty(len(table)), 1)
+            kernel.forward(table, indptr, first[np.newaxis], trans, np.empty(len(table)), 1)
         return table[-1].copy(), new._replace(proba=table[-1].copy())
 
     def _checked(self, message):

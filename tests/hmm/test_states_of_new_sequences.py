@@ -1,4 +1,4 @@
-"""Scores are those of the hidden Markov model that is published: its starts and transitions, as they are."""
+"""Scores and states are those of the hidden Markov model that is published: its starts and transitions."""
 
 import itertools
 
@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from sklearn_bnp import HDPHMMVB
+from sklearn_bnp.hmm.local import emission_table
 from tests.estimators import chains
 
 ROWS, _ = chains()
@@ -62,3 +63,30 @@ def test_short_sequences_have_all_the_probability(n_components, n_sequences):
         every = [np.array(x)[:, np.newaxis] for x in itertools.product(range(3), repeat=length)]
         logs = [scores.sum() for scores in model.score_samples(every)]
         assert logsumexp(logs) == pytest.approx(0.0, abs=1e-9)
+
+
+def posterior(model, x):
+    """Probabilities (T, K) of the states by both passes, and by the forward pass alone."""
+    likelihood = model._model.likelihood
+    table = emission_table(likelihood, model._params.coef, likelihood.prepare(x))
+    forward, backward = [model.startprob_ * table[0]], [np.ones(table.shape[1])]
+    for row in table[1:]:
+        forward.append(forward[-1] @ model.transmat_ * row)
+    for row in table[:0:-1]:
+        backward.insert(0, model.transmat_ @ (row * backward[0]))
+    forward, both = np.array(forward), np.array(forward) * backward
+    return both / both.sum(axis=1, keepdims=True), forward / forward.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("low_memory", [False, True])
+@pytest.mark.parametrize("n_components", [1, 3, 8])
+def test_states_are_inferred_with_what_is_published(n_components, low_memory):
+    """Of few rows, in which the weights of the fit's own steps say something else."""
+    model = fitted(LETTERS[:2], n_components, observation="categorical", low_memory=low_memory)
+    for x in LETTERS[2:]:
+        both, forward = posterior(model, x)
+        assert_allclose(model.predict_proba(x), both, atol=1e-10)
+        message = None
+        for row, expected in zip(x, forward, strict=True):
+            proba, message = model.predict_next(row, message)
+            assert_allclose(proba, expected, atol=1e-10)

@@ -304,7 +304,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns
-            If weights of sequences of continuous rows are mostly five or more.
+            If weights of sequences of continuous rows are mostly four or more.
         """
         if are_chunks(X):
             return self._fit_chunks(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
@@ -364,7 +364,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns_later
-            If weights of sequences of continuous rows are mostly five or more.
+            If weights of sequences of continuous rows are mostly four or more.
         """
         if self._is_begun:
             self._check_same_observation("partial_fit")

@@ -41,8 +41,8 @@ _CONCENTRATION = 1.0  # gamma
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
 # Copies of each row, on average, from which on continuous rows of three or four states have ended with dozens
-# of states. Up to four copies there were as many as without weights.
-_MANY_COPIES = 5.0
+# of states. Up to three copies there were as many as without weights.
+_MANY_COPIES = 4.0
 
 
 def _with_numbers(rows, automatic):

@@ -23,14 +23,14 @@ def quick(observation="gaussian"):
     ["gaussian", GaussianObservation("diag"), AutoregressiveObservation(), "correlated_gaussian"],
 )
 @pytest.mark.parametrize(
-    ("weight", "copies"), [([10, 10, 10, 10], "10"), ([10, 1, 1, 0], "8.5"), ([5] * 4, "5")]
+    ("weight", "copies"), [([10, 10, 10, 10], "10"), ([10, 1, 1, 0], "8.5"), ([4] * 4, "4")]
 )
 def test_copies_of_continuous_sequences_are_warned_of(learn, observation, weight, copies):
     with pytest.warns(UserWarning, match=rf"count {copies} times.* divide them by their mean"):
         getattr(quick(observation), learn)(X, sample_weight=weight)
 
 
-@pytest.mark.parametrize("weight", [None, [1, 6, 3, 1], [0.1, 0.2, 0.0, 0.3], [4, 4, 4, 4]])
+@pytest.mark.parametrize("weight", [None, [1, 4, 3, 1], [0.1, 0.2, 0.0, 0.3], [3, 3, 3, 3]])
 def test_other_weights_are_not(weight):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)

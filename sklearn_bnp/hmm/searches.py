@@ -39,16 +39,16 @@ _LEAST_GAIN = 1.0
 # ages are left out.
 _WINDOWS, _CONTEXTS, _AGES = "windows", "contexts", "ages"
 _WAYS = (
-    (1.0, _CONTEXTS), (1.0, _WINDOWS), (1.0, _AGES), (0.5, _WINDOWS), (1.0, _WINDOWS), (0.5, _AGES),
-    (0.5, _WINDOWS),
+    (1.0, _CONTEXTS), (1.0, _WINDOWS), (1.0, _AGES), (0.5, _WINDOWS), (0.5, _CONTEXTS), (1.0, _WINDOWS),
+    (0.5, _AGES), (0.5, _WINDOWS),
 )  # fmt: skip
 # Steps in which the concentrations and the states that a search ends with suit each other.
 _LEARNINGS = 6
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
 _RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
-# So many searches are made after the last gain in any case: all ways once, and if there are ages, twice.
-_LEAST_FAILURES = 7
+# So many searches are made after the last gain in any case: all ways once, or twice if there are ages.
+_LEAST_FAILURES, _LEAST_FAILURES_WITH_AGES = 6, 16
 
 
 class StateSearch:
@@ -118,7 +118,8 @@ class StateSearch:
     def comes_back(self):
         """Whether so many searches have come back to where they began that little is left to find."""
         elsewhere = self.n_failures - self.n_returns
-        if self.n_failures < _LEAST_FAILURES * (1 + self._have_ages.any()):
+        least = _LEAST_FAILURES_WITH_AGES if self._have_ages.any() else _LEAST_FAILURES
+        if self.n_failures < least:
             return False
         return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
 

@@ -11,9 +11,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-# Ages are counted in bins of which each is twice as wide as the one before. Bins with fewer visits that may
-# end there are joined to the one before; a chance below this that geometric visits look so uneven.
-_LEAST_VISITS, _CHANCE = 10, 1e-3
+# Ages are counted in bins of which each is twice as wide as the one before. Those that fewer visits reach are
+# joined to the one before.
+_LEAST_VISITS = 10
+# Below this chance that geometric visits look so uneven, of all states together or of one of them times their
+# number, some are not. Then these are the states of which the chance is below the second number.
+_CHANCE, _CHANCE_OF_STATE = 0.01, 0.1
 # In turns, what rows are told apart by (`parts_by_age`), and whether states may have more than two parts.
 AGES = (
     ("passed", False), ("before", True), ("length", False), ("passed", True), ("after", True),
@@ -21,33 +24,65 @@ AGES = (
 )  # fmt: skip
 
 
-def are_geometric(lengths, weight=None):
-    """Whether visits of these lengths (m,) may end with the same probability at any age.
+def uneven_states(lengths, state, n_states, ended=True, weight=None):
+    """Whether visits to each of the states (J,) are not geometric.
 
-    Their numbers that end, by age, are compared with those that do not, by a likelihood-ratio test.
+    Few visits to each state may tell it for all of them together.
 
     Parameters
     ----------
-    lengths : ndarray of int, shape (m,)
+    lengths, state : ndarray of int, shape (m,)
+        Of the visits.
+    n_states : int
+        J.
+    ended : ndarray of bool, shape (m,), or bool
+        Whether they ended. Others go on after the rows that are there.
     weight : ndarray, shape (m,), or None
         How many visits each stands for.
     """
     weight = np.ones(len(lengths)) if weight is None else weight
+    ended = weight * ended
+    own = [
+        unevenness(lengths[mine], ended[mine], weight[mine])
+        for mine in (state == k for k in range(n_states))
+    ]
+    uneven, freedom = np.array(own).T
+    chance = chi2.sf(uneven, np.maximum(freedom, 1.0))
+    of_all = chi2.sf(uneven.sum(), max(freedom.sum(), 1.0))
+    if min(of_all, n_states * chance.min()) >= _CHANCE:
+        return np.zeros(n_states, dtype=bool)
+    return chance < _CHANCE_OF_STATE
+
+
+def unevenness(lengths, ended, weight):
+    """How much better visits are explained if they end more often at some ages, and its freedom.
+
+    Parameters
+    ----------
+    lengths : ndarray of int, shape (m,)
+    ended, weight : ndarray, shape (m,)
+        How many visits each stands for: of those that ended, and of all.
+
+    Returns
+    -------
+    uneven : float
+        Twice the log likelihood ratio, which has about a chi-squared distribution if visits are geometric.
+    freedom : int
+        Its degrees of freedom; 0 if there are too few visits.
+    """
     of = np.frexp(lengths)[1] - 1  # lengths 1, 2-3, 4-7, ...
     n_bins = int(of.max(initial=0)) + 1
-    ends = np.bincount(of, weight, minlength=n_bins)
+    ends = np.bincount(of, ended, minlength=n_bins)
     first = 2 ** np.arange(n_bins)
     spent = np.clip(lengths[:, np.newaxis] - first + 1, 0, first)  # rows of each visit in each bin
     rows = weight @ spent
-    reached = weight @ (spent > 0)
-    many = reached >= _LEAST_VISITS
-    if np.count_nonzero(many) < 2:
-        return True
-    last = np.flatnonzero(many)[-1]
+    last = np.count_nonzero(weight @ (spent > 0) >= _LEAST_VISITS) - 1
+    if last < 1:
+        return 0.0, 0
     ends = np.append(ends[:last], ends[last:].sum())
     rows = np.append(rows[:last], rows[last:].sum())
-    uneven = 2.0 * (_log_likelihood(ends, rows).sum() - _log_likelihood(ends.sum(), rows.sum()))
-    return bool(chi2.sf(uneven, last) > _CHANCE)
+    ratio = _log_likelihood(ends, rows).sum() - _log_likelihood(ends.sum(), rows.sum())
+    return 2.0 * float(ratio), last
 
 
 def _log_likelihood(ends, rows):

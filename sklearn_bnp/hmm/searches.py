@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ages import AGES, are_geometric, parts_by_age
+from .ages import AGES, parts_by_age, uneven_states
 from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
@@ -288,12 +288,9 @@ class StateSearch:
         """Whether visits to each of the best states so far (J,) are not geometric."""
         if self._ages is None:
             first, last, state = runs_of(self._now.resp.argmax(axis=1), self._sample.indptr)
-            lengths, weight = last - first, _weights_of(self._sample, first)
-            self._ages = np.zeros(len(self._now.s), dtype=bool)
-            for k in np.unique(state).tolist():
-                own = state == k
-                times = None if weight is None else weight[own]
-                self._ages[k] = not are_geometric(lengths[own], times)
+            weight = _weights_of(self._sample, first)
+            ended = ~np.isin(last, self._sample.indptr)
+            self._ages = uneven_states(last - first, state, len(self._now.s), ended, weight)
         return self._ages
 
     def _parts(self, share, way):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB
-from sklearn_bnp.hmm.ages import are_geometric, parts_by_age
+from sklearn_bnp.hmm.ages import parts_by_age, uneven_states, unevenness
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
 from sklearn_bnp.hmm.searches import StateSearch
 
@@ -26,12 +26,34 @@ def staged(n_visits=120, lasts=(5, 8), seed=0, distance=6.0):
 # ---------------------------------------------------------------------- which visits are geometric
 
 
-@pytest.mark.parametrize("mean", [1.0, 1.5, 5.0, 40.0])
-def test_geometric_visits_are_geometric(mean):
-    """Most of the time: a chance of one in a thousand is allowed."""
+def is_uneven(lengths, ended=True):
+    [found] = uneven_states(lengths, np.zeros(len(lengths), dtype=int), 1, ended)
+    return bool(found)
+
+
+def test_visits_that_the_end_of_a_sequence_cuts_have_not_ended():
+    """Geometric visits of up to 30 rows on average, in sequences of 20 rows."""
     rng = np.random.default_rng(0)
-    found = [are_geometric(rng.geometric(1.0 / mean, size=n)) for n in (3, 20, 100, 3000) * 50]
-    assert np.count_nonzero(found) >= 196
+    whole = rng.geometric(1 / 30, size=400)
+    assert is_uneven(np.minimum(whole, 20))
+    assert not is_uneven(np.minimum(whole, 20), whole <= 20)
+
+
+@pytest.mark.parametrize("mean", [1.0, 1.5, 5.0, 40.0])
+def test_geometric_visits_are_even(mean):
+    """Most of the time: a chance of one or two in a hundred is allowed."""
+    rng = np.random.default_rng(0)
+    found = [is_uneven(rng.geometric(1.0 / mean, size=n)) for n in (3, 20, 100, 3000) * 100]
+    assert np.count_nonzero(found) <= 16
+
+
+def test_geometric_visits_to_many_states_are_even():
+    rng, state = np.random.default_rng(0), np.repeat(np.arange(20), 40)
+    found = [
+        uneven_states(rng.geometric(rng.uniform(0.05, 0.9, 20)[state]), state, 20).any()
+        for _ in range(200)
+    ]
+    assert np.count_nonzero(found) <= 16
 
 
 @pytest.mark.parametrize(
@@ -45,21 +67,35 @@ def test_geometric_visits_are_geometric(mean):
     ids=["fixed", "phases", "two kinds", "between"],
 )
 def test_other_visits_are_not(lengths):
-    assert not are_geometric(lengths)
+    assert is_uneven(lengths)
+    # it is seen, and seen alone, among other states
+    others = np.random.default_rng(1).geometric(0.2, size=(5, 40))
+    state = np.repeat(np.arange(6), [len(lengths), *[40] * 5])
+    found = uneven_states(np.concatenate([lengths, *others]), state, 6)
+    assert found[0] and np.count_nonzero(found) <= 2
+
+
+def test_few_visits_to_each_of_several_states_tell_it_together():
+    rng, state = np.random.default_rng(0), np.repeat(np.arange(8), 25)
+    lengths = rng.geometric(0.2, size=(2, 200)).sum(axis=0)
+    alone = [is_uneven(lengths[state == k]) for k in range(8)]
+    assert not all(alone)
+    together = uneven_states(lengths, state, 8)
+    assert np.count_nonzero(together) > np.count_nonzero(alone)
 
 
 def test_weighted_visits_are_so_many_visits():
     rng = np.random.default_rng(0)
     lengths, weight = rng.geometric(0.3, size=60), rng.integers(1, 4, size=60)
     copies = np.repeat(lengths, weight)
-    for more in (0, 8):  # few visits that are not geometric, and many
-        again = np.append(copies, np.full(3 * more, 9)), np.append(lengths, np.full(more, 9))
-        weights = np.append(weight, np.full(more, 3))
-        assert are_geometric(again[0]) == are_geometric(again[1], weights.astype(float))
+    ended = lengths < 6
+    found = unevenness(lengths, ended * weight.astype(float), weight.astype(float))
+    assert found == pytest.approx(unevenness(copies, 1.0 * (copies < 6), np.ones(len(copies))))
 
 
 def test_one_visit_says_nothing():
-    assert are_geometric(np.array([1000])) and are_geometric(np.array([], dtype=int))
+    assert not is_uneven(np.array([1000]))
+    assert unevenness(np.array([], dtype=int), np.array([]), np.array([])) == (0.0, 0)
 
 
 # ---------------------------------------------------------------------- parts

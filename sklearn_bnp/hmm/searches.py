@@ -178,11 +178,12 @@ class StateSearch:
         nested, first = self._nested(), self._rng.uniform(*self._log_powers)
         n_before = len(self._now.s)
         chain, n_left = self._annealed(nested, first)
+        returned = self._compare(nested, chain)
         low, high = self._log_powers
-        if n_left < _LEAST_LEFT * n_before:
+        if n_left < _LEAST_LEFT * n_before:  # too small a power
             low = (low + first) / 2
             high = min(max(high, low + _NARROWEST), 0.0)
-        elif self._compare(nested, chain):
+        elif returned:  # too large a power
             high = (high + first) / 2
             low = min(low, high - _NARROWEST)
         self._log_powers = np.array([low, high])

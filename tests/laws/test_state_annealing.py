@@ -91,3 +91,26 @@ def test_annealing_counts_with_the_search_that_it_follows(monkeypatch):
         failures.append(search.n_failures)
     assert failures == [1, 2, 0, 1]
     assert len(search.best.s) == 4 and search.n_returns == 0
+
+
+def test_powers_move_to_where_annealing_changes_something(monkeypatch):
+    """The first power is smaller after the best states came back, and larger after most of them were lost."""
+    rows, labels, _ = toys(seed=2)
+    search, powers, left = search_of(rows, labels), [], []
+
+    def annealed(self, nested, first):
+        powers.append(first)
+        return self._now, left[-1]
+
+    monkeypatch.setattr(StateSearch, "_annealed", annealed)
+    for n_left, side in ((4, -1), (0, 1)):
+        left.append(n_left)
+        low, high = search._log_powers
+        for _ in range(20):
+            before = search._log_powers
+            search._anneal()
+            assert before[0] <= powers[-1] <= before[1]
+            moved = search._log_powers - before
+            assert np.all(side * moved >= -1e-12) and np.any(side * moved > 0)
+            assert np.diff(search._log_powers) >= 1.0 - 1e-12 and search._log_powers[1] <= 0.0
+        assert side * (search._log_powers - [low, high]).sum() > 1.0

@@ -9,7 +9,7 @@ middle of a visit. Their ages can.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 # Ages are counted in bins of which each is twice as wide as the one before. Those that fewer visits reach are
 # joined to the one before.
@@ -47,8 +47,8 @@ def uneven_states(lengths, state, n_states, ended=True, weight=None):
         for mine in (state == k for k in range(n_states))
     ]
     uneven, freedom = np.array(own).T
-    chance = chi2.sf(uneven, np.maximum(freedom, 1.0))
-    of_all = chi2.sf(uneven.sum(), max(freedom.sum(), 1.0))
+    chance = chdtrc(np.maximum(freedom, 1.0), uneven)
+    of_all = chdtrc(max(freedom.sum(), 1.0), uneven.sum())
     if min(of_all, n_states * chance.min()) >= _CHANCE:
         return np.zeros(n_states, dtype=bool)
     return chance < _CHANCE_OF_STATE
@@ -82,7 +82,7 @@ def unevenness(lengths, ended, weight):
     ends = np.append(ends[:last], ends[last:].sum())
     rows = np.append(rows[:last], rows[last:].sum())
     ratio = _log_likelihood(ends, rows).sum() - _log_likelihood(ends.sum(), rows.sum())
-    return 2.0 * float(ratio), last
+    return max(0.0, 2.0 * float(ratio)), last
 
 
 def _log_likelihood(ends, rows):

@@ -93,6 +93,14 @@ def test_weighted_visits_are_so_many_visits():
     assert found == pytest.approx(unevenness(copies, 1.0 * (copies < 6), np.ones(len(copies))))
 
 
+def test_ages_that_are_all_alike_say_nothing():
+    """Rounding may leave a little less than nothing."""
+    assert not is_uneven(np.ones(50, dtype=int))
+    for n in (5, 7, 30):
+        lengths = np.repeat([1, 2, 3], n)
+        assert unevenness(lengths, np.zeros(3 * n), np.ones(3 * n)) == (0.0, 1)
+
+
 def test_one_visit_says_nothing():
     assert not is_uneven(np.array([1000]))
     assert unevenness(np.array([], dtype=int), np.array([]), np.array([])) == (0.0, 0)

@@ -9,7 +9,7 @@ middle of a visit. Their ages can.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, xlog1py, xlogy
 
 # Ages are counted in bins of which each is twice as wide as the one before. Those that fewer visits reach are
 # joined to the one before.
@@ -87,8 +87,8 @@ def unevenness(lengths, ended, weight):
 
 def _log_likelihood(ends, rows):
     """Log probability that visits end ``ends`` times in ``rows`` rows, at the rate at which they do."""
-    stay, rate = rows - ends, ends / rows
-    return ends * np.log(np.maximum(rate, 1e-300)) + stay * np.log(np.maximum(1.0 - rate, 1e-300))
+    rate = ends / rows
+    return xlogy(ends, rate) + xlog1py(rows - ends, -rate)
 
 
 def parts_by_age(lengths, n_parts, way):

@@ -50,8 +50,6 @@ _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 # The logarithm of a concentration that is learned moves by no more than this from that of the whole model.
 # Least slope that moves it, in nats for a factor e, and L-BFGS iterations.
 _MOST_MOVED, _LEAST_SLOPE, _ITERATIONS = 2.0, 0.1, 20
-
-
 # Concentrations of `NestedChain` that may be learned, in the order of `Surroundings.concentrations`.
 _LEARNED = ("concentration", "stickiness")
 

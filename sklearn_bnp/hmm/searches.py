@@ -47,7 +47,7 @@ _LEARNINGS = 6
 # Little is left to find once so many searches have come back to where they began, and so many more for each
 # that ended elsewhere.
 _RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
-# So many searches are made after the last gain in any case: all ways once, or twice if there are ages.
+# So many searches are made after the last gain in any case: all ways once, but twice with those by ages.
 _LEAST_FAILURES, _LEAST_FAILURES_WITH_AGES = 6, 16
 
 
@@ -266,7 +266,8 @@ class StateSearch:
     def _settled(self, nested, labels, way=_WINDOWS):
         """The chain that begins with parts (their ``labels`` of rows), after passes, unions and removals.
 
-        Parts by age are not joined in bulk: what they gain goes with few unions that look harmless.
+        Parts by age are not joined in bulk: estimates of several unions at once are too rough for them, and
+        most of what they gain is lost.
         """
         J, by_links = labels.max() + 1, way != _WINDOWS
         s = statistics_of_labels(nested.likelihood, self._sample, labels, J)

@@ -249,10 +249,8 @@ class RowSampling:
         if not parts:
             return {}
         n = sum(np.bincount(part.column, minlength=len(self.uids)) for part in parts)
-        like, dtype = (
-            none_of([part.z for part in parts]),
-            np.result_type(*(part.z.dtype for part in parts)),
-        )
+        like = none_of([part.z for part in parts])
+        dtype = np.result_type(*(part.z.dtype for part in parts))
         weighted = self._mean_weight is not None
         out = [
             Sample(RowBuffer(m, like, dtype), np.empty(m), np.empty(m) if weighted else None)

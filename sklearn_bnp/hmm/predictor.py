@@ -32,6 +32,7 @@ from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.frames import with_categories
 from ..inputs.groups import group_cuts
 from ..inputs.rows import stacked
 from ..inputs.types import Data, Floats, OfSequences, RandomState
@@ -503,7 +504,8 @@ class SequencePredictor(
         Returns
         -------
         X : ndarray of shape (n_samples, n_features), or list of them
-            A sequence, or a list of them if ``n_sequences`` is more than 1.
+            A sequence, or a list of them if ``n_sequences`` is more than 1. Categories that a frame held
+            by other names than numbers are given by these names, and the dtype is object.
         states : ndarray of shape (n_samples,), or list of them
             The states of the rows.
         """
@@ -517,7 +519,8 @@ class SequencePredictor(
         drawn = []
         for _ in range(n_sequences):
             states = self._path(n_samples, rng)
-            drawn.append((likelihood.sample(attributes, states, rng), states))
+            rows = likelihood.sample(attributes, states, rng)
+            drawn.append((with_categories(getattr(self, "_reading", None), rows), states))
         if n_sequences == 1:
             return drawn[0]
         return [x for x, _ in drawn], [states for _, states in drawn]

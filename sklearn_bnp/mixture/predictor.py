@@ -22,6 +22,7 @@ from ..estimator.summary import Summarised
 from ..estimator.threads import threads
 from ..estimator.validation import check_rows
 from ..inputs.blas import blas_on_one_thread
+from ..inputs.frames import with_categories
 from ..inputs.rows import block_rows, part
 from ..inputs.types import Data, Floats, Integers, RandomState
 from .soundness import MIXTURE, check_mixture
@@ -230,7 +231,8 @@ class MixturePredictor(
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Rows, grouped by component.
+            Rows, grouped by component. Categories that a frame held by other names than numbers are given
+            by these names, and the dtype is object.
         labels : ndarray of shape (n_samples,)
             Their components.
         """
@@ -242,4 +244,5 @@ class MixturePredictor(
         labels = np.repeat(np.arange(self.n_components_), counts)
         likelihood, prior = self._model.likelihood, self._model.prior
         attributes = likelihood.attributes(prior, self._statistics)
-        return likelihood.sample(attributes, labels, rng), labels
+        drawn = likelihood.sample(attributes, labels, rng)
+        return with_categories(getattr(self, "_reading", None), drawn), labels

@@ -516,7 +516,8 @@ class TopicPredictor(
         Returns
         -------
         X : sparse matrix of shape (n_samples, n_features) or ndarray
-            Counts of words, or rows of data: ``n_tokens`` for each document in turn.
+            Counts of words, or rows of data: ``n_tokens`` for each document in turn. Categories of rows that
+            a frame held by other names than numbers are given by these names, and the dtype is object.
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             The documents' shares of the topics.
         """
@@ -526,9 +527,10 @@ class TopicPredictor(
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
         rng = check_random_state(self.random_state if random_state is None else random_state)
-        return drawn_documents(
+        drawn, shares = drawn_documents(
             self._model, self._doc_prior, self._statistics, n_samples, n_tokens, rng
         )
+        return with_categories(getattr(self, "_reading", None), drawn), shares
 
 
 def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):

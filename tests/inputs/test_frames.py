@@ -431,6 +431,23 @@ def test_documents_of_rows(frames):
     assert adjusted_rand_score(LABELS, found) >= 0.99
 
 
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB, HDPTopicVB])
+def test_samples_hold_the_categories(frames, estimator):
+    """Samples can be put into a frame, which the model explains like those of the fit."""
+    columns = table()
+    model = estimator(observation=ColumnObservation(BY_NAME), random_state=0)
+    groups = {"groups": np.arange(len(LABELS)) // 30} if estimator is HDPTopicVB else {}
+    model.fit(frames.DataFrame(columns), **groups)
+    size = {"n_tokens": 60} if estimator is HDPTopicVB else {"n_samples": 60}
+    drawn, _ = model.sample(**size, random_state=0)
+    assert drawn.dtype == object
+    names = list(columns)
+    assert set(drawn[:, names.index("kind")]) == set(KINDS)
+    frame = frames.DataFrame({name: drawn[:, d].tolist() for d, name in enumerate(names)})
+    whole = {"groups": np.zeros(60)} if groups else {}
+    assert np.isfinite(model.score(frame, **whole))
+
+
 def test_epochs_in_bounded_memory(frames):
     """Blocks by name are those of the arrays, and the second epoch goes on from the first."""
     frame, X = frames.DataFrame(table()), numbers()

@@ -97,6 +97,9 @@ class Start(NamedTuple):
         if it is no warm start.
     coef : object
         Parameters of the first local step; None if they are functions of the statistics alone.
+    again : callable or None
+        ``again(rng)`` is the `Start` of another of several fits, if the user's function makes first
+        components; None if all of them begin with this one.
     """
 
     model: object
@@ -104,6 +107,7 @@ class Start(NamedTuple):
     statistics: Callable
     keeps_order: bool | None = None
     coef: object = None
+    again: Callable | None = None
 
 
 class LearnerEstimator(CallbackSupport, ObservationParameters):

@@ -94,13 +94,15 @@ class Fitting:
         found, resumed = list(state.found), state
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
-            learner, n_before, keeps_order = self._begun(start, resumed)
+            is_first = i == state.n_done or start.again is None
+            now = start if is_first else start.again(self._rng)
+            learner, n_before, keeps_order = self._begun(now, resumed)
             self._state, resumed = self._as_laps_begin(i, n_before, keeps_order, best, found), None
-            left = self._run(learner, start.source)
+            left = self._run(learner, now.source)
             if n_init > 1 and learner.scheduler.meets:
                 found.append((learner.lower_bound, learner.totals))
             else:
-                _forget(learner, start.source)
+                _forget(learner, now.source)
             if best is None or learner.lower_bound > best.lower_bound:
                 best, self.paused = learner, left
             if self._end_task(n_init):

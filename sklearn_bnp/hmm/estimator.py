@@ -81,7 +81,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         highest ELBO is kept. With `StateOversplit` it goes on for up to ``max_iter`` more: it tries the
         states of the others for blocks of rows, and then searches once more. (Of more than 60,000 rows it
         only searches.) On real sequences ``n_init=2`` takes three to four times as long as one fit.
-        Responsibilities in ``init_params`` are the same in all fits.
+        Responsibilities in ``init_params`` are the same in all fits; a callable is called for each.
     init_params : {"random", "k-means++"}, callable or ndarray, default="random"
         Source of the first states:
 
@@ -401,9 +401,15 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         model = self._bound(
             sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
         )
-        source = GroupSource(batch, n_batches)
-        seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
-        return base.Start(model, source, seeds)
+
+        def begun(batch):
+            seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
+            return base.Start(model, GroupSource(batch, n_batches), seeds)
+
+        def again(rng):
+            return begun(setup.starting_batch(settings, sequences, X, rng))
+
+        return begun(batch)._replace(again=again if callable(self.init_params) else None)
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):
         source, lags = data.source, resolve_observation(self.observation).lags

@@ -86,7 +86,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $tol
     n_init : int, default=1
         Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
-        highest ELBO is kept. Components that are given are the same in all fits.
+        highest ELBO is kept. Components that are given are the same in all fits; a callable is called for
+        each.
     init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable, array, default="k-means++"
         Source of the first components:
 
@@ -363,8 +364,18 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         source = ArraySource(batch.x, batch.weight, n_batches, resp)
         if self._is_warm:
             allocation = allocation_from(self.allocation, self.weight_concentration_prior)
-            return self._warm_start(source, allocation, settings)
-        return self._cold_start(source, data.reading, settings, streaming=streaming)
+            start = self._warm_start(source, allocation, settings)
+        else:
+            start = self._cold_start(source, data.reading, settings, streaming=streaming)
+        if source.resp is None or not callable(self.init_params):
+            return start
+        return start._replace(again=partial(self._start_again, start, X, settings))
+
+    def _start_again(self, start, X, settings, rng):
+        """A `Start` like another one, with responsibilities that the user's function finds anew."""
+        resp, before = setup.given_responsibilities(settings, X, rng), start.source
+        source = ArraySource(before.x, before.weight, len(before), resp)
+        return start._replace(source=source, statistics=self._seeds(settings, source, start.model))
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):
         return self._cold_start(data.source, data.reading, settings, streaming=streaming)

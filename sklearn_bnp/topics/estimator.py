@@ -111,7 +111,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     $tol
     n_init : int, default=1
         Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
-        highest ELBO is kept. Topics that are given in ``init_params`` are the same in all fits.
+        highest ELBO is kept. Topics that are given in ``init_params`` are the same in all fits; a callable
+        is called for each.
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
         Source of the first topics:
 
@@ -460,8 +461,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             return base.Start(
                 model, GroupSource(corpus.documents, n_batches), lambda rng: first_components(rng).s
             )
-        first = first_components(rng)
-        return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
+
+        def begun(rng):
+            first = first_components(rng)
+            return base.Start(model, GroupSource(first.documents, n_batches), lambda rng: first.s)
+
+        return begun(rng)._replace(again=begun if callable(self.init_params) else None)
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):
         source = data.source

@@ -188,6 +188,26 @@ def test_generators_are_where_they_would_be(tmp_path):
     assert other.rand() == rng.rand()
 
 
+@pytest.mark.parametrize("n_laps", [2, 5])
+def test_functions_that_make_components_draw_what_they_would_have_drawn(tmp_path, n_laps):
+    """Interrupted in the first fit, or in the second of three."""
+    params = {"n_init": 3, "max_iter": 3, "proposals": None, "random_state": 0}
+    model = DPMixtureVB(init_params=random_shares, **params)
+    whole = clone(model).fit(X)
+    model.set_callbacks(Checkpoint(tmp_path, every=0), Watches(n_laps, interrupt))
+    with pytest.raises(Stops):
+        model.fit(X)
+    watch = Watches()
+    model.set_callbacks(watch, Checkpoint(tmp_path, every=0)).fit(X)
+    assert watch.n_laps == 9 - n_laps
+    assert model.lower_bounds_ == whole.lower_bounds_
+
+
+def random_shares(X, n_components, random_state):
+    """Responsibilities of a callable ``init_params``."""
+    return random_state.dirichlet(np.ones(4), size=len(X))
+
+
 def test_fits_without_a_seed_are_never_the_same(tmp_path):
     model = DPMixtureVB(max_iter=3).set_callbacks(
         Checkpoint(tmp_path, every=0), Watches(2, interrupt)

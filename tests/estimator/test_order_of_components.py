@@ -165,6 +165,29 @@ def test_callables_name_components_too(given):
 
 
 @given
+def test_callables_are_called_for_each_of_several_fits(given):
+    """The second of three fits begins with good components, and wins."""
+    if given.parameter == "means_init":
+        pytest.skip("means are never given by a callable")
+    good = given.model((1, 2, 0), max_iter=0).fit(given.data, **given.keywords)
+    poor = np.ones_like(good.init_params) / good.init_params.shape[1]
+    drawn = []
+
+    def init(X, n_components, random_state):
+        drawn.append(random_state.rand())
+        return good.init_params if len(drawn) == 2 else poor
+
+    model = given.model((1, 2, 0), lambda found: init, max_iter=0, n_init=3)
+    model.fit(given.data, **given.keywords)
+    assert len(set(drawn)) == 3
+    assert_array_equal(model.means_, good.means_)
+    again = given.model((1, 2, 0), lambda found: init, max_iter=0, n_init=3)
+    before, drawn[:] = list(drawn), []
+    assert_array_equal(again.fit(given.data, **given.keywords).means_, model.means_)
+    assert drawn == before
+
+
+@given
 def test_others_are_sorted(given):
     """Where proposals may change the number, or nobody has named components."""
     weights = {HDPTopicVB: "topic_probs_"}.get(given.estimator, "weights_")

@@ -33,7 +33,8 @@ class ConvergenceDisplay:
     If the bound still rises at the end, give a larger ``max_iter``.
 
     The data of `MemoryBoundedTopicVB` grow with each epoch, and so the bound on all of them falls. There the
-    bound is divided by the number of rows seen so far.
+    bound is divided by the number of rows seen so far. The bound of another stream changes by a step wherever
+    `partial_fit` adds a new batch to the data, and rises in the laps between two steps.
 
     It is recommended to use `from_estimator` to make one. All parameters are kept as attributes.
 
@@ -122,16 +123,25 @@ class ConvergenceDisplay:
         -------
         display : ConvergenceDisplay
             The drawn display.
+
+        Raises
+        ------
+        TypeError
+            If the estimator keeps no history.
+        ValueError
+            If there is no lap to draw: `partial_fit` with ``learning_method="stochastic"`` makes single
+            steps.
         """
         check_is_fitted(estimator)
-        unit = "epoch" if hasattr(estimator.history_[0], "epoch") else "lap"
-        laps = [getattr(entry, unit) for entry in estimator.history_]
+        entries = _history_of(estimator)
+        unit = "epoch" if hasattr(entries[0], "epoch") else "lap"
+        laps = [getattr(entry, unit) for entry in entries]
         shown = [i for i, lap in enumerate(laps) if lap >= first_lap]
         if not shown:
             raise ValueError(
-                f"first_lap={first_lap!r} leaves nothing to draw: the estimator has {len(laps)} laps."
+                f"first_lap={first_lap!r} leaves nothing to draw: the last {unit} was {laps[-1]}."
             )
-        history = [estimator.history_[i] for i in shown]
+        history = [entries[i] for i in shown]
         changes = [_changes(entry) for entry in history]
         kinds = sorted(set().union(*changes))
         n_rows = [getattr(entry, "n_rows", 0) for entry in history]
@@ -201,6 +211,23 @@ def _place_legend(panel):
     makes_room = panel.figure.get_layout_engine() is not None
     beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
     panel.legend(title="accepted", **(beside if makes_room else {"loc": "best"}))
+
+
+def _history_of(estimator):
+    """The entries of the history of a fitted estimator, of which there is at least one."""
+    name, history = type(estimator).__name__, getattr(estimator, "history_", None)
+    if history is None:
+        raise TypeError(
+            f"{name} keeps no history: give a fitted DPMixtureVB, HDPTopicVB, HDPHMMVB or "
+            "MemoryBoundedTopicVB; of a pipeline, its last step."
+        )
+    if not history:
+        raise ValueError(
+            f"This {name} has made no laps: partial_fit with learning_method='stochastic' makes single "
+            "steps, whose bounds are not kept. The display is for fit, and for streams with "
+            "learning_method='memoized'."
+        )
+    return history
 
 
 def _changes(entry):

@@ -6,6 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_bnp import (
     HDPHMMVB,
@@ -71,6 +76,35 @@ def test_history_is_drawn(mixture):
     np.testing.assert_array_equal(later.laps, display.laps[1:])
     with pytest.raises(ValueError, match="first_lap=999 leaves nothing to draw"):
         ConvergenceDisplay.from_estimator(mixture, first_lap=999)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DPMixtureVB(2, random_state=0), HDPTopicVB(2, random_state=0), HDPHMMVB(2, random_state=0)],
+)
+def test_streams_are_drawn_if_they_make_laps(model):
+    data = WORDS if isinstance(model, HDPTopicVB) else ROWS
+    lapping, stepping = clone(model), clone(model).set_params(learning_method="stochastic")
+    for batch in np.array_split(data, 3):
+        lapping.partial_fit(batch)
+        stepping.partial_fit(batch)
+    display = ConvergenceDisplay.from_estimator(lapping)
+    np.testing.assert_array_equal(display.lower_bound, lapping.lower_bounds_)
+    assert display.axes_[1].get_xlabel() == "lap"
+    with pytest.raises(
+        ValueError, match=r"has made no laps.*streams with learning_method='memoized'"
+    ):
+        ConvergenceDisplay.from_estimator(stepping)
+
+
+def test_history_of_other_estimators():
+    for other in (GaussianMixture(2), make_pipeline(StandardScaler(), DPMixtureVB(random_state=0))):
+        with pytest.raises(
+            TypeError, match=f"{type(other).__name__} keeps no history: give a fitted"
+        ):
+            ConvergenceDisplay.from_estimator(other.fit(ROWS))
+        with pytest.raises(NotFittedError):
+            ConvergenceDisplay.from_estimator(clone(other))
 
 
 def test_a_kind_of_change_has_one_mark():

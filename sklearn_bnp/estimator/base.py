@@ -312,8 +312,9 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
         require_finite(self, attributes["elbo_terms_"], published.own, but=may_be_nan)
         return attributes
 
-    def _fitted_attributes(self, state, observation):
+    def _attributes_again(self):
         """All fitted attributes by name."""
+        state, observation = self._learner_, self._observation
         return fitted_attributes(state, observation, self._to_publish(state, observation))
 
     def _as_if_ended(self, learner):

@@ -59,8 +59,8 @@ def published_order(totals, by_weight, keeps_order):
 class FittedAttributes:
     """Mixin of all estimators for the attributes that a fit publishes.
 
-    An estimator whose attributes may wait has ``_learner_``, a `LearnerState`, and a method
-    ``_fitted_attributes(state, observation)``.
+    An estimator has a method ``_attributes_again()``: attributes by name, computed from what was learned.
+    They take the place of those that wait, or that a user has deleted.
     """
 
     def __getattr__(self, name):
@@ -99,8 +99,8 @@ def complete(estimator, *, labels=False):
     missing = set(vars(estimator).get("_published", ())).difference(vars(estimator), (_LABELS,))
     if missing:
         with blas_on_one_thread():
-            found = estimator._fitted_attributes(estimator._learner_, estimator._observation)
-        vars(estimator).update({name: found[name] for name in missing})
+            found = estimator._attributes_again()
+        vars(estimator).update({name: found[name] for name in missing if name in found})
 
 
 def fitted_attributes(state, observation, published):

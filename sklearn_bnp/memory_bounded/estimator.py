@@ -446,21 +446,36 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def _publish(self, epoch):
         """Set the fitted attributes after an epoch."""
-        kept, likelihood, record = self._kept, self._likelihood, self.history_[-1]
-        zeta = self._topics.zeta(kept.sizes)
-        weights = (zeta / zeta.sum(axis=0)) @ kept.sizes / kept.sizes.sum()
+        weights = self._weights_of_topics()
         order = np.lexsort((-self._topics.s[:, -1], -weights))
-        self._topics = topics = self._topics.take(order)
-        s = topics.s
-        attributes = {
+        self._topics = self._topics.take(order)
+        attributes = {**self._attributes(weights[order]), "elbo_terms_": epoch.elbo_terms}
+        bounds = {"lower_bound_": self._topics.bound}
+        require_finite(self, bounds, attributes, but=self._likelihood.may_be_nan)
+        set_published(self, attributes)
+
+    def _weights_of_topics(self):
+        """Expected shares (K,) of topics in all documents."""
+        sizes = self._kept.sizes
+        zeta = self._topics.zeta(sizes)
+        return (zeta / zeta.sum(axis=0)) @ sizes / sizes.sum()
+
+    def _attributes_again(self):
+        """The fitted attributes by name, but ``elbo_terms_``: what an epoch learned from is gone."""
+        return self._attributes(self._weights_of_topics())
+
+    def _attributes(self, weights):
+        """The fitted attributes by name, but ``elbo_terms_``, for topics of these weights."""
+        kept, likelihood, record = self._kept, self._likelihood, self.history_[-1]
+        topics, s = self._topics, self._topics.s
+        return {
             **likelihood.attributes(topics.prior, s),
             "_statistics": s,
             "_coef": likelihood.coefficients(topics.prior, s),
-            "topic_probs_": weights[order],
+            "topic_probs_": weights,
             "doc_topic_prior_": topics.alpha,
             "n_components_": len(s),
             "lower_bound_": topics.bound,
-            "elbo_terms_": epoch.elbo_terms,
             "n_clumps_": record.n_clumps,
             "n_singlets_": record.n_singlets,
             "n_document_groups_": record.n_document_groups,
@@ -470,8 +485,6 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
             "memory_bytes_": record.memory_bytes,
             "n_iter_": record.epoch,
         }
-        require_finite(self, {"lower_bound_": topics.bound}, attributes, but=likelihood.may_be_nan)
-        set_published(self, attributes)
 
     def _warned(self, epochs):
         """The estimator, after a warning if there was no room for more topics in some epochs."""

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.estimator.publishing import complete
 from sklearn_bnp.estimator.saved_state import _state
@@ -235,6 +235,23 @@ def test_labels_may_be_deleted(kind, how, tmp_path):
         assert len(copy(other).partial_fit(batches[1]).labels_) == len(batches[1])
     with pytest.raises(AttributeError):
         del model.labels_
+
+
+@pytest.mark.parametrize("names", [["means_"], ["covariances_", "topic_probs_", "n_components_"]])
+def test_epochs_find_deleted_attributes_again(names, tmp_path):
+    """`MemoryBoundedTopicVB` has no learner, but keeps what its attributes follow from."""
+    model = MemoryBoundedTopicVB()
+    for _ in range(2):
+        model.partial_fit(X, groups=np.arange(300) // 10)
+    whole = {name: getattr(model, name) for name in names}
+    for name in names:
+        delattr(model, name)
+    for other in (pickle.loads(pickle.dumps(model)), by_file(model, tmp_path), model):
+        for name in names:
+            np.testing.assert_allclose(getattr(other, name), whole[name], rtol=1e-12)
+    del model.elbo_terms_
+    with pytest.raises(AttributeError, match="'elbo_terms_'"):
+        _ = model.elbo_terms_
 
 
 def test_states_that_were_saved_without_labels():

@@ -157,12 +157,16 @@ def as_numbers(reading, part):
 
 
 def with_categories(reading, rows):
-    """Rows (n, D) with the categories of a `Reading` in place of codes; as they are if there are none."""
+    """Rows (n, D) with the categories of a `Reading` in place of codes; as they are if there are none.
+
+    ``n_categories`` may allow for more than a frame held. These have no names, and are None.
+    """
     if reading is None or not reading.categories:
         return rows
     out = rows.astype(object)
     for d, categories in reading.categories.items():
-        out[:, d] = categories[rows[:, d].astype(np.intp)]
+        codes, names = rows[:, d].astype(np.intp), np.append(categories, None)
+        out[:, d] = names[np.minimum(codes, len(categories))]
     return out
 
 

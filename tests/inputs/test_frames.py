@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_bnp import (
     HDPHMMVB,
+    CategoricalObservation,
     ColumnObservation,
     DPMixtureVB,
     HDPTopicVB,
@@ -446,6 +447,16 @@ def test_samples_hold_the_categories(frames, estimator):
     frame = frames.DataFrame({name: drawn[:, d].tolist() for d, name in enumerate(names)})
     whole = {"groups": np.zeros(60)} if groups else {}
     assert np.isfinite(model.score(frame, **whole))
+
+
+def test_categories_that_are_allowed_for_have_no_names(frames):
+    """They were never observed, and so a sample that holds one is missing there."""
+    frame = frames.DataFrame({"kind": table()["kind"]})
+    observation = CategoricalObservation(n_categories=9, prior=10.0)
+    model = DPMixtureVB(observation=observation, random_state=0).fit(frame)
+    drawn, _ = model.sample(200, random_state=0)
+    assert set(drawn[:, 0]) == {*KINDS, None}
+    assert np.isfinite(model.score(frames.DataFrame({"kind": drawn[:, 0].tolist()})))
 
 
 def test_epochs_in_bounded_memory(frames):

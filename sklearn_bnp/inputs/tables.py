@@ -27,7 +27,7 @@ def holds_arguments(x):
 
 
 def require_table(x, name="X", *, of_words=False):
-    """Raise if data are None, a dict, or strings in any form; ``of_words`` if they are to be counts.
+    """Raise if data are None, a dict, a lazy frame or any strings; ``of_words`` if they are to be counts.
 
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
     """
@@ -39,6 +39,12 @@ def require_table(x, name="X", *, of_words=False):
         )
     if isinstance(x, (str, bytes)):
         raise ValueError(f"{name} is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
+    if hasattr(x, "collect") and hasattr(x, "lazy"):
+        kind = type(x).__name__
+        raise ValueError(
+            f"{name} is a {kind}, which is computed later: give {name}.collect(). For data that do not fit "
+            "into memory, give its parts to partial_fit, each of them collected."
+        )
     text = _first_text(x, of_words)
     if text is not None:
         one_axis = n_axes(x) < 2

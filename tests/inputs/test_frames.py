@@ -449,6 +449,16 @@ def test_samples_hold_the_categories(frames, estimator):
     assert np.isfinite(model.score(frame, **whole))
 
 
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB, HDPTopicVB, MemoryBoundedTopicVB])
+def test_lazy_frames(estimator):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"width": table()["width"], "height": table()["height"]})
+    with pytest.raises(
+        ValueError, match=r"X is a LazyFrame, which is computed later: give X.collect"
+    ):
+        estimator().fit(frame.lazy())
+
+
 def test_categories_that_are_allowed_for_have_no_names(frames):
     """They were never observed, and so a sample that holds one is missing there."""
     frame = frames.DataFrame({"kind": table()["kind"]})

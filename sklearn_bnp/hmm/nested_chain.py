@@ -47,6 +47,8 @@ _TILE_ENTRIES = 2**17
 _LEAST_ROWS = 1.0
 # Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
+# Where powers of likelihoods are taken, the mean log likelihood of rows is minus this for each column.
+_SMALL = 2.0
 # The logarithm of a concentration that is learned moves by no more than this from that of the whole model.
 # Least slope that moves it, in nats for a factor e, and L-BFGS iterations.
 _MOST_MOVED, _LEAST_SLOPE, _ITERATIONS = 2.0, 0.1, 20
@@ -383,14 +385,14 @@ class NestedModel:
     def pass_over(self, chain, powers=None):
         """The chain after a forward-backward pass with the parameters of ``chain``.
 
-        Likelihoods of states are taken to these ``powers`` (J,), if they are given.
+        With ``powers`` (J,), likelihoods of states are taken to these, in units that make them small.
         """
         likelihood, around, weight = self.likelihood, self.around, self.sample.weight
         z, indptr = self.sample.z, self.sample.indptr
         coef = likelihood.coefficients(self.prior, chain.s)
         logs = around.expected_logs(chain.links)
         trans, first = np.exp(logs.counts), np.exp(logs.entries)[around.enters]
-        weights = coef if powers is None else powers[:, np.newaxis] * coef
+        weights = coef if powers is None else self._tempered(coef, chain.s, powers)
         passed = filtered(
             z, indptr, likelihood, weights, first, trans, self.n_threads, last=self._last(logs)
         )
@@ -402,6 +404,17 @@ class NestedModel:
         paths = over_sequences(sums.log_z, weight) - over_sequences(sums.data, weight)
         entropy = paths - np.vdot(links.counts, logs.counts) - np.vdot(links.entries, logs.entries)
         return Chain(s, links, float(entropy), resp)
+
+    def _tempered(self, coef, s, powers):
+        """Coefficients (J, P) of likelihoods that are taken to powers (J,).
+
+        Densities depend on the units of columns, and so would the share of the rows that a state with a small
+        power gets. Their units are therefore such that the mean log likelihood of rows is always the same.
+        """
+        least = np.zeros_like(coef)
+        least[:, -1] = np.vdot(coef, s) / s[:, -1].sum() + _SMALL * self.likelihood.n_features
+        powers = powers[:, np.newaxis]
+        return powers * coef + (1.0 - powers) * least
 
     def _last(self, logs):
         """Weights (n_runs, J) of the states of last rows by where runs go, or None if that is not known."""

@@ -40,15 +40,28 @@ def test_without_likelihoods_rows_do_not_matter():
 
 
 def test_a_power_is_of_the_likelihood_of_its_state_alone():
+    """In units of rows in which the mean log likelihood is -2 for each column."""
     rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2)
     nested, chain = nested_of(rows, labels)
     powers = np.array([0.2, 1.0, 0.5, 0.7])
     found = nested.pass_over(chain, powers).resp
     coef = nested.likelihood.coefficients(nested.prior, chain.s)
-    table = powers * nested.likelihood.log_table(coef, nested.sample.z)
+    table = nested.likelihood.log_table(coef, nested.sample.z)
+    mean = np.sum(chain.resp * table) / len(table)
+    table = powers * (table - mean - 2.0 * nested.likelihood.n_features)
     logs = nested.around.expected_logs(chain.links)
     expected = [by_recursion(own, logs.entries[0], logs.counts) for own in np.split(table, 2)]
     assert_allclose(found, np.concatenate([one.resp for one in expected]), atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e3])
+def test_the_units_of_columns_do_not_matter(unit):
+    rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2)
+    powers = np.array([0.2, 0.9, 0.5, 0.7])
+    one, same = (nested_of([u * x for x in rows], labels) for u in (1.0, unit))
+    found = [nested.pass_over(chain, powers).resp for nested, chain in (one, same)]
+    assert_allclose(found[1], found[0], atol=1e-6)
+    assert np.abs(found[0] - one[0].pass_over(one[1]).resp).max() > 0.1
 
 
 def test_states_that_are_stuck_come_free():

@@ -3,7 +3,8 @@
 Design note. A document is a bag of entries, whose order means nothing. Which of them `score` hides is drawn
 by a hash of what each entry is, and of the sum of these hashes over the document. To sort rows and to draw
 places would not do: documents of equal length would all hide the same places, such as the row of the least
-value. Copies of a row are numbered, so that they are not all hidden together.
+value. Copies of a row are numbered, so that they are not all hidden together. A seed makes another hash of
+this one, so that random splits are those of each document, too, and equal documents have equal ones.
 """
 
 from __future__ import annotations
@@ -60,6 +61,15 @@ def keys_of_content(documents):
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(own, dtype=np.uint64)])
     whole = sums[documents.indptr[1:]] - sums[documents.indptr[:-1]]  # modulo 2^64
     return _scattered(own ^ np.repeat(whole, np.diff(documents.indptr)))
+
+
+def drawn_keys(documents, rng):
+    """Pseudo-random numbers (n,) for the entries, which depend on the entry's document and on ``rng`` alone.
+
+    Entries of a document that are equal, such as single tokens of a word, have different ones.
+    """
+    seed = np.uint64(rng.randint(np.iinfo(np.int64).max, dtype=np.int64))
+    return _scattered(_told_apart(keys_of_content(documents), documents.indptr) ^ seed)
 
 
 def _hashes_of_rows(x):

@@ -38,6 +38,7 @@ from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
+    drawn_keys,
     hidden_entries,
     keys_of_content,
     mean_of_tokens,
@@ -402,6 +403,9 @@ class TopicPredictor(
     ) -> float:
         """Document completion: mean log probability of a random part of each document, given the rest.
 
+        Which part it is depends on the document and the seed alone, and not on other documents, on their
+        order or on the order of a document's rows. Equal documents have the same part hidden.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -434,7 +438,7 @@ class TopicPredictor(
         documents = self._corpus(X, groups).documents
         if by == "tokens" and documents.counts is not None:
             documents = single_tokens(documents)
-        hidden = hidden_entries(documents, rng.random_sample(documents.n_entries), heldout)
+        hidden = hidden_entries(documents, drawn_keys(documents, rng), heldout)
         log_prob, _, counts = self._completion(documents, hidden)
         return mean_of_tokens(log_prob, counts)
 

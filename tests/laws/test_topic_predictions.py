@@ -11,7 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import ColumnObservation, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.topics.batch import DocumentBatch
-from sklearn_bnp.topics.completion import hidden_entries, keys_of_content
+from sklearn_bnp.topics.completion import (
+    drawn_keys,
+    hidden_entries,
+    keys_of_content,
+    single_tokens,
+)
 from tests.estimators import documents, grouped_rows
 from tests.reference import collapsed
 
@@ -217,6 +222,46 @@ def test_hidden_rows_are_drawn_from_what_rows_hold():
     codes = documents._replace(indptr=np.array([0, 1500]), x=rng.integers(3, size=(1500, 1)))
     hidden = hidden_entries(codes, keys_of_content(codes), 0.2)
     assert_allclose(np.bincount(codes.x[hidden, 0]) / 300, 1 / 3, atol=0.1)
+
+
+def test_random_splits_are_those_of_each_document(model, admixture):
+    """Neither the order of documents, nor that of rows, nor other documents change what is hidden."""
+    rng, n = np.random.RandomState(0), len(HELDOUT)
+    counts, twice = sparse.csr_array(HELDOUT), np.tile(np.arange(n), 2)
+    for by in ("types", "tokens"):
+        for seed in (0, 1):
+            score = model.score_completion(counts, seed, by)
+            for order in (np.arange(n)[::-1], rng.permutation(n), rng.permutation(twice)):
+                assert model.score_completion(counts[order], seed, by) == pytest.approx(
+                    score, rel=1e-12
+                )
+    score = admixture.score_completion(ROWS, 1, groups=GROUPS)
+    for _ in range(3):
+        order = rng.permutation(len(ROWS))
+        moved = admixture.score_completion(ROWS[order], 1, groups=GROUPS[order])
+        assert moved == pytest.approx(score, rel=1e-12)
+
+
+def test_random_splits_are_uniform():
+    """Over seeds each entry is hidden as often, one with another, and tokens of a word one by one."""
+    indptr = np.array([0, 3, 4])
+    documents = DocumentBatch(
+        None, indptr, counts=np.array([1.0, 2.0, 2.0, 4.0]), indices=np.array([0, 1, 2, 5])
+    )
+    tokens = single_tokens(documents)
+    assert_array_equal(tokens.indptr, [0, 5, 9])
+    hidden = np.array(
+        [
+            hidden_entries(tokens, drawn_keys(tokens, np.random.RandomState(seed)), 0.4)
+            for seed in range(2000)
+        ]
+    )
+    first = hidden[:, :5]
+    assert_array_equal(first.sum(axis=1), 2)
+    assert_allclose(first.mean(axis=0), 0.4, atol=0.045)  # four deviations
+    pairs = first.T.astype(float) @ first / 2000
+    assert_allclose(pairs[np.triu_indices(5, 1)], 0.1, atol=0.027)  # four deviations
+    assert_array_equal(hidden[:, 5:].sum(axis=1), 2)
 
 
 def test_hidden_rows_do_not_depend_on_how_numbers_are_stored():

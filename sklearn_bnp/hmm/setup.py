@@ -18,7 +18,6 @@ from ..likelihood.autoregressive_gaps import blanked
 from .birth import StateBirth
 from .chunks import RowsOfSequences, increments_of, sampled_sequences
 from .delete import StateDelete
-from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
 from .oversplit import StateOversplit
@@ -239,13 +238,12 @@ def published(state, keeps_order):
     by_size = np.argsort(-totals.n, kind="stable")
     order = publishing.published_order(totals, by_size, keeps_order)
     cells = np.ix_(np.append(0, order + 1), order)
-    coef, log_rows, states = model.coefficients(totals)
     mean_rows = model.mean_rows(totals)[cells]
     s = totals.s[order]
     own = {
         "_statistics": s,
         "component_ids_": totals.uids[order],
-        "_params": ChainParams(coef[order], log_rows[cells], states),
+        "_coef": model.likelihood.coefficients(model.prior, totals.s)[order],
         "startprob_": mean_rows[0],
         "transmat_": mean_rows[1:],
         "weights_": model.weights(totals)[order],

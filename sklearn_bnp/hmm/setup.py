@@ -99,16 +99,16 @@ class ModelledRows(NamedTuple):
     increments: Callable
 
 
-def warn_of_copies(observation, batch):
-    """Warn if weights make many equal copies of sequences whose rows are continuous.
+def warn_of_copies(observation, lengths, weight):
+    """Warn if weights (n,) make many equal copies of sequences whose rows, ``lengths`` (n,), are continuous.
 
     The same noise ten times over is no noise. States that explain it raise the objective by hundreds of nats,
     so that the model is right by its own words. Discrete sequences may well occur many times.
     """
-    if batch.weight is None or not (observation.needs_step or observation.lags):
+    if weight is None or not (observation.needs_step or observation.lags):
         return
-    mass = batch.lengths * batch.weight
-    copies = mass @ batch.weight / max(mass.sum(), np.finfo(float).tiny)
+    mass = lengths * weight
+    copies = mass @ weight / max(mass.sum(), np.finfo(float).tiny)
     if copies >= _MANY_COPIES:
         warn_caller(
             f"sample_weight lets a row of X count {copies:.3g} times, on average over what counts. A "

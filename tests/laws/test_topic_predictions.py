@@ -15,7 +15,7 @@ from sklearn_bnp.topics.completion import (
     drawn_keys,
     hidden_entries,
     keys_of_content,
-    single_tokens,
+    tokens_apart,
 )
 from tests.estimators import documents, grouped_rows
 from tests.reference import collapsed
@@ -243,25 +243,40 @@ def test_random_splits_are_those_of_each_document(model, admixture):
 
 
 def test_random_splits_are_uniform():
-    """Over seeds each entry is hidden as often, one with another, and tokens of a word one by one."""
-    indptr = np.array([0, 3, 4])
+    """Over seeds each entry, or token, is hidden as often as any other."""
     documents = DocumentBatch(
-        None, indptr, counts=np.array([1.0, 2.0, 2.0, 4.0]), indices=np.array([0, 1, 2, 5])
+        None,
+        np.array([0, 5, 6, 6]),
+        counts=np.array([1.0, 2.0, 0.0, 4.0, 1.0, 3.0]),
+        indices=np.array([0, 1, 2, 5, 6, 3]),
     )
-    tokens = single_tokens(documents)
-    assert_array_equal(tokens.indptr, [0, 5, 9])
-    hidden = np.array(
-        [
-            hidden_entries(tokens, drawn_keys(tokens, np.random.RandomState(seed)), 0.4)
-            for seed in range(2000)
-        ]
-    )
-    first = hidden[:, :5]
-    assert_array_equal(first.sum(axis=1), 2)
-    assert_allclose(first.mean(axis=0), 0.4, atol=0.045)  # four deviations
-    pairs = first.T.astype(float) @ first / 2000
-    assert_allclose(pairs[np.triu_indices(5, 1)], 0.1, atol=0.027)  # four deviations
-    assert_array_equal(hidden[:, 5:].sum(axis=1), 2)
+    rngs = [np.random.RandomState(seed) for seed in range(2000)]
+    types = np.array([hidden_entries(documents, drawn_keys(documents, rng), 0.4) for rng in rngs])
+    assert_array_equal(types[:, :5].sum(axis=1), 2)
+    assert_allclose(types[:, :5].mean(axis=0), 0.4, atol=0.045)  # four deviations
+    assert types[:, 5].all()
+    tokens = np.zeros((2000, 7))
+    for found, rng in zip(tokens, rngs, strict=True):
+        seen, hidden = tokens_apart(documents, rng, 0.4)
+        assert min(seen.counts.min(), hidden.counts.min()) > 0
+        np.add.at(found, hidden.indices, hidden.counts)
+        both = found.copy()
+        np.add.at(both, seen.indices, seen.counts)
+        assert_array_equal(both, [1, 2, 0, 3, 0, 4, 1])
+    assert_array_equal(tokens[:, [0, 1, 2, 5, 6]].sum(axis=1), 3)  # of 8, that is .4 rounded
+    expected = 3 / 8 * np.array([1, 2, 0, 4, 1])
+    assert_allclose(tokens[:, [0, 1, 2, 5, 6]].mean(axis=0), expected, atol=0.07)
+    assert_array_equal(tokens[:, 3], 1)  # of 3
+
+
+def test_many_tokens_are_hidden_without_a_list_of_them(model):
+    """And no more of them than numbers are drawn from."""
+    expected = model.score_completion(HELDOUT * 1000, by="tokens")
+    assert model.score_completion(HELDOUT * 10**6, by="tokens") == pytest.approx(expected, abs=0.01)
+    with pytest.raises(
+        ValueError, match=r"fewer than 1e\+09 tokens, but X has one of .*by='types'"
+    ):
+        model.score_completion(HELDOUT * 10**9, by="tokens")
 
 
 def test_hidden_rows_do_not_depend_on_how_numbers_are_stored():

@@ -87,6 +87,7 @@ class SavedState(FittedAttributes):
         try:
             vars(self).update(_attributes(self, state))
             set_missing_parameters(self)
+            self._bring_up_to_date()
             if "_published" in vars(self):  # it was fitted
                 forget_lost_labels(self)
                 self._check_state()
@@ -120,6 +121,9 @@ class SavedState(FittedAttributes):
     def _saved_attributes(self):
         """Attributes by name that are saved. It is all of them, but a user's own class may leave some out."""
         return vars(self)
+
+    def _bring_up_to_date(self):
+        """Give attributes that an earlier version has saved the names and forms that they have now."""
 
     def _check_state(self):
         """Raise unless the attributes that `fit` has set fit together."""

@@ -24,7 +24,7 @@ from ..inputs.types import Data, RandomState
 from ..likelihood.base import ObservationModel
 from ..likelihood.limits import POSITIVE
 from . import setup
-from .chunks import SequenceReader
+from .chunks import SequenceReader, lengths_and_weights
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
@@ -397,7 +397,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         if self._is_warm:
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
-        setup.warn_of_copies(resolve_observation(self.observation, sequences.reading), batch)
+        observation = resolve_observation(self.observation, sequences.reading)
+        setup.warn_of_copies(observation, batch.lengths, batch.weight)
         model = self._bound(
             sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
         )
@@ -412,11 +413,14 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         return begun(batch)._replace(again=again if callable(self.init_params) else None)
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):
-        source, lags = data.source, resolve_observation(self.observation).lags
+        source, observation = data.source, resolve_observation(self.observation, data.reading)
+        setup.warn_of_copies(observation, *lengths_and_weights(source))
         model = self._bound(
             data.reading, partial(setup.modelled_rows_in_chunks, source), streaming=streaming
         )
-        seeds = partial(setup.statistics_from_chunks, settings, source, lags, model.likelihood)
+        seeds = partial(
+            setup.statistics_from_chunks, settings, source, observation.lags, model.likelihood
+        )
         return base.Start(model, source, seeds)
 
     def _bound(self, reading, rows_of, *, streaming):

@@ -346,6 +346,12 @@ class NestedModel:
         self.adapts = settings.others is not None and likelihood.adapts_prior
         self.least = _LEAST_ROWS * sample.one_row
 
+    def within(self, around):
+        """A copy in other `Surroundings`, such as those that another copy has learned."""
+        nested = copy(self)
+        nested.around = around
+        return nested
+
     def evidence(self, s):
         return self.likelihood.evidence(self.prior, s)
 

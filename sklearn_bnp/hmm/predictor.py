@@ -38,7 +38,7 @@ from ..inputs.rows import stacked
 from ..inputs.types import Data, Floats, OfSequences, RandomState
 from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
-from .local import LOG_FLOOR, LOW_MEMORY_ROWS, chain_blocks, emission_table
+from .local import LOG_FLOOR, LOW_MEMORY_ROWS, ChainParams, chain_blocks, emission_table
 from .sequences import (
     as_table,
     check_sequences,
@@ -86,9 +86,16 @@ class SequencePredictor(
         tags.input_tags.sparse = takes_sparse(self.observation)
         return tags
 
+    def _bring_up_to_date(self):
+        # once, the weights of transitions of the fit's local step were kept beside the coefficients
+        params = vars(self).pop("_params", None)
+        if params is not None:
+            names = tuple("_coef" if name == "_params" else name for name in self._published)
+            vars(self).update(_coef=params.coef, _published=names)
+
     def _suited(self, x):
         """The `Fitted` model for rows ``x``; see `suited`."""
-        return suited(self._model, self._statistics, self._params.coef, x)
+        return suited(self._model, self._statistics, self._coef, x)
 
     def _sequences(self, X, lengths, groups, y=None):
         check_is_fitted(self)
@@ -130,7 +137,7 @@ class SequencePredictor(
         """``out`` with ``of_resp(resp)`` of the responsibilities (n, K) of all modelled rows in it."""
         fitted, n_threads = self._suited(batch.x), threads(self.n_jobs)
         likelihood = fitted.likelihood
-        params = self._params._replace(coef=fitted.coef, log_rows=self._log_rows())
+        params = ChainParams(fitted.coef, self._log_rows(), np.arange(self.n_components_))
         prepare, begin = partial(in_range, likelihood.prepare), 0
         for some in self._blocks(batch):
             with blas_on_one_thread():

@@ -9,7 +9,7 @@ from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
 from .joins import joined
-from .nested_chain import NestedChain, NestedModel, Surroundings
+from .nested_chain import NestedChain, NestedModel
 from .pairs import as_they_are
 from .sampling import StateSample, runs_of
 
@@ -90,12 +90,14 @@ class StateSearch:
     """
 
     def __init__(self, model, totals, rows, sample, n_seeds, n_most, rng, n_threads=1):
-        self._model, self._rng, self._n_threads = model, rng, n_threads
+        self._model, self._rng = model, rng
         self._n_seeds, self._n_most = n_seeds, n_most
-        self._settings = NestedChain.of(model, totals, rows)
         self._sample, self._contexts = sample, None
         self._log_powers = np.log(_FIRST_POWER)
-        self._around = Surroundings(self._settings, sample)
+        settings = NestedChain.of(model, totals, rows)
+        # as it is before any search; searches work on copies
+        self._anew = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
+        self._around = self._anew.around
         nested, self._tol = self._nested(), _TOL * sample.total
         self._now = self._as_it_is(nested, totals, rows)
         self._around = nested.around
@@ -252,12 +254,7 @@ class StateSearch:
 
     def _nested(self):
         """A `NestedModel` under the prior of the whole model; it may adapt. Concentrations are the best."""
-        model = self._model
-        nested = NestedModel(
-            model.likelihood, model.prior, self._sample, self._settings, self._n_threads
-        )
-        nested.around = self._around
-        return nested
+        return self._anew.within(self._around)
 
     def _value(self, nested, chain):
         """Objective of a chain, up to a constant; -inf if there are fewer than two states."""

@@ -18,7 +18,6 @@ from ..likelihood.autoregressive_gaps import blanked
 from .birth import StateBirth
 from .chunks import RowsOfSequences, increments_of, sampled_sequences
 from .delete import StateDelete
-from .local import ChainParams
 from .merge import StateMerge
 from .model import SequenceModel
 from .oversplit import StateOversplit
@@ -100,16 +99,16 @@ class ModelledRows(NamedTuple):
     increments: Callable
 
 
-def warn_of_copies(observation, batch):
-    """Warn if weights make many equal copies of sequences whose rows are continuous.
+def warn_of_copies(observation, lengths, weight):
+    """Warn if weights (n,) make many equal copies of sequences whose rows, ``lengths`` (n,), are continuous.
 
     The same noise ten times over is no noise. States that explain it raise the objective by hundreds of nats,
     so that the model is right by its own words. Discrete sequences may well occur many times.
     """
-    if batch.weight is None or not (observation.needs_step or observation.lags):
+    if weight is None or not (observation.needs_step or observation.lags):
         return
-    mass = batch.lengths * batch.weight
-    copies = mass @ batch.weight / max(mass.sum(), np.finfo(float).tiny)
+    mass = lengths * weight
+    copies = mass @ weight / max(mass.sum(), np.finfo(float).tiny)
     if copies >= _MANY_COPIES:
         warn_caller(
             f"sample_weight lets a row of X count {copies:.3g} times, on average over what counts. A "
@@ -239,13 +238,12 @@ def published(state, keeps_order):
     by_size = np.argsort(-totals.n, kind="stable")
     order = publishing.published_order(totals, by_size, keeps_order)
     cells = np.ix_(np.append(0, order + 1), order)
-    coef, log_rows, states = model.coefficients(totals)
     mean_rows = model.mean_rows(totals)[cells]
     s = totals.s[order]
     own = {
         "_statistics": s,
         "component_ids_": totals.uids[order],
-        "_params": ChainParams(coef[order], log_rows[cells], states),
+        "_coef": model.likelihood.coefficients(model.prior, totals.s)[order],
         "startprob_": mean_rows[0],
         "transmat_": mean_rows[1:],
         "weights_": model.weights(totals)[order],

@@ -55,8 +55,7 @@ def check_chains(estimator):
     """Raise unless a fitted `HDPHMMVB` is sound."""
     check_fitted(estimator, SEQUENCES)
     K = estimator.n_components_
-    laps.check_params(estimator._params, estimator._model.likelihood, K)
-    expect(len(estimator._params.coef) == K, "there are parameters of other states")
+    check_params(estimator._coef, estimator._model.likelihood, K)
     expect_numbers("startprob_", estimator.startprob_, (K,), least=0.0)
     expect_numbers("transmat_", estimator.transmat_, (K, K), least=0.0)
     expect_numbers("weights_", estimator.weights_, (K,), least=0.0)

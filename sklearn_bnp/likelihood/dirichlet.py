@@ -16,7 +16,11 @@ Design note
     are.
 (d) The frequencies are those of the statistics at hand. When a stream brings new data, p follows where
     this raises the evidence, so that no step lowers it.
-(e) Before one component is compared with several, it has a prior of the same worth as they may have
+(e) Learning begins with a prior that is worth so much for each type that occurs. Hashed words have a
+    vocabulary of a million types, most of which never occur: a prior worth so much for each of these would
+    outweigh all tokens, and no birth would ever pay. The first batch of a stream does not tell which types
+    will occur, and all of them count.
+(f) Before one component is compared with several, it has a prior of the same worth as they may have
     together: that of all tokens (`alone`). Several would otherwise win because they have more of the prior.
 """
 
@@ -31,8 +35,8 @@ from scipy.special import gammaln
 from .._kernels._counts import digamma_rows
 from .counts import log_rising_factorials
 
-# Where learning begins: pseudo-counts of each type that are even, and in proportion to its frequency on
-# average. Together they are the default that is not learned.
+# Where learning begins: pseudo-counts for each type that occurs, those that are even over all types, and
+# those in proportion to frequencies. If all types occur, they are together the default that is not learned.
 _FIRST_EVEN = _FIRST_STRENGTH = 0.1
 # Part of the frequencies that all types share evenly.
 _EVEN_PART = 0.01
@@ -78,9 +82,13 @@ def dirichlet_prior(lam):
     return DirichletPrior(lam, float(lam.sum()))
 
 
-def first_prior(counts):
-    """`DirichletPrior` from which learning begins, of types that occur ``counts`` (V,) times in the data."""
-    return prior_about(frequencies(counts), _FIRST_EVEN, _FIRST_STRENGTH * len(counts))
+def first_prior(counts, *, streaming=False):
+    """`DirichletPrior` from which learning begins, of types that occur ``counts`` (V,) times in the data.
+
+    If it is ``streaming``, other types may occur later.
+    """
+    n = len(counts) if streaming else max(1, np.count_nonzero(counts))
+    return prior_about(frequencies(counts), _FIRST_EVEN * n / len(counts), _FIRST_STRENGTH * n)
 
 
 def prior_about(p, even, strength):
@@ -158,8 +166,10 @@ def alone(prior, counts):
     if not counts[:, :V].sum() > 0:
         return prior
     evidence = _Evidence(frequencies(counts[0, :V]), counts)
-    even, strength = np.maximum(np.minimum([_FIRST_EVEN, np.inf], evidence.most), _LEAST)
-    there = prior_about(frequencies(counts[0, :V]), even, strength)
+    first = first_prior(counts[0, :V]).about
+    wanted = np.array([first.even, np.inf])
+    weights = np.maximum(np.minimum(wanted, evidence.most), np.minimum(wanted, _LEAST))
+    there = prior_about(first.p, *weights)
     return there if evidence.value(there) > evidence.value(prior) + _LEAST_SLOPE else prior
 
 

@@ -84,7 +84,8 @@ class MultinomialObservation(ObservationModel):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         mean = moments.mean * moments.magnitude
         if isinstance(self.prior, str) and self.prior == "auto":
-            return MultinomialLikelihood(first_prior(mean), float(mean.sum()))
+            prior = first_prior(mean, streaming=streaming)
+            return MultinomialLikelihood(prior, float(mean.sum()))
         lam = as_numbers(self.prior, len(mean))
         if not are_within(lam):
             raise ValueError(

@@ -28,7 +28,7 @@ from ..inputs.frames import is_sparse_frame
 from ..inputs.moments import has_missing
 from ..inputs.types import Data, Floats, Integers
 from ..topics.collapsed import infer, table_of_rows
-from ..topics.completion import hidden_entries, keys_of_content, mean_of_tokens
+from ..topics.completion import entries_apart, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from .soundness import check_bounded
 
@@ -199,9 +199,8 @@ class BoundedPredictor(
         """The corpus, log densities (n,) of the rows that are predicted, and the document of each."""
         corpus = self._corpus(X, groups)
         documents = corpus.documents
-        hidden = hidden_entries(documents, keys_of_content(documents), _HELDOUT)
-        shares = self._shares(documents.restricted(~hidden))
-        part = documents.restricted(hidden)
+        seen, part = entries_apart(documents, keys_of_content(documents), _HELDOUT)
+        shares = self._shares(seen)
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         return corpus, self._log_density(part.x, shares[owner]), owner
 

@@ -38,11 +38,12 @@ from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import infer, table_of_rows, table_of_words
 from .completion import (
-    hidden_entries,
+    drawn_keys,
+    entries_apart,
     keys_of_content,
     mean_of_tokens,
     perplexity_of,
-    single_tokens,
+    tokens_apart,
 )
 from .corpus import check_corpus, check_same_kind, has_documents_of_words, takes_words
 from .soundness import TOPICS, check_topics
@@ -290,10 +291,12 @@ class TopicPredictor(
 
     # ------------------------------------------------------------------ scores
 
-    def _completion(self, documents, hidden):
-        """Log probabilities (n,) of the hidden entries, times their counts; their documents and counts."""
-        shares = self._shares(documents.restricted(~hidden))
-        part = documents.restricted(hidden)
+    def _completion(self, seen, part):
+        """Log probabilities (n,) of hidden entries, times their counts; their documents and counts.
+
+        ``seen`` and ``part`` have the parts of the same documents that are seen and hidden.
+        """
+        shares = self._shares(seen)
         counts = np.ones(part.n_entries) if part.counts is None else part.counts
         owner = np.repeat(np.arange(len(shares)), np.diff(part.indptr))
         log_prob = np.empty(part.n_entries)
@@ -315,8 +318,8 @@ class TopicPredictor(
     def _scored(self, X, groups):
         """The corpus, and the `_completion` of the entries that `score` hides."""
         corpus = self._corpus(X, groups)
-        hidden = hidden_entries(corpus.documents, keys_of_content(corpus.documents), _HELDOUT)
-        return corpus, *self._completion(corpus.documents, hidden)
+        keys = keys_of_content(corpus.documents)
+        return corpus, *self._completion(*entries_apart(corpus.documents, keys, _HELDOUT))
 
     @lazy_on_chunks
     def score_samples(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
@@ -402,6 +405,9 @@ class TopicPredictor(
     ) -> float:
         """Document completion: mean log probability of a random part of each document, given the rest.
 
+        Which part it is depends on the document and the seed alone, and not on other documents, on their
+        order or on the order of a document's rows. Equal documents have the same part hidden.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -433,9 +439,10 @@ class TopicPredictor(
         rng = check_random_state(random_state)
         documents = self._corpus(X, groups).documents
         if by == "tokens" and documents.counts is not None:
-            documents = single_tokens(documents)
-        hidden = hidden_entries(documents, rng.random_sample(documents.n_entries), heldout)
-        log_prob, _, counts = self._completion(documents, hidden)
+            seen, hidden = tokens_apart(documents, rng, heldout)
+        else:
+            seen, hidden = entries_apart(documents, drawn_keys(documents, rng), heldout)
+        log_prob, _, counts = self._completion(seen, hidden)
         return mean_of_tokens(log_prob, counts)
 
     # ------------------------------------------------------------------ words and samples

@@ -74,7 +74,7 @@ def only(part):
         value, slopes = call(self, prior)
         return value, slopes * np.array([part == "even", part == "frequencies"])
 
-    def first_of_part(counts):
+    def first_of_part(counts, *, streaming=False):
         weights = (0.2, 1e-8) if part == "even" else (1e-8, 0.2 * len(counts))
         return dirichlet.prior_about(dirichlet.frequencies(counts), *weights)
 

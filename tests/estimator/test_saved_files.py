@@ -365,6 +365,20 @@ def test_files_of_each_format_are_read(folder, name):
     stored_files.GO_ON[name](model)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+def test_states_saved_with_weights_of_transitions_are_brought_up_to_date(tmp_path):
+    """Files of format 4 may hold them in ``_params``; predictions take ``startprob_`` and ``transmat_``."""
+    old = sklearn_bnp.load(stored_files.FOLDER / "format_4" / "states.bnp")
+    assert "_params" not in {*vars(old), *old._published}
+    old.save(tmp_path / "states.bnp")
+    new = sklearn_bnp.load(tmp_path / "states.bnp")
+    rows = stored_files.ROWS
+    np.testing.assert_array_equal(new.predict_proba(rows), old.predict_proba(rows))
+    for model in (old, new):
+        model.partial_fit(rows[:7] + 0.1)  # attributes are computed when they are read
+    np.testing.assert_array_equal(new.predict_proba(rows), old.predict_proba(rows))
+
+
 def test_there_are_files_of_the_present_format():
     """If not: ``python -m tests.stored_files`` writes them."""
     here = {file.name for file in stored_files.folder_of(FORMAT).glob("*")}

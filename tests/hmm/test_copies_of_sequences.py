@@ -49,3 +49,26 @@ def test_rows_count_and_not_sequences():
     sequences = [np.tile(X[0], (20, 1)), *X[1:]]
     with pytest.warns(UserWarning, match=r"count 8\.87 times"):
         quick().fit(sequences, sample_weight=[9, 1, 1, 1])
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+@pytest.mark.parametrize("weights", ["all", "some"])
+def test_copies_in_chunks_are_warned_of(learn, weights):
+    """At the line that learns, and by the same numbers as in memory; some chunks may have no weights."""
+    dask = pytest.importorskip("dask")
+    model, given = quick(AutoregressiveObservation()), [10, 1, 1, 1]
+    chunks = [
+        {"X": X[:1], "sample_weight": given[:1]},
+        {"X": X[1:]} | ({"sample_weight": given[1:]} if weights == "all" else {}),
+    ]
+    with pytest.warns(UserWarning, match=r"count 7\.92 times") as found:
+        getattr(model, learn)([dask.delayed(chunk) for chunk in chunks])
+    assert found[0].filename == __file__
+
+
+def test_other_weights_in_chunks_are_not():
+    dask = pytest.importorskip("dask")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        quick().fit([dask.delayed({"X": X, "sample_weight": [3] * 4}), dask.delayed({"X": X})])
+        quick("poisson").fit([dask.delayed({"X": COUNTS, "sample_weight": [9] * 4})])

@@ -68,7 +68,7 @@ def test_short_sequences_have_all_the_probability(n_components, n_sequences):
 def posterior(model, x):
     """Probabilities (T, K) of the states by both passes, and by the forward pass alone."""
     likelihood = model._model.likelihood
-    table = emission_table(likelihood, model._params.coef, likelihood.prepare(x))
+    table = emission_table(likelihood, model._coef, likelihood.prepare(x))
     forward, backward = [model.startprob_ * table[0]], [np.ones(table.shape[1])]
     for row in table[1:]:
         forward.append(forward[-1] @ model.transmat_ * row)

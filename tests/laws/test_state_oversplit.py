@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, StateOversplit
 from sklearn_bnp.hmm import oversplit, searches
 from sklearn_bnp.hmm.joins import gains_of_links, joined
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel, Surroundings
 from sklearn_bnp.hmm.pairs import as_they_are
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.hmm.searches import StateSearch
@@ -331,6 +331,22 @@ def test_numbers_are_limited(monkeypatch):
     pools = HDPHMMVB(init_params=truth, proposals=(StateOversplit(max_rows=300),), random_state=0)
     pools.fit(rows)
     assert not calls
+
+
+def test_surroundings_are_found_once(monkeypatch):
+    """They take a look at all runs of the sample, which stay the same from search to search."""
+    rows, labels, _ = toys()
+    n_found, init = [], Surroundings.__init__
+
+    def counted(self, *args):
+        n_found.append(1)
+        init(self, *args)
+
+    monkeypatch.setattr(Surroundings, "__init__", counted)
+    search = search_of(rows, labels // 2)
+    for _ in range(3):
+        search.go_on()
+    assert search.best is not None and len(n_found) == 1
 
 
 def test_a_single_state_has_nothing_to_rearrange():

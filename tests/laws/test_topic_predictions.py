@@ -11,7 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import ColumnObservation, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.topics.batch import DocumentBatch
-from sklearn_bnp.topics.completion import hidden_entries, keys_of_content
+from sklearn_bnp.topics.completion import (
+    drawn_keys,
+    hidden_entries,
+    keys_of_content,
+    tokens_apart,
+)
 from tests.estimators import documents, grouped_rows
 from tests.reference import collapsed
 
@@ -217,6 +222,61 @@ def test_hidden_rows_are_drawn_from_what_rows_hold():
     codes = documents._replace(indptr=np.array([0, 1500]), x=rng.integers(3, size=(1500, 1)))
     hidden = hidden_entries(codes, keys_of_content(codes), 0.2)
     assert_allclose(np.bincount(codes.x[hidden, 0]) / 300, 1 / 3, atol=0.1)
+
+
+def test_random_splits_are_those_of_each_document(model, admixture):
+    """Neither the order of documents, nor that of rows, nor other documents change what is hidden."""
+    rng, n = np.random.RandomState(0), len(HELDOUT)
+    counts, twice = sparse.csr_array(HELDOUT), np.tile(np.arange(n), 2)
+    for by in ("types", "tokens"):
+        for seed in (0, 1):
+            score = model.score_completion(counts, seed, by)
+            for order in (np.arange(n)[::-1], rng.permutation(n), rng.permutation(twice)):
+                assert model.score_completion(counts[order], seed, by) == pytest.approx(
+                    score, rel=1e-12
+                )
+    score = admixture.score_completion(ROWS, 1, groups=GROUPS)
+    for _ in range(3):
+        order = rng.permutation(len(ROWS))
+        moved = admixture.score_completion(ROWS[order], 1, groups=GROUPS[order])
+        assert moved == pytest.approx(score, rel=1e-12)
+
+
+def test_random_splits_are_uniform():
+    """Over seeds each entry, or token, is hidden as often as any other."""
+    documents = DocumentBatch(
+        None,
+        np.array([0, 5, 6, 6]),
+        counts=np.array([1.0, 2.0, 0.0, 4.0, 1.0, 3.0]),
+        indices=np.array([0, 1, 2, 5, 6, 3]),
+    )
+    rngs = [np.random.RandomState(seed) for seed in range(2000)]
+    types = np.array([hidden_entries(documents, drawn_keys(documents, rng), 0.4) for rng in rngs])
+    assert_array_equal(types[:, :5].sum(axis=1), 2)
+    assert_allclose(types[:, :5].mean(axis=0), 0.4, atol=0.045)  # four deviations
+    assert types[:, 5].all()
+    tokens = np.zeros((2000, 7))
+    for found, rng in zip(tokens, rngs, strict=True):
+        seen, hidden = tokens_apart(documents, rng, 0.4)
+        assert min(seen.counts.min(), hidden.counts.min()) > 0
+        np.add.at(found, hidden.indices, hidden.counts)
+        both = found.copy()
+        np.add.at(both, seen.indices, seen.counts)
+        assert_array_equal(both, [1, 2, 0, 3, 0, 4, 1])
+    assert_array_equal(tokens[:, [0, 1, 2, 5, 6]].sum(axis=1), 3)  # of 8, that is .4 rounded
+    expected = 3 / 8 * np.array([1, 2, 0, 4, 1])
+    assert_allclose(tokens[:, [0, 1, 2, 5, 6]].mean(axis=0), expected, atol=0.07)
+    assert_array_equal(tokens[:, 3], 1)  # of 3
+
+
+def test_many_tokens_are_hidden_without_a_list_of_them(model):
+    """And no more of them than numbers are drawn from."""
+    expected = model.score_completion(HELDOUT * 1000, by="tokens")
+    assert model.score_completion(HELDOUT * 10**6, by="tokens") == pytest.approx(expected, abs=0.01)
+    with pytest.raises(
+        ValueError, match=r"fewer than 1e\+09 tokens, but X has one of .*by='types'"
+    ):
+        model.score_completion(HELDOUT * 10**9, by="tokens")
 
 
 def test_hidden_rows_do_not_depend_on_how_numbers_are_stored():

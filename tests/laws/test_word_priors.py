@@ -239,6 +239,19 @@ def test_topics_that_are_given_settle_first():
     assert not np.allclose(topics(**start).fit(X).topic_word_prior_, first, rtol=0.1)
 
 
+def test_types_that_never_occur_do_not_hide_topics():
+    """As of hashed words: a prior worth so much for each of them would outweigh all tokens."""
+    X, V = corpus(5), 20_000
+    wide = np.zeros((len(X), V))
+    wide[:, :: V // X.shape[1]][:, : X.shape[1]] = X
+    narrow, hashed = topics().fit(X), topics().fit(wide)
+    assert hashed.n_components_ == narrow.n_components_ > 1
+    assert hashed.lower_bound_ == pytest.approx(narrow.lower_bound_, rel=0.02)
+    first = first_prior(wide.sum(axis=0))
+    assert first.total == pytest.approx(first_prior(X.sum(axis=0)).total)
+    assert first_prior(wide.sum(axis=0), streaming=True).total == pytest.approx(0.2 * V)
+
+
 def test_stochastic_steps_learn_no_prior():
     X = corpus(6)
     model = topics(n_components=3, learning_method="stochastic", n_batches=2, max_iter=3).fit(X)

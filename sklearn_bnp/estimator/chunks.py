@@ -181,9 +181,10 @@ def _check_groups_are_whole(place):
     """Raise if a group of rows is in two chunks of a collection."""
     ids = np.concatenate(place.look(_ids, range(place.n_chunks)))
     found, n = np.unique(ids, return_counts=True)
-    if np.any(n > 1):
+    twice = found[n > 1].tolist()
+    if twice:
         raise ValueError(
-            f"groups has rows of {found[n > 1][0]!r} in several chunks of X; each chunk must hold whole "
+            f"groups has rows of {twice[0]!r} in several chunks of X; each chunk must hold whole "
             "groups. Sort rows by group, and rechunk X at ends of groups, as by "
             "X.rechunk((rows_of_chunks, -1))."
         )

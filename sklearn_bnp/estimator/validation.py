@@ -23,6 +23,7 @@ from ..inputs.rows import canonical, part
 from ..inputs.tables import (
     raise_infinite,
     require_numbers,
+    require_rows,
     require_table,
     says_what_is_no_number,
 )
@@ -141,6 +142,7 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     if not reset and _is_as_before(estimator, x, min_rows):
         return real_numbers(x, estimator.observation, check_small=False), None
     require_table(x)
+    require_rows(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
     with says_what_is_no_number(x):

@@ -14,6 +14,11 @@ _OF_TEXTS = (
     "for texts, give counts of words, as from sklearn.feature_extraction.text.CountVectorizer()"
     ".fit_transform(texts)"
 )
+_OF_LISTS_OF_NUMBERS = "give rows of as many numbers, with np.nan for missing ones"
+_OF_LISTS_OF_WORDS = (
+    "for lists of the words of each document, give CountVectorizer(analyzer=list).fit_transform(X); for "
+    "pairs of words and counts, as of gensim, give gensim.matutils.corpus2csc(X, num_terms=n_features).T"
+)
 _OF_FILES = "for a file, read it first, or give sklearn_bnp.open_batches(path)"
 _OF_CATEGORIES = (
     "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
@@ -58,6 +63,30 @@ def require_table(x, name="X", *, of_words=False):
             f"Complex data not supported: {name} has dtype {x.dtype}. Give real and imaginary parts as "
             "columns, np.hstack([X.real, X.imag])."
         )
+
+
+def require_rows(x, name="X", *, of_words=False):
+    """Raise if data are a list of tables, or of rows of unequal lengths; ``of_words`` as in `require_table`."""
+    if not isinstance(x, (list, tuple)) or not len(x):
+        return
+    shape = getattr(x[0], "shape", ())
+    if len(shape) == 2:
+        raise ValueError(
+            f"{name} is a list, and its first entry has shape {tuple(shape)}: Expected 2D array. Join tables "
+            "by np.concatenate, scipy.sparse.vstack or pandas.concat, or give one after the other to "
+            "partial_fit."
+        )
+    sizes = {len(row) if hasattr(row, "__len__") and not issparse(row) else 0 for row in x}
+    firsts = (entry for row in x if isinstance(row, (list, tuple)) for entry in row[:1])
+    of_pairs = of_words and any(isinstance(entry, tuple) for entry in firsts)
+    if len(sizes) == 1 and not of_pairs:
+        return
+    remedy = _OF_LISTS_OF_WORDS if of_words else _OF_LISTS_OF_NUMBERS
+    what = "pairs" if of_pairs else f"{min(sizes)} to {max(sizes)} entries"
+    raise ValueError(
+        f"{name} is a list whose rows have {what}: Expected 2D array of shape (n_samples, n_features); "
+        f"{remedy}."
+    )
 
 
 def n_axes(x):

@@ -27,7 +27,12 @@ from ..inputs.batches import Batch
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
-from ..inputs.tables import require_finite_counts, require_table, says_what_is_no_number
+from ..inputs.tables import (
+    require_finite_counts,
+    require_rows,
+    require_table,
+    says_what_is_no_number,
+)
 from ..likelihood import Moments
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from ..likelihood.multinomial import MultinomialLikelihood
@@ -189,6 +194,7 @@ def _corpus_of_words(estimator, x, observation, reset):
             "one id per row. Without groups, X holds counts of words, for observation='multinomial'."
         )
     require_table(x, of_words=True)
+    require_rows(x, of_words=True)
     [x], reading = read_frames(estimator, [x], reset=reset)
     if is_sparse_frame(x):
         require_zeros_to_fill(x)
@@ -205,8 +211,9 @@ def _corpus_of_words(estimator, x, observation, reset):
     if least < 0:
         raise ValueError(
             f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
-            "counts of words are zero or more. Look for errors in X; or if its rows are data and no "
-            "documents, give the document of each by name, groups=..., and an observation such as 'gaussian'."
+            "counts of words are zero or more. Look for errors in X (a HashingVectorizer needs "
+            "alternate_sign=False and norm=None); or if its rows are data and no documents, give the "
+            "document of each by name, groups=..., and an observation such as 'gaussian'."
         )
     least = x.data.min(initial=1.0)  # zeros are not stored
     if least < LEAST:
@@ -230,6 +237,8 @@ def _corpus_of_words(estimator, x, observation, reset):
 
 def _canonical(x):
     """Copy of X as CSR of doubles: entries are sorted and summed, and zeros are not stored."""
+    if x.dtype == np.float16:  # SciPy has no such matrices
+        x = x.astype(np.float32)
     return canonical(sparse.csr_array(x)).astype(np.float64, copy=False)
 
 

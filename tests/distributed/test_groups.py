@@ -219,7 +219,7 @@ def test_weights_of_sequences_beside_lengths(wrap):
 
 
 def test_documents_and_sequences_are_whole():
-    with pytest.raises(ValueError, match="whole groups"):
+    with pytest.raises(ValueError, match=r"rows of 6 in several chunks .* whole groups"):
         HDPTopicVB(observation="gaussian").fit(
             da.from_array(TOKENS, chunks=(100, -1)), groups=GROUPS
         )

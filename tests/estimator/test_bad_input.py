@@ -297,6 +297,13 @@ def test_rows(rows, words):
         DPMixtureVB().partial_fit(rows)
 
 
+def test_lists_that_are_no_rows():
+    with pytest.raises(ValueError, match=names("X is a list", "1 to 2 entries", "np.nan")):
+        DPMixtureVB().fit([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match=names("X is a list", "shape (60, 3)", "np.concatenate")):
+        DPMixtureVB().fit([X, X])
+
+
 @pytest.mark.parametrize(
     "value", [datetime.date(2020, 1, 2), datetime.timedelta(1), 1j, "red", [1.0], {"a": 1}], ids=str
 )

@@ -217,6 +217,35 @@ def test_counts(name, form, fitted):
         HDPTopicVB().partial_fit(form(counts))
 
 
+LISTS = {
+    "tables": ([X[:9], X[9:]], ["first entry has shape (9, 12)", "vstack", "partial_fit"]),
+    "sparse tables": ([sparse.csr_array(X)] * 2, ["first entry has shape (30, 12)", "vstack"]),
+    "ids of words": ([[0, 1, 1], [2]], ["1 to 3 entries", "CountVectorizer(analyzer=list)"]),
+    "pairs": ([[(0, 1)], [(1, 2)]], ["pairs", "corpus2csc(X, num_terms=n_features).T"]),
+    "empty ones": ([[], [(1, 2), (3, 1)]], ["pairs", "corpus2csc(X, num_terms=n_features).T"]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_that_are_no_counts(name, fitted):
+    x, words = LISTS[name]
+    for method in ("fit", "partial_fit", "transform"):
+        with pytest.raises(ValueError, match=names("X is a list", *words)):
+            getattr(fitted, method)(x)
+
+
+def test_hashed_words_with_signs():
+    with pytest.raises(ValueError, match=names("Negative", "alternate_sign=False", "norm=None")):
+        HDPTopicVB().fit(X * np.where(np.arange(V) % 2, 1, -1))
+
+
+def test_half_precision():
+    expected = HDPTopicVB(random_state=0).fit(X)
+    assert (
+        HDPTopicVB(random_state=0).fit(X.astype(np.float16)).lower_bound_ == expected.lower_bound_
+    )
+
+
 def test_corpus_without_words(fitted):
     before = public_state(fitted)
     empty = np.zeros((5, V))

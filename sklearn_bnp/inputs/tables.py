@@ -66,7 +66,7 @@ def require_table(x, name="X", *, of_words=False):
 
 
 def require_rows(x, name="X", *, of_words=False):
-    """Raise if data are a list of tables, or of rows of unequal lengths; ``of_words`` as in `require_table`."""
+    """Raise if data are a list of tables, or its rows differ in length; ``of_words`` as above."""
     if not isinstance(x, (list, tuple)) or not len(x):
         return
     shape = getattr(x[0], "shape", ())

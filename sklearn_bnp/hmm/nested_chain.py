@@ -47,7 +47,7 @@ _TILE_ENTRIES = 2**17
 _LEAST_ROWS = 1.0
 # Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
-# Where powers of likelihoods are taken, the mean log likelihood of rows is minus this for each column.
+# Before powers of likelihoods are taken, the mean log likelihood of a row becomes minus this for each column.
 _SMALL = 2.0
 # The logarithm of a concentration that is learned moves by no more than this from that of the whole model.
 # Least slope that moves it, in nats for a factor e, and L-BFGS iterations.
@@ -391,7 +391,8 @@ class NestedModel:
     def pass_over(self, chain, powers=None):
         """The chain after a forward-backward pass with the parameters of ``chain``.
 
-        With ``powers`` (J,), likelihoods of states are taken to these, in units that make them small.
+        If ``powers`` (J,) are given, each state's likelihood of a row is taken to its power. Before that, all
+        likelihoods are divided by one number, so that nothing depends on the units of columns.
         """
         likelihood, around, weight = self.likelihood, self.around, self.sample.weight
         z, indptr = self.sample.z, self.sample.indptr
@@ -412,15 +413,16 @@ class NestedModel:
         return Chain(s, links, float(entropy), resp)
 
     def _tempered(self, coef, s, powers):
-        """Coefficients (J, P) of likelihoods that are taken to powers (J,).
+        """Coefficients (J, P) of likelihoods that are taken to powers (J,), up to a common constant.
 
         Densities depend on the units of columns, and so would the share of the rows that a state with a small
-        power gets. Their units are therefore such that the mean log likelihood of rows is always the same.
+        power gets. All likelihoods are therefore first divided by a number, after which the mean log
+        likelihood of a row is ``-_SMALL`` for each column.
         """
-        least = np.zeros_like(coef)
-        least[:, -1] = np.vdot(coef, s) / s[:, -1].sum() + _SMALL * self.likelihood.n_features
-        powers = powers[:, np.newaxis]
-        return powers * coef + (1.0 - powers) * least
+        log_divisor = np.vdot(coef, s) / s[:, -1].sum() + _SMALL * self.likelihood.n_features
+        tempered = powers[:, np.newaxis] * coef
+        tempered[:, -1] += (1.0 - powers) * log_divisor
+        return tempered
 
     def _last(self, logs):
         """Weights (n_runs, J) of the states of last rows by where runs go, or None if that is not known."""

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from ..inputs.rows import at_hand, part
 
-# Of no more tokens does NumPy draw hypergeometric numbers.
+# NumPy draws hypergeometric numbers only from fewer tokens than this.
 _MOST_TOKENS = 10**9
 # Rows that are hashed at a time.
 _HASHED_ROWS = 1024

@@ -6,6 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..inputs.rows import numbers_of_equal
+
+# Rows that count so many times as much as a typical row are a cluster.
+_CLUSTER = 20.0
+
 
 class Sample(NamedTuple):
     """A sample of the rows for which a component has some responsibility.
@@ -43,16 +48,27 @@ class Sample(NamedTuple):
         """
         return float(self.mass.sum() if self.weight is None else self.mass @ self.weight)
 
-    @property
-    def one_row(self) -> float:
-        """Least mass of a component that owns a row.
+    def rows_owned(self, n: np.ndarray, resp: np.ndarray) -> np.ndarray:
+        """How many rows each of several new components owns.
+
+        A row of weight 3 is three rows, but a row of a small weight is still one row. Otherwise a component
+        would seem to own such a row when it has a hundredth of another one.
+
+        Parameters
+        ----------
+        n : ndarray, shape (J,)
+            Masses of the components in the sample.
+        resp : ndarray, shape (n, J)
+            How they share out each row of the sample.
 
         Returns
         -------
-        mass : float
-            The smallest weight, but 1 at the most.
+        rows : ndarray, shape (J,)
+            What the masses would be if weights below 1 were 1.
         """
-        return least_weight(self.weight)
+        if self.weight is None or self.weight.min() >= 1.0:
+            return n
+        return (self.mass * np.maximum(self.weight, 1.0)) @ resp
 
     def rows(self, some: Any) -> Sample:
         """Some rows of the sample.
@@ -69,6 +85,37 @@ class Sample(NamedTuple):
         """
         fields: Any = (None if field is None else field[some] for field in self)
         return Sample(*fields)
+
+    def without_copies(self) -> Sample:
+        """The sample in which equal rows count as one, for rows of continuous columns.
+
+        A row of weight 5, or five equal rows, have the same noise five times. A component that explains
+        them, and nothing else, has a high density, but is no cluster. A row that counts twenty times as
+        much as others typically do is one, such as that of a device that stood still.
+
+        Returns
+        -------
+        sample : Sample
+            This sample if no row counts more than once.
+        """
+        n = len(self.mass)
+        weight = np.ones(n) if self.weight is None else self.weight
+        number = numbers_of_equal(self.z)
+        times = np.bincount(number, weight)[number]
+        if n == 0 or times.max() <= 1.0:
+            return self
+        order = np.argsort(times, kind="stable")
+        below = np.cumsum(weight[order])
+        typical = times[order[np.searchsorted(below, 0.5 * below[-1])]]
+        alike = times < _CLUSTER * max(1.0, typical)
+        first = np.zeros(n, dtype=bool)
+        first[np.unique(number, return_index=True)[1]] = True
+        some = np.flatnonzero(first | ~alike)
+        return Sample(
+            self.z[some],
+            self.mass[some],
+            np.where(alike, np.minimum(times, 1.0), weight)[some],
+        )
 
     def standing_for(self, n: float) -> Sample:
         """The sample with greater weights, if the weights are small.

@@ -65,8 +65,8 @@ def _likely_pairs(model, chain):
     alone = entropy[:J].sum()
     share = chain.entropy / alone if alone > 0 else 0.0
     gains += share * (entropy[J:] - entropy[i] - entropy[j])
-    smaller = chain.s[:, -1][pairs].min(axis=1)
-    price = price_of_state(chain.s.shape[1], smaller / model.sample.one_row)
+    rows = model.sample.rows_owned(chain.s[:, -1], chain.resp)
+    price = price_of_state(chain.s.shape[1], rows[pairs].min(axis=1))
     order = np.argsort(-gains, kind="stable")
     order = order[gains[order] > -price[order]]
     return pairs[order], gains[order]

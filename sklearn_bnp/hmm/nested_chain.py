@@ -344,7 +344,6 @@ class NestedModel:
         self.settings, self.n_threads = settings, n_threads
         self.around = self._around_before = Surroundings(settings, sample)
         self.adapts = settings.others is not None and likelihood.adapts_prior
-        self.least = _LEAST_ROWS * sample.one_row
 
     def within(self, around):
         """A copy in other `Surroundings`, such as those that another copy has learned."""
@@ -458,7 +457,7 @@ class NestedModel:
         last = -np.inf
         for i in range(n_steps):
             chain = self.pass_over(chain)
-            keep = np.flatnonzero(chain.s[:, -1] >= self.least)
+            keep = np.flatnonzero(self.sample.rows_owned(chain.s[:, -1], chain.resp) >= _LEAST_ROWS)
             if len(keep) < len(chain.s):
                 chain, last = chain.taken(keep), -np.inf
                 if len(keep) < 2:

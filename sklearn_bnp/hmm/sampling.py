@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import least_weight, times_raised
+from ..engine.samples import times_raised
 from ..engine.task import Purpose
 from ..inputs.rows import stacked
 from .steps import NO_STEPS, StepObserver, Steps
@@ -73,10 +73,11 @@ class StateSample(NamedTuple):
             return self.z.shape[0]
         return float(self.weight @ np.diff(self.indptr))
 
-    @property
-    def one_row(self):
-        """The least mass of a state that owns a row: the smallest weight, at most 1."""
-        return least_weight(self.weight)
+    def rows_owned(self, n, resp):
+        """How many rows (J,) states of masses ``n`` (J,) own, as `Sample.rows_owned` says."""
+        if self.weight is None or self.weight.min() >= 1.0:
+            return n
+        return np.maximum(self.row_weight, 1.0) @ resp
 
     def among(self, uids):
         """The sample with neighbours that are among the states ``uids``; others are `UNKNOWN`."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+# Multiples of it, modulo 1, are all different, and in no simple ratio.
+_GOLDEN = 0.6180339887498949
+
 
 def at_hand(x):
     """Dense rows, or a part of a memory map, as a plain array; sparse rows as they are."""
@@ -83,6 +86,20 @@ def block_rows(x, n_rows):
     the statistics, and transposing the statistics takes less time than the rows.
     """
     return max(n_rows, x.shape[1]) if sparse.issparse(x) else n_rows
+
+
+def numbers_of_equal(z):
+    """Numbers (n,) of the dense rows ``z`` (n, D), the same for equal rows. NaN is equal to NaN."""
+    key = np.zeros(len(z))
+    for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
+        key += (1.0 + d * _GOLDEN % 1.0) * np.where(np.isnan(column), _GOLDEN, column)
+    return np.unique(key, return_inverse=True)[1].reshape(-1)
+
+
+def copies(z):
+    """How often each of the dense rows ``z`` (n, D) is among them, an array (n,)."""
+    number = numbers_of_equal(z)
+    return np.bincount(number)[number]
 
 
 class RowBuffer:

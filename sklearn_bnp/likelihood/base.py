@@ -173,6 +173,9 @@ class Likelihood(DenseRows, ABC):
     standardised : bool or ndarray of bool, shape (n_features,)
         Whether the columns of prepared rows are in standard deviations of the data. Rows that are more than
         1e7 of them away are refused. False for columns without a scale, such as counts.
+    copies_tell : bool
+        Whether equal rows tell as much about components as other rows do. Equal rows of continuous columns
+        have the same noise, and look like a cluster. False for them, so that births count them once.
     may_be_far_out : bool
         Whether even rows of the data that the family was bound to may be so far away, because the scale
         was found from other numbers than these rows. They are then checked as well.
@@ -222,7 +225,7 @@ class Likelihood(DenseRows, ABC):
 
     prior: object
     adapts_prior = adapts_late = False
-    standardised = True
+    standardised = copies_tell = True
     may_be_far_out = False
     may_be_nan = ()
     lags = 0

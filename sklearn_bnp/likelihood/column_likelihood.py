@@ -122,6 +122,10 @@ class ColumnLikelihood(TableRows, Likelihood):
         each = [(b.likelihood.standardised, b.likelihood.n_features) for b in self.blocks]
         return np.concatenate([np.broadcast_to(own, size) for own, size in each])
 
+    @property
+    def copies_tell(self):
+        return all(b.likelihood.copies_tell for b in self.blocks)
+
     def with_missing(self):
         """The likelihood of these blocks for rows with missing entries; see `Likelihood`."""
         blocks = []

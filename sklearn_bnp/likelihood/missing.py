@@ -45,6 +45,10 @@ class IncompleteLikelihood(Likelihood):
         self.lags, self.may_be_far_out = complete.lags, complete.may_be_far_out
 
     @property
+    def copies_tell(self):
+        return self.complete.copies_tell
+
+    @property
     def n_statistics(self):
         return self.complete.n_statistics + self.n_added
 

@@ -52,6 +52,11 @@ class Scaling(NamedTuple):
         return len(self.shift) if self.basis is None else self.basis.shape[1]
 
     @property
+    def is_continuous(self):
+        """Whether some column was not recorded in steps, as far as one can see."""
+        return bool(np.any(self.ridge <= self.floor))
+
+    @property
     def is_rotated(self):
         """Whether the axes of internal rows are no columns."""
         return self.basis is not None and self.kept is None
@@ -121,6 +126,10 @@ class ScaledLikelihood(Likelihood):
     """A family for rows in the internal units of its ``scaling``, which also takes missing entries."""
 
     allows_missing = True
+
+    @property
+    def copies_tell(self):
+        return not self.scaling.is_continuous
 
     def prepare(self, x):
         return self.scaling.apply(x)

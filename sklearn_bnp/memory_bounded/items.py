@@ -19,8 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-# Multiples of it, modulo 1, are all different, and in no simple ratio.
-_GOLDEN = 0.6180339887498949
+from ..inputs.rows import copies
 
 
 class Kept(NamedTuple):
@@ -171,15 +170,6 @@ def with_epoch(kept, likelihood, new):
         len(kept.z) + np.asarray(new.indptr),
         np.concatenate([kept.sizes, new.weight]),
     )
-
-
-def copies(z):
-    """How often each of the rows ``z`` (n, D) is among them, an array (n,)."""
-    key = np.zeros(len(z))
-    for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
-        key += (1.0 + d * _GOLDEN % 1.0) * column
-    _, number, count = np.unique(key, return_inverse=True, return_counts=True)
-    return count[number.reshape(-1)]
 
 
 def rows_of_statistics(likelihood, z):

@@ -13,6 +13,7 @@ from ..engine.proposal import Context, Proposal
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
 from .creation import create, tries_all_ways
+from .sampling import to_search
 
 # With this many components or fewer, the prior depends on each of them.
 ADAPT_BELOW = 12
@@ -181,7 +182,7 @@ class Birth(Proposal):
             return None
         k = int(totals.positions([uid])[0])
         n = float(totals.n[k])
-        sample = sample.standing_for(n)
+        sample = to_search(sample, context.model.likelihood).standing_for(n)
         if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
         attempt, alone = self._failures.count(uid, n), len(totals.uids) == 1

@@ -273,4 +273,4 @@ def seeded(model, sample, target, n_seeds, whiten, rng):
     resp = lloyd(points, seeding[rows], n_seeds, rng)
     del points  # they are as large as the rows
     s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
-    return s[s[:, -1] >= LEAST_ROWS * sample.one_row]
+    return s[sample.rows(rows).rows_owned(s[:, -1], resp) >= LEAST_ROWS]

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..engine.samples import Sample
 from .restricted import RestrictedMixture
+from .sampling import to_search
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10
@@ -61,7 +62,8 @@ class Comparison:
     def of_all(cls, model, totals, uniform, adapt=False):
         """All components may be replaced, and are compared on rows drawn from all."""
         z, resp, weight = uniform
-        sample = Sample(z, np.ones(len(resp)), weight).standing_for(totals.n.sum())
+        sample = to_search(Sample(z, np.ones(len(resp)), weight), model.likelihood)
+        sample = sample.standing_for(totals.n.sum())
         return cls(model, sample, totals.s, totals.s[:0], adapt)
 
     def adapting(self):

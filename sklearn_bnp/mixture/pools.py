@@ -8,6 +8,7 @@ import numpy as np
 
 from ..engine.samples import Sample
 from ..inputs.rows import stacked
+from .sampling import to_search
 
 
 class Pool(NamedTuple):
@@ -37,7 +38,8 @@ class Pool(NamedTuple):
         def shares(z):
             return model.likelihood.local_step(coef, z, None, None, None, None)
 
-        samples = [context.samples[uid] for uid in totals.uids[positions].tolist()]
+        uids = totals.uids[positions].tolist()
+        samples = [to_search(context.samples[uid], model.likelihood) for uid in uids]
         sample, scale = pooled(samples, totals.n[positions], shares)
         return cls(sample, scale, totals.s[positions], np.delete(totals.s, positions, axis=0))
 

@@ -231,10 +231,9 @@ def _around(model, sample, s):
         for part in _INNER:
             inner = np.zeros(len(mass), dtype=bool)
             inner[order[: np.searchsorted(reach, part)]] = True
-            seeds = summaries(
-                model.likelihood, z, np.column_stack([inner, ~inner]) * mass[:, np.newaxis]
-            )
-            yield seeds[seeds[:, -1] >= LEAST_ROWS * sample.one_row], 2
+            parts = np.column_stack([inner, ~inner]).astype(float)
+            seeds = summaries(model.likelihood, z, parts * mass[:, np.newaxis])
+            yield seeds[sample.rows_owned(seeds[:, -1], parts) >= LEAST_ROWS], 2
 
 
 def _settled(small, s, n_seeds):

@@ -104,8 +104,8 @@ class RestrictedMixture:
         """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
         last = -np.inf
         for i in range(n_steps):
-            moved, entropy, _ = self.step(s)
-            keep = moved[:, -1] >= LEAST_ROWS * self.sample.one_row
+            moved, entropy, resp = self.step(s)
+            keep = self.sample.rows_owned(moved[:, -1], resp) >= LEAST_ROWS
             if not keep.all() and keep.any():
                 s, last = moved[keep], -np.inf
                 continue
@@ -156,7 +156,7 @@ class RestrictedMixture:
         out = np.empty_like(s)
         shares = resp * own[:, np.newaxis]
         likelihood.summarise(z, shares, out, coef=coef, sparse=True)
-        keep = out[:, -1] >= LEAST_ROWS * self.sample.one_row
+        keep = self.sample.rows_owned(out[:, -1], resp) >= LEAST_ROWS
         if keep.all():
             return out, resp
         del shares

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
+from sklearn_bnp.inputs.rows import copies
 from sklearn_bnp.memory_bounded import building
 from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import applied, build
@@ -14,7 +15,6 @@ from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
 from sklearn_bnp.memory_bounded.halves import ItemSubset, Tie
 from sklearn_bnp.memory_bounded.items import (
     NewDocuments,
-    copies,
     memory_cost,
     nothing,
     rows_of_statistics,

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
@@ -327,29 +327,6 @@ def weight_of_each(weight, number, n, unit):
             "the same weight."
         )
     return out
-
-
-def check_groups(groups, n_rows, unit):
-    """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
-    refuse_masked(groups, "groups")
-    try:
-        ids = column_or_1d(groups)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
-    if len(ids) != n_rows:
-        raise ValueError(
-            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
-        )
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError(f"groups holds NaN; give every row the id of its {unit}.")
-    try:
-        found, first, number = np.unique(ids, return_index=True, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
-            "strings alone."
-        ) from error
-    return found, first, number.reshape(-1)
 
 
 def check_batch_id(batch_id):

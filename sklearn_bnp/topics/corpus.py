@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 
 from ..estimator.observations import can
 from ..estimator.validation import (
-    check_groups,
     check_rows,
     check_weights,
     read_frames,
@@ -25,6 +24,7 @@ from ..estimator.validation import (
 )
 from ..inputs.batches import Batch
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
+from ..inputs.ids import check_groups
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import (

@@ -454,9 +454,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)
         model = self._bound(likelihood_of, corpus.reading, corpus.n_features, settings)
-        first_components = partial(
-            setup.first_components, self.init_params, self.n_components, model.likelihood, corpus, X
-        )
+        first_components = partial(setup.first_components, settings, model.likelihood, corpus, X)
         if settings.starts_by_name:  # others in each of several fits
             return base.Start(
                 model, GroupSource(corpus.documents, n_batches), lambda rng: first_components(rng).s

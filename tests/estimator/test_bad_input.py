@@ -344,6 +344,37 @@ def test_one_row():
             getattr(DPMixtureVB(), method)(X[:1])
 
 
+COUNTS = np.arange(12).reshape(3, 4) % 5
+FEW = {
+    "rows": (DPMixtureVB, X[:2], {}, "n_samples=2", "rows"),
+    "documents": (HDPTopicVB, COUNTS[:1], {}, "1 document with words", "documents"),
+    "anchors": (HDPTopicVB, np.eye(4), {"init_params": "anchor"}, "0 word types", "documents"),
+    "rows of documents": (HDPTopicVB, X[:2], {"observation": "gaussian"}, "n_samples=2", "rows"),
+    "rows of sequences": (HDPHMMVB, X[:2], {}, "2 rows of X", "rows"),
+}
+FIXED = [
+    {"learning_method": "stochastic", "memoize": False},
+    {"learning_method": "stochastic"},
+    {"proposals": None},
+    {"proposals": ("merge", "delete")},
+]
+
+
+@pytest.mark.parametrize(("estimator", "rows", "given", "there", "units"), FEW.values(), ids=FEW)
+def test_fewer_units_than_components(estimator, rows, given, there, units):
+    """Without births the remedy is not to start from fewer components, in the hope of others."""
+    groups = {"groups": np.zeros(len(rows))} if "observation" in given else {}
+    for fixed in FIXED:
+        model = estimator(3, **given, **fixed)
+        more = (f"more {units}", "first batch", "lower n_components")
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=names("n_components=3", there, *more)) as found:
+                method(rows, **groups)
+            assert "births find" not in str(found.value)
+    with pytest.raises(ValueError, match=names("n_components=3", there, "fewer", "births find")):
+        estimator(3, **given).partial_fit(rows, **groups)
+
+
 def test_squares_that_underflow():
     rows = X * [1.0, 1e-200, 1.0]
     with pytest.raises(ValueError, match=names("Column 1 of X", "e-199", "Rescale")):

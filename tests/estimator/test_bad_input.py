@@ -492,3 +492,54 @@ def test_nested_parameters():
         DPMixtureVB().set_params(observation__covariance="full")
     with pytest.raises(ValueError, match=names("observation='gauss'", "gaussian")):
         DPMixtureVB(observation="gauss").set_params(observation__covariance_type="full")
+
+
+NO_PARTS = {
+    "topics": (
+        HDPTopicVB(),
+        "allocation__discount",
+        ["allocation='hdp'", "of its own", "doc_topic"],
+    ),
+    "states": (
+        HDPHMMVB(),
+        "allocation__discount",
+        ["allocation='hdp'", "of its own", "stickiness"],
+    ),
+    "seed": (DPMixtureVB(), "random_state__seed", ["random_state=None", "of its own", "n_init"]),
+    "misspelt": (
+        DPMixtureVB(allocation="pitman_yor"),
+        "allocation__discount",
+        ["'allocation' parameter", "'pitman_yor'", "Did you mean 'pitman-yor'"],
+    ),
+    "no allocation": (
+        DPMixtureVB(allocation=None),
+        "allocation__discount",
+        ["Got None", "pitman-yor"],
+    ),
+    "class": (
+        DPMixtureVB(allocation=DPAllocation),
+        "allocation__concentration",
+        ["is a class", "DPAllocation()"],
+    ),
+    "class of rows": (
+        MemoryBoundedTopicVB(observation=PoissonObservation),
+        "observation__prior",
+        ["is a class", "PoissonObservation()"],
+    ),
+    "no observation": (
+        HDPHMMVB(observation=None),
+        "observation__prior",
+        ["observation=None", "Use"],
+    ),
+    "another allocation": (DPMixtureVB(), "allocation__discount", ["'discount'", "DPAllocation"]),
+    "another observation": (DPMixtureVB(), "observation__lags", ["'lags'", "GaussianObservation"]),
+}
+
+
+@pytest.mark.parametrize(("estimator", "name", "words"), NO_PARTS.values(), ids=NO_PARTS)
+def test_nested_parameters_that_there_are_not(estimator, name, words):
+    before = estimator.get_params(deep=False)
+    with pytest.raises(ValueError, match=names(*words)):
+        estimator.set_params(max_components=3, **{name: 0.5})
+    after = estimator.get_params(deep=False)
+    assert all(after[key] is value for key, value in before.items())

@@ -7,6 +7,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -449,7 +450,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         )  # fmt: skip
 
     def _start(self, X, corpus, rng, settings, *, streaming):
-        n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
+        n_documents = np.count_nonzero(corpus.documents.has_entries)
+        n_batches = 1 if streaming else settings.number_of_batches(n_documents)
         if self._is_warm:
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import batch as topic_batch
+from sklearn_bnp.topics import sampling
 from sklearn_bnp.topics.setup import with_present_parameters
 from tests.estimators import (
     TOPICS,
@@ -177,3 +178,40 @@ def test_a_concentration_that_was_learned_stays_where_others_are_set():
     assert after.allocation.concentration == 1.5
     assert after.allocation.doc_concentration == before.allocation.doc_concentration != 1.0
     assert after.learned == before.learned == ("doc_concentration",)
+
+
+# ---------------------------------------------------------------------- documents without words
+
+
+SMALL = np.array_split(X[:40], 4)
+WEIGHT = np.random.default_rng(3).uniform(0.5, 2.0, len(X))
+
+
+def with_empty_documents(X, weight, where):
+    """Documents and weights with some documents more, which hold nothing."""
+    at = {"first": [0] * 3, "last": [len(X)] * 3, "between": [0, 3, 3, 7, 9, len(X)]}[where]
+    return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
+
+
+@pytest.mark.parametrize("where", ["first", "last", "between"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_documents_without_words_change_no_draws(where, weighted, monkeypatch):
+    """Neither where batches are cut, nor the documents that are sampled; only documents are counted."""
+    monkeypatch.setattr(sampling, "_MOST_ENTRIES", 100)  # samples do not hold all documents
+    weights = np.array_split(WEIGHT[:40], 4)
+    for params in ({"n_batches": 3}, {"batch_size": 20}, {"max_batches": 2}, {"n_components": 3}):
+        models = []
+        for empty in (False, True):
+            model = HDPTopicVB(random_state=0, max_iter=6, **params)
+            learn = model.partial_fit if "max_batches" in params else model.fit
+            for batch, weight in (
+                [(X, WEIGHT)] if learn == model.fit else zip(SMALL, weights, strict=True)
+            ):
+                if empty:
+                    batch, weight = with_empty_documents(batch, weight, where)
+                learn(batch, sample_weight=weight if weighted else None)
+            models.append(model)
+        for name in ("n_iter_", "lower_bound_", "component_ids_", "components_", "topic_probs_"):
+            assert_array_equal(*(getattr(model, name) for model in models), err_msg=name)
+        assert models[1]._mean_length < models[0]._mean_length

@@ -362,6 +362,15 @@ def check_may_forget(batch_id, names, n_batches, memoize):
         )
 
 
+def check_may_empty(batch_id, n_batches):
+    """Raise if a batch that holds nothing takes the place of one of ``n_batches`` which is all of them."""
+    if n_batches == 1:
+        raise ValueError(
+            f"X holds no tokens, but batch_id={batch_id!r} is the only batch in memory: nothing would "
+            "be left in its place. Give documents with words, or another batch_id."
+        )
+
+
 def check_responsibilities(resp, n_rows):
     """Responsibilities (n_rows, K) whose rows sum to one."""
     resp = numbers(resp, "init_params")

@@ -351,6 +351,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         ``observation`` or ``topic_word_prior`` is an error. A learned ``topic_word_prior`` follows the
         frequencies of words in all batches so far.
 
+        A batch without any words changes nothing. It takes no place among ``max_batches``, and its name is
+        not remembered; if the name is known, the batch that had it is forgotten.
+
         A few documents rarely pay for a new topic. The latest batches are therefore kept with their
         documents, up to 1,000,000 counts of words or 2,000,000 numbers of rows, and now and then laps go over
         all of them as in `fit` (:doc:`/streams`). Once a batch comes back, in a second epoch, these documents

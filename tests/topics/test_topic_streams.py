@@ -11,9 +11,12 @@ from sklearn_bnp.topics import sampling
 from sklearn_bnp.topics.setup import with_present_parameters
 from tests.estimators import (
     TOPICS,
+    assert_same_state,
     documents,
     grouped_rows,
     matches,
+    names,
+    public_state,
     same_partition,
 )
 
@@ -184,13 +187,56 @@ def test_a_concentration_that_was_learned_stays_where_others_are_set():
 
 
 SMALL = np.array_split(X[:40], 4)
+NOTHING = np.zeros((3, V), dtype=int)
 WEIGHT = np.random.default_rng(3).uniform(0.5, 2.0, len(X))
+
+
+def streamed(calls, **params):
+    """A model after a stream of documents, each call with its own `batch_id` or None."""
+    stream = HDPTopicVB(random_state=0, **params)
+    for batch, batch_id in calls:
+        stream.partial_fit(batch, batch_id=batch_id)
+    return stream
+
+
+def path_of(model):
+    """What a model holds, and what its next draws depend on."""
+    state = model._learner_
+    draws = (state.seed, state.n_batches, state.n_laps, state.n_passes, state.stream[1:])
+    return {**public_state(model), "draws": draws}
 
 
 def with_empty_documents(X, weight, where):
     """Documents and weights with some documents more, which hold nothing."""
     at = {"first": [0] * 3, "last": [len(X)] * 3, "between": [0, 3, 3, 7, 9, len(X)]}[where]
     return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
+
+
+@pytest.mark.parametrize("params", [{}, {"max_batches": 2}, {"learning_method": "stochastic"}])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("n_epochs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_batch_without_words_is_as_if_it_had_not_come(params, named, n_epochs):
+    """Not even if it comes twice: it is no lap over known batches, and takes no place in a window."""
+    calls = [(batch, i if named else None) for i, batch in enumerate(SMALL)] * n_epochs
+    more = [(NOTHING, "nothing" if named else None), (NOTHING[:2], None)] * 2
+    mixed = [call for first in calls for call in (first, *more)]
+    assert_same_state(path_of(streamed(mixed, **params)), path_of(streamed(calls, **params)))
+
+
+def test_a_batch_without_words_takes_the_place_of_its_earlier_version():
+    stream = streamed([(BATCHES[0], "a"), (BATCHES[1], "b"), (NOTHING, "b")])
+    assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum())
+    assert consistent(stream)
+    before = path_of(stream)
+    with pytest.raises(ValueError, match=names("no tokens", "batch_id='a'", "another batch_id")):
+        stream.partial_fit(NOTHING, batch_id="a")
+    with pytest.raises(ValueError, match=names("batch_id='b'", "'a'")):
+        stream.forget("b")
+    with pytest.raises(ValueError, match=names("batch_id='a'", "only batch")):
+        stream.forget("a")
+    assert_same_state(path_of(stream), before)
+    stream.partial_fit(BATCHES[1], batch_id="b")
+    assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum() + BATCHES[1].sum())
 
 
 @pytest.mark.parametrize("where", ["first", "last", "between"])

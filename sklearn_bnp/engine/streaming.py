@@ -25,6 +25,7 @@ Design note
 from __future__ import annotations
 
 from copy import copy
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -181,9 +182,9 @@ def _cut_anew(batches, n):
     """The rows of batches, a list of ``n`` new ones of about the same size, or of a single one."""
     first, *others = batches
     everything = first.joined(others)
-    n = int(np.clip(n, 1, everything.n_units))
-    edges = np.linspace(0, everything.n_units, n + 1).astype(int)
-    return [everything.part((*PAST, "pool", i), edges[i], edges[i + 1]) for i in range(n)]
+    cuts = everything.even_cuts(max(n, 1))
+    parts = enumerate(pairwise(cuts.tolist()))
+    return [everything.part((*PAST, "pool", i), first, last) for i, (first, last) in parts]
 
 
 def _room(model, size):

@@ -62,7 +62,13 @@ from .publishing import (
 from .settings import settings_of
 from .soundness.engine import check_learner
 from .transactions import leaves_model_on_error
-from .validation import check_batch_id, check_may_forget, check_units, resolve_proposals
+from .validation import (
+    check_batch_id,
+    check_may_empty,
+    check_may_forget,
+    check_units,
+    resolve_proposals,
+)
 
 
 class ModelKind(NamedTuple):
@@ -234,9 +240,12 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 start = self._started(X, data, rng, settings, streaming=True)
                 learner, batch = self._begun_learner(start, rng, settings), start.source.everything
             batch = batch._replace(batch_id=batch_id)
-            if not settings.stochastic:
+            holds_something = batch.total_weight > 0  # documents may have no words
+            if not settings.stochastic and holds_something:
                 stream_batch(learner, batch, stream, content)
-            elif batch.total_weight > 0:
+            elif not settings.stochastic:
+                _leave_out(learner, batch_id)
+            elif holds_something:
                 total = None if settings.total_samples is None else self._population(batch)
                 stochastic_step(
                     learner, batch, total, settings.learning_decay, settings.learning_offset
@@ -466,6 +475,13 @@ def go_on_with_proposals(learner, proposals):
         new = [p for p, is_same in zip(proposals, same, strict=True) if not is_same]
         now = [known[p.kind] if is_same else p for p, is_same in zip(proposals, same, strict=True)]
         learner.scheduler.go_on_with(now, new)
+
+
+def _leave_out(learner, batch_id):
+    """Learn nothing from a batch that holds nothing, and forget what came under its name before."""
+    if batch_id in learner.memo:
+        check_may_empty(batch_id, len(learner.memo))
+        forget(learner, [batch_id])
 
 
 def show_laps(learner, n_before, verbose, name):

@@ -10,7 +10,13 @@ import joblib
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
-from ..inputs.advice import ExplainedParameters, advice_on_observation
+from ..inputs.advice import (
+    ExplainedParameters,
+    advice_on_observation,
+    has_nested,
+    require_parts,
+    with_part,
+)
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..likelihood import OBSERVATIONS, ObservationModel
 
@@ -36,12 +42,12 @@ class ObservationParameters(ExplainedParameters):
         self : estimator
             The estimator.
         """
-        nested = any(name.startswith("observation__") for name in params)
         observation = params.get("observation", self.observation)
         own = self.get_params(deep=False)  # type: ignore[attr-defined]  # of BaseEstimator
         _check_none_is_of_likelihood(sorted(set(params).difference(own)), observation, self)
-        if nested and isinstance(observation, str):
-            params["observation"] = resolve_observation(observation)
+        if has_nested(params, "observation") and not isinstance(observation, ObservationModel):
+            params = with_part(params, "observation", resolve_observation(observation))
+        require_parts(self, params)
         return super().set_params(**params)  # type: ignore[misc]  # of BaseEstimator
 
 

@@ -10,7 +10,8 @@ Design note
     of a stream takes less time than its attributes do, and often nobody looks at them between two batches.
     `partial_fit` therefore sets the state alone, and the first attribute that is read computes them all
     (`FittedAttributes`). Code that copies ``vars`` of an estimator calls `complete` before.
-(c) ``_published`` lists the names of all attributes. Those that are not there are still to be computed.
+(c) ``_published`` lists the names of all attributes. Those that are not there are still to be computed:
+    they wait, or a user has deleted them.
 (d) ``labels_`` are a function of rows, too. After `fit` they are there. After `partial_fit` they wait by
     themselves, since they take a pass over the batch. A copy of its rows is kept until they are read, because
     the user's array may change.
@@ -31,6 +32,11 @@ from .observations import are_alike
 
 # The attribute that is computed from rows, and the data while it waits.
 _LABELS, _UNLABELLED = "labels_", "_unlabelled"
+# Number of columns of X, and a copy of it. Without it scikit-learn does not look at that of X, which kernels
+# trust.
+_WIDTH, _SAME_WIDTH = "n_features_in_", "_n_columns"
+# What the other attributes are computed from.
+_SOURCES = ("_learner_", "_observation")
 
 
 class Published(NamedTuple):
@@ -63,10 +69,15 @@ class FittedAttributes:
     They take the place of those that wait, or that a user has deleted.
     """
 
+    # Attributes that nothing brings back once they are deleted. A model does without them.
+    _gone_for_good = (_LABELS,)
+
     def __getattr__(self, name):
         if name == _LABELS:
             _label_rows(self)
-        elif name in vars(self).get("_published", ()):
+        elif name == _WIDTH and _SAME_WIDTH in vars(self):
+            vars(self)[_WIDTH] = vars(self)[_SAME_WIDTH]
+        elif name in vars(self).get("_published", ()) and name not in _SOURCES:
             complete(self)
         gone = name not in vars(self) and "_learner_" in vars(self)
         if name == _LABELS and gone and hasattr(type(self), "fit_predict"):
@@ -81,8 +92,10 @@ class FittedAttributes:
         # labels have one number a row, and those that wait hold the rows
         if name == _LABELS and not vars(self).keys().isdisjoint((_LABELS, _UNLABELLED)):
             drop_labels(self)
-        else:
+        elif name in vars(self) or name not in vars(self).get("_published", ()):
             super().__delattr__(name)
+            forget_lost(self)
+        # others wait: they are not there yet, and would be computed again when they are read
 
     def __dir__(self):
         return sorted({*super().__dir__(), *vars(self).get("_published", ())})
@@ -95,7 +108,9 @@ def complete(estimator, *, labels=False):
     """Compute the fitted attributes that are still to be computed, with ``labels_`` if these are wanted."""
     if labels:
         _label_rows(estimator)
-    forget_lost_labels(estimator)
+    forget_lost(estimator)
+    if _SAME_WIDTH in vars(estimator):
+        vars(estimator).setdefault(_WIDTH, vars(estimator)[_SAME_WIDTH])
     missing = set(vars(estimator).get("_published", ())).difference(vars(estimator), (_LABELS,))
     if missing:
         with blas_on_one_thread():
@@ -143,6 +158,12 @@ def set_published(estimator, attributes):
     drop_labels(estimator)
     _delete(estimator, set(vars(estimator).get("_published", ())).difference(attributes))
     vars(estimator).update(attributes, _published=tuple(attributes))
+    keep_width(estimator)
+
+
+def keep_width(estimator):
+    """Keep a copy of ``n_features_in_``, in case a user deletes it."""
+    vars(estimator)[_SAME_WIDTH] = estimator.n_features_in_
 
 
 def publish_later(estimator, state):
@@ -178,18 +199,15 @@ def _label_rows(estimator):
 def drop_labels(estimator):
     """Delete the labels of the last fit, or of the last batch, whether they wait or not."""
     _delete(estimator, (_LABELS, _UNLABELLED))
-    if _LABELS in vars(estimator).get("_published", ()):
-        names = tuple(name for name in estimator._published if name != _LABELS)
-        vars(estimator)["_published"] = names
+    forget_lost(estimator)
 
 
-def forget_lost_labels(estimator):
-    """Take ``labels_`` from the list of attributes if they are gone; users delete them to save memory.
-
-    Nothing but their rows would bring them back.
-    """
-    if vars(estimator).keys().isdisjoint((_LABELS, _UNLABELLED)):
-        drop_labels(estimator)
+def forget_lost(estimator):
+    """Take what is gone for good from the list of attributes; users delete labels to save memory."""
+    there = {*vars(estimator), *((_LABELS,) if _UNLABELLED in vars(estimator) else ())}
+    lost, names = set(estimator._gone_for_good) - there, vars(estimator).get("_published", ())
+    if not lost.isdisjoint(names):
+        vars(estimator)["_published"] = tuple(name for name in names if name not in lost)
 
 
 def _delete(estimator, names):

@@ -26,7 +26,7 @@ from ..inputs.defaults import set_missing_parameters
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of
-from .publishing import FittedAttributes, complete, forget_lost_labels
+from .publishing import FittedAttributes, complete, forget_lost, keep_width
 from .safe_graph import KnownNames, UnknownName, check_graph, name_of, names_of, others_of
 
 # Changes with the classes and attributes that a saved state is made of.
@@ -89,8 +89,9 @@ class SavedState(FittedAttributes):
             set_missing_parameters(self)
             self._bring_up_to_date()
             if "_published" in vars(self):  # it was fitted
-                forget_lost_labels(self)
+                forget_lost(self)
                 self._check_state()
+                keep_width(self)
         except Exception as error:
             vars(self).clear()
             vars(self).update(before)

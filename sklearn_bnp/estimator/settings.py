@@ -96,6 +96,33 @@ class FitSettings(NamedTuple):
                 "raise max_components."
             )
 
+    def check_least(self, n, there, units):
+        """Raise if there are fewer than ``n_components`` units to start from.
+
+        Parameters
+        ----------
+        n : int
+            How many there are.
+        there : str
+            What there is, in the middle of the message.
+        units : str
+            What there could be more of.
+        """
+        if self.n_components <= n:
+            return
+        remedy = "Start from fewer components; births find the others."
+        if not self._has_births:
+            remedy = (
+                f"Give more {units}, in a stream in its first batch, or a lower n_components: without births "
+                "this is their number for good."
+            )
+        raise ValueError(f"n_components={self.n_components} is more than {there}. {remedy}")
+
+    @property
+    def _has_births(self):
+        given = self.proposals if isinstance(self.proposals, (list, tuple)) else ()
+        return not self.stochastic and any(getattr(p, "kind", p) == "birth" for p in given)
+
     def number_of_batches(self, n_units, rows_per_unit=1.0):
         """Number of batches that rows, documents or sequences are cut into.
 

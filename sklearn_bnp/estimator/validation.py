@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
@@ -329,29 +329,6 @@ def weight_of_each(weight, number, n, unit):
     return out
 
 
-def check_groups(groups, n_rows, unit):
-    """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
-    refuse_masked(groups, "groups")
-    try:
-        ids = column_or_1d(groups)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
-    if len(ids) != n_rows:
-        raise ValueError(
-            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
-        )
-    if ids.dtype.kind == "f" and np.isnan(ids).any():
-        raise ValueError(f"groups holds NaN; give every row the id of its {unit}.")
-    try:
-        found, first, number = np.unique(ids, return_index=True, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(
-            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
-            "strings alone."
-        ) from error
-    return found, first, number.reshape(-1)
-
-
 def check_batch_id(batch_id):
     """Raise unless the name of a batch can be looked up."""
     try:
@@ -382,6 +359,15 @@ def check_may_forget(batch_id, names, n_batches, memoize):
         raise ValueError(
             f"batch_id={batch_id!r} is the only batch, without which nothing is left: begin anew, with a "
             "clone of the estimator."
+        )
+
+
+def check_may_empty(batch_id, n_batches):
+    """Raise if a batch that holds nothing takes the place of one of ``n_batches`` which is all of them."""
+    if n_batches == 1:
+        raise ValueError(
+            f"X holds no tokens, but batch_id={batch_id!r} is the only batch in memory: nothing would "
+            "be left in its place. Give documents with words, or another batch_id."
         )
 
 

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
 from ..inputs.content import add_numbers, add_rows
+from ..inputs.groups import even_cuts
 from ..inputs.rows import at_hand, joined_numbers, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of
 from ..likelihood.lags import lagged
@@ -96,6 +97,10 @@ class SequenceBatch(NamedTuple):
     def n_units(self):
         """Number of sequences: a batch may be cut between any two."""
         return len(self.indptr) - 1
+
+    def even_cuts(self, n):
+        """Cuts (at most n + 1,) into ``n`` parts with the same number of sequences."""
+        return even_cuts(self.indptr, n)
 
     def kept(self):
         """The batch with rows of its own, which do not change with the user's; without responsibilities."""

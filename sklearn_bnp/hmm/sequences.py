@@ -18,7 +18,6 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from ..estimator.observations import require_sparse_family
 from ..estimator.validation import (
-    check_groups,
     check_rows,
     check_weights,
     numbers,
@@ -26,6 +25,7 @@ from ..estimator.validation import (
     real_numbers,
     weight_of_each,
 )
+from ..inputs.ids import check_groups
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import at_hand, stacked
 from ..inputs.tables import n_axes, refuse_infinity, require_table, says_what_is_no_number

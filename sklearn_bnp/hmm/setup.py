@@ -202,7 +202,7 @@ def starting_statistics(settings, batch, likelihood, rng):
     n_components = settings.n_components
     if batch.resp is not None:  # the first lap needs no parameters
         return np.zeros((batch.resp.shape[1], likelihood.n_statistics))
-    _check_number(n_components, batch)
+    _check_number(settings, batch)
     spread = settings.init_params == "k-means++"
     s = seeded_states(likelihood, batch, n_components, rng, spread=spread)
     return base.as_many_as_wanted(s, settings)
@@ -210,18 +210,15 @@ def starting_statistics(settings, batch, likelihood, rng):
 
 def statistics_from_chunks(settings, source, lags, likelihood, rng):
     """As `starting_statistics`, from a sample of sequences in chunks."""
-    _check_number(settings.n_components, source)
+    _check_number(settings, source)
     n_rows = max(SEED_ROWS, SEED_ROWS_A_STATE * settings.n_components)
     sample = sampled_sequences(source, n_rows, lags, rng)
     return starting_statistics(settings, sample, likelihood, rng)
 
 
-def _check_number(n_components, data):
-    if n_components > data.n_entries:
-        raise ValueError(
-            f"n_components={n_components} is more than the {data.n_entries} rows of X that are "
-            "modelled; start from fewer components."
-        )
+def _check_number(settings, data):
+    n = data.n_entries
+    settings.check_least(n, f"the {n} rows of X that are modelled", "rows")
 
 
 # ---------------------------------------------------------------------- where fits end

@@ -132,6 +132,44 @@ class ExplainedParameters(DocumentationLinks):
             raise InvalidParameterError(f"{error}{remedy}") from None
 
 
+def with_part(params, name, part):
+    """Parameters of ``set_params``, of which the nested ones of ``name`` are set in its new value, ``part``.
+
+    If one of them is wrong, the estimator has not changed by then.
+    """
+    prefix = f"{name}__"
+    own = {key.removeprefix(prefix): params[key] for key in params if key.startswith(prefix)}
+    others = {key: value for key, value in params.items() if not key.startswith(prefix)}
+    return {**others, name: part.set_params(**own)}
+
+
+def has_nested(params, name):
+    """Whether some of the parameters are nested ones of the parameter ``name``."""
+    return any(key.startswith(f"{name}__") for key in params)
+
+
+def require_parts(component, params):
+    """Raise if parameters of ``set_params`` are those of a value that has none, such as a name."""
+    present = component.get_params(deep=False)
+    for key in params:
+        name, nested, _ = key.partition("__")
+        if not nested or name not in present:
+            continue
+        value = params.get(name, present[name])
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            continue
+        kind = type(component).__name__
+        constraints = component._parameter_constraints.get(name, "no_validation")
+        try:
+            validate_parameter_constraints({name: constraints}, {name: value}, kind)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"{error}{_remedy_of(name, value, constraints)}") from None
+        raise ValueError(
+            f"Invalid parameter {key!r} for estimator {kind}: {name}={value!r:.200} has no parameters of its "
+            f"own. Valid parameters are: {sorted(present)!r}."
+        )
+
+
 def _remedy(component):
     """The remedy for the first parameter of a component that is not valid, with a leading blank."""
     parameters = component.get_params(deep=False)

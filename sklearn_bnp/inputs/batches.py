@@ -87,6 +87,10 @@ class Batch(NamedTuple):
         """Number of rows: a batch may be cut between any two."""
         return self.n_entries
 
+    def even_cuts(self, n):
+        """Cuts (at most n + 1,) between rows into ``n`` parts of about the same size."""
+        return np.linspace(0, self.n_entries, min(n, self.n_entries) + 1).astype(int)
+
     def n_values(self, n_features):
         """Numbers that the rows are stored in; a row that is not sparse has ``n_features``."""
         return self.n_entries * (self.values_per_row or n_features)

@@ -12,6 +12,16 @@ def group_cuts(indptr, n_entries):
     return [0, *edges.tolist(), len(indptr) - 1]
 
 
+def even_cuts(indptr, n):
+    """Cuts (at most n + 1,) between groups into ``n`` parts with the same number of groups that have rows.
+
+    Groups without rows stay with those before them. They make no parts, and do not shift the cuts.
+    """
+    ends = np.flatnonzero(np.diff(indptr)) + 1
+    chosen = np.linspace(0, len(ends), min(n, max(1, len(ends))) + 1).astype(int)
+    return np.concatenate([[0], ends[chosen[1:-1] - 1], [len(indptr) - 1]])
+
+
 def drawn(n_units, n, rng, weight=None):
     """Indices of ``n`` of ``n_units``, drawn without replacement, in proportion to weights if given."""
     if weight is None:
@@ -29,12 +39,12 @@ class GroupSource:
         All groups as one batch. It has ``indptr``, ``resp``, ``total_weight``, ``mean_weight`` and
         ``part(batch_id, first, last)``, which returns the batch of some of the groups.
     n_batches : int
-        Number of batches; there are no more batches than groups.
+        Number of batches; there are no more batches than groups with rows.
     """
 
     def __init__(self, everything, n_batches):
         self.everything = everything
-        self.edges = np.linspace(0, self.n_rows, min(n_batches, self.n_rows) + 1).astype(int)
+        self.edges = even_cuts(everything.indptr, n_batches)
 
     def __len__(self):
         return len(self.edges) - 1

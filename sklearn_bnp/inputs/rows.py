@@ -75,8 +75,8 @@ def values_per_row(x):
 
 
 def mean_weight(weight):
-    """The mean of weights, or 1 if all are 0."""
-    return float(np.mean(weight)) or 1.0
+    """The mean of weights, or 1 if all are 0 or there are none."""
+    return float(np.mean(weight)) or 1.0 if len(weight) else 1.0
 
 
 def block_rows(x, n_rows):

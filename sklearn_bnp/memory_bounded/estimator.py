@@ -182,6 +182,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         One record per epoch, a named tuple: epoch, n_components, lower_bound, kept_lower_bound, n_clumps,
         n_singlets, n_document_groups, memory, memory_bytes, n_splits, n_merges, seconds. The two bounds are
         those before and after compression, in nats. ``n_splits`` and ``n_merges`` count what was accepted.
+        It may be deleted to save memory; the next epoch begins another.
     n_iter_ : int
         Epochs.
     $n_features_in_
@@ -365,7 +366,8 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
             check_units(self._likelihood, corpus.documents)
         self._observation = clone(resolve_observation(self.observation))
         dtype = self._likelihood.prepare(corpus.documents.x[:1]).dtype
-        self._kept, self._topics, self.history_ = nothing(self._likelihood, dtype), None, []
+        self._kept, self._topics = nothing(self._likelihood, dtype), None
+        self._n_epochs, self.history_ = 0, []
 
     def _epoch(self, documents):
         """Learn from an epoch and record it; returns the `Epoch`."""
@@ -381,24 +383,19 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
                 epoch = run_epoch(settings, limits, self._kept, self._topics, new)
         except BoundTooSmall as error:
             raise ValueError(self._least_bound(error)) from error
-        self._kept, self._topics = kept, topics = epoch.kept, epoch.topics
-        held = (topics.s, topics.counts, topics.entropy, topics.alpha)
+        self._kept, self._topics = epoch.kept, epoch.topics
+        self._n_epochs += 1
         record = EpochRecord(
-            epoch=len(self.history_) + 1,
-            n_components=len(topics.s),
-            lower_bound=topics.bound,
+            epoch=self._n_epochs,
+            n_components=len(epoch.topics.s),
+            lower_bound=epoch.topics.bound,
             kept_lower_bound=epoch.kept_bound,
-            n_clumps=len(kept.s),
-            n_singlets=len(kept.z),
-            n_document_groups=len(kept.sizes),
-            memory=kept.n_numbers,
-            memory_bytes=kept.n_bytes + sum(array.nbytes for array in held),
             n_splits=epoch.n_splits,
             n_merges=epoch.n_merges,
             seconds=time.perf_counter() - start,
-            n_rows=_whole(kept.s[:, -1].sum() + kept.weight.sum()),
+            **self._sizes_of_kept(),
         )
-        self.history_ = [*self.history_, record]
+        self.history_ = [*vars(self).get("history_", ()), record]  # it may have been deleted
         if self.verbose:
             LOGGER.info(
                 f"MemoryBoundedTopicVB: epoch {record.epoch} K={record.n_components} bound "
@@ -406,6 +403,19 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
                 f"{record.seconds:.1f} s"
             )
         return epoch
+
+    def _sizes_of_kept(self):
+        """How much is kept, a dict: fields of `EpochRecord`, which are attributes, too."""
+        kept, topics = self._kept, self._topics
+        held = (topics.s, topics.counts, topics.entropy, topics.alpha)
+        return {
+            "n_clumps": len(kept.s),
+            "n_singlets": len(kept.z),
+            "n_document_groups": len(kept.sizes),
+            "memory": kept.n_numbers,
+            "memory_bytes": kept.n_bytes + sum(array.nbytes for array in held),
+            "n_rows": _whole(kept.s[:, -1].sum() + kept.weight.sum()),
+        }
 
     def _epoch_settings(self):
         """`EpochSettings` of the parameters as they are set now."""
@@ -466,8 +476,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def _attributes(self, weights):
         """The fitted attributes by name, but ``elbo_terms_``, for topics of these weights."""
-        kept, likelihood, record = self._kept, self._likelihood, self.history_[-1]
-        topics, s = self._topics, self._topics.s
+        likelihood, topics, s = self._likelihood, self._topics, self._topics.s
         return {
             **likelihood.attributes(topics.prior, s),
             "_statistics": s,
@@ -476,14 +485,9 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
             "doc_topic_prior_": topics.alpha,
             "n_components_": len(s),
             "lower_bound_": topics.bound,
-            "n_clumps_": record.n_clumps,
-            "n_singlets_": record.n_singlets,
-            "n_document_groups_": record.n_document_groups,
-            "n_documents_": len(kept.group_of_document),
-            "n_rows_": record.n_rows,
-            "memory_": record.memory,
-            "memory_bytes_": record.memory_bytes,
-            "n_iter_": record.epoch,
+            **{f"{name}_": size for name, size in self._sizes_of_kept().items()},
+            "n_documents_": len(self._kept.group_of_document),
+            "n_iter_": self._n_epochs,
         }
 
     def _warned(self, epochs):

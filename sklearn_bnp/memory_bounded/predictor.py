@@ -69,11 +69,17 @@ class BoundedPredictor(
     """Base class of the estimator: prediction with fitted topics."""
 
     _check_state = check_bounded
+    _gone_for_good = ("elbo_terms_",)  # what an epoch learned from is not kept
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def _bring_up_to_date(self):
+        # once, epochs were counted by the history alone
+        if "_n_epochs" not in vars(self) and "history_" in vars(self):
+            self._n_epochs = len(self.history_)
 
     def _corpus(self, X, groups):
         check_is_fitted(self)

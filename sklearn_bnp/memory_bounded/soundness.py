@@ -9,6 +9,7 @@ from ..estimator.soundness.engine import check_history
 from ..estimator.soundness.estimators import check_components
 from ..estimator.soundness.expectations import (
     expect,
+    expect_count,
     expect_number,
     expect_numbers,
     expect_positions,
@@ -44,11 +45,12 @@ def check_bounded(estimator):
     expect_numbers("entropies of topics", topics.entropy, (K,))
     expect_numbers("priors of topics", topics.alpha, (K,), least=0.0)
     expect_number("the objective", topics.bound)
-    for name, term in estimator.elbo_terms_.items():
+    for name, term in getattr(estimator, "elbo_terms_", {}).items():
         expect_number(f"the term {name} of the objective", term)
     check_components(estimator, likelihood)
     expect(estimator.n_components_ == K, "there are other topics than were published")
     laps.check_params(estimator._coef, likelihood, K)
     for name in ("topic_probs_", "doc_topic_prior_"):
         expect_numbers(name, getattr(estimator, name), (K,), least=0.0)
-    check_history(estimator.history_)
+    check_history(getattr(estimator, "history_", []))
+    expect_count("the number of epochs", estimator._n_epochs, least=1)

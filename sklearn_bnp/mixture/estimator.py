@@ -18,6 +18,7 @@ from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units, check_weight
+from ..inputs.advice import has_nested, with_part
 from ..inputs.batches import ArraySource, Batch
 from ..inputs.types import Data, RandomState
 from ..likelihood.base import ObservationModel
@@ -265,9 +266,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             The estimator.
         """
         allocation = params.get("allocation", self.allocation)
-        nested = any(name.startswith("allocation__") for name in params)
-        if nested and isinstance(allocation, str) and allocation in ALLOCATIONS:
-            params["allocation"] = ALLOCATIONS[allocation]()
+        known = isinstance(allocation, str) and allocation in ALLOCATIONS
+        if known and has_nested(params, "allocation"):
+            params = with_part(params, "allocation", ALLOCATIONS[allocation]())
         return super().set_params(**params)
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -58,12 +58,9 @@ def starting_statistics(settings, source, likelihood, rng):
     if source.resp is not None:  # the first lap needs no parameters
         return np.zeros((source.resp.shape[1], likelihood.n_statistics))
     n_components, means = settings.n_components, settings.means_init
-    if n_components > source.n_rows and means is None:
-        raise ValueError(
-            f"n_components={n_components} is more than n_samples={source.n_rows}; start from fewer "
-            "components."
-        )
-    if means is not None:
+    if means is None:
+        settings.check_least(source.n_rows, f"n_samples={source.n_rows}", "rows")
+    else:
         means = check_means(means, n_components, source.n_features)
         check_reach(likelihood, means)
     n_steps = SEEDINGS[settings.init_params] if settings.starts_by_name else None

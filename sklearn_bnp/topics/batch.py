@@ -13,7 +13,7 @@ from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.content import add_numbers, add_rows
-from ..inputs.groups import group_cuts
+from ..inputs.groups import even_cuts, group_cuts
 from ..inputs.rows import (
     at_hand,
     joined_numbers,
@@ -117,8 +117,8 @@ class DocumentBatch(NamedTuple):
 
     @property
     def mean_weight(self):
-        """Mean weight of the documents; None if they have none."""
-        return None if self.weight is None else mean_weight(self.weight)
+        """Mean weight of the documents that have entries; None if they have no weights."""
+        return None if self.weight is None else mean_weight(self.weight[self.has_entries])
 
     @property
     def entry_weight(self):
@@ -152,6 +152,15 @@ class DocumentBatch(NamedTuple):
     def n_units(self):
         """Number of documents: a batch may be cut between any two."""
         return len(self.indptr) - 1
+
+    @property
+    def has_entries(self):
+        """Whether each document (n_docs,) has any entries, such as words."""
+        return np.diff(self.indptr) > 0
+
+    def even_cuts(self, n):
+        """Cuts (at most n + 1,) into ``n`` parts with the same number of documents that have entries."""
+        return even_cuts(self.indptr, n)
 
     def joined(self, others):
         """All documents of this batch and of ``others``, without responsibilities."""

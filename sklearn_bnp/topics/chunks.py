@@ -11,7 +11,14 @@ from ..distributed.source import ChunkInfo
 from ..estimator.chunks import ChunkReader
 from ..inputs.batches import Batch
 from .batch import DocumentBatch
-from .corpus import as_count_rows, check_corpus, moments_of_counts, warn_if_weighted, weighting_of
+from .corpus import (
+    as_count_rows,
+    check_corpus,
+    moments_of_counts,
+    n_with_words,
+    warn_if_weighted,
+    weighting_of,
+)
 
 # Documents that first topics are made from, or so many for each topic if that is more.
 _SEED_DOCUMENTS, _SEED_DOCUMENTS_A_TOPIC = 10_000, 100
@@ -76,16 +83,12 @@ def warn_of_weighting_in_chunks(source):
 def bind_likelihood_in_chunks(observation, source, *, streaming=False):
     """Likelihood of the entries of documents in chunks, as `corpus.bind_likelihood`."""
     if are_of_words(source):
-        n = sum(source.each(_n_documents_of_chunk, or_else=0.0))
+        n = sum(source.each(n_with_words, or_else=0.0))
         moments = moments_of_counts(source.n_units, n, word_counts_of(source))
         return observation.bind(moments, streaming=streaming)
     rows = source.with_rows_of(rows_of_documents)
     moments = rows.moments(covariance=observation.needs_covariance)
     return as_count_rows(observation.bind(moments, streaming=streaming))
-
-
-def _n_documents_of_chunk(batch):
-    return batch.n_documents
 
 
 def word_counts_of(source):

@@ -17,7 +17,6 @@ from sklearn.utils.validation import validate_data
 
 from ..estimator.observations import can
 from ..estimator.validation import (
-    check_groups,
     check_rows,
     check_weights,
     read_frames,
@@ -25,6 +24,7 @@ from ..estimator.validation import (
 )
 from ..inputs.batches import Batch
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
+from ..inputs.ids import check_groups
 from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import (
@@ -245,11 +245,17 @@ def _canonical(x):
 def moments_of_words(documents, n_features):
     """`Moments` of documents of words; likelihoods of words use only the mean."""
     sums = np.bincount(documents.indices, documents.entry_weight, minlength=n_features)
-    return moments_of_counts(len(documents.indptr) - 1, documents.n_documents, sums)
+    return moments_of_counts(len(documents.indptr) - 1, n_with_words(documents), sums)
+
+
+def n_with_words(documents):
+    """Documents with words that a batch stands for, a float."""
+    some, weight = documents.has_entries, documents.weight
+    return float(np.count_nonzero(some) if weight is None else weight[some].sum())
 
 
 def moments_of_counts(n_rows, n_documents, sums):
-    """`Moments` of documents, which stand for ``n_documents``, and have these sums (V,) of words."""
+    """`Moments` of documents, of which ``n_documents`` have words, with these sums (V,) of words."""
     ones, zeros = np.ones(len(sums)), np.zeros(len(sums))
     return Moments(n_rows, ones, sums / max(1, n_documents), zeros, np.finfo(float).eps)
 

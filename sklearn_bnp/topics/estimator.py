@@ -7,6 +7,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -350,6 +351,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         ``observation`` or ``topic_word_prior`` is an error. A learned ``topic_word_prior`` follows the
         frequencies of words in all batches so far.
 
+        A batch without any words changes nothing. It takes no place among ``max_batches``, and its name is
+        not remembered; if the name is known, the batch that had it is forgotten.
+
         A few documents rarely pay for a new topic. The latest batches are therefore kept with their
         documents, up to 1,000,000 counts of words or 2,000,000 numbers of rows, and now and then laps go over
         all of them as in `fit` (:doc:`/streams`). Once a batch comes back, in a second epoch, these documents
@@ -449,14 +453,13 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         )  # fmt: skip
 
     def _start(self, X, corpus, rng, settings, *, streaming):
-        n_batches = 1 if streaming else settings.number_of_batches(corpus.n_documents)
+        n_documents = np.count_nonzero(corpus.documents.has_entries)
+        n_batches = 1 if streaming else settings.number_of_batches(n_documents)
         if self._is_warm:
             return self._from_last_fit(corpus, lambda batch: GroupSource(batch, n_batches))
         likelihood_of = partial(bind_likelihood, corpus=corpus, streaming=streaming)
         model = self._bound(likelihood_of, corpus.reading, corpus.n_features, settings)
-        first_components = partial(
-            setup.first_components, self.init_params, self.n_components, model.likelihood, corpus, X
-        )
+        first_components = partial(setup.first_components, settings, model.likelihood, corpus, X)
         if settings.starts_by_name:  # others in each of several fits
             return base.Start(
                 model, GroupSource(corpus.documents, n_batches), lambda rng: first_components(rng).s

@@ -179,8 +179,7 @@ class _DocumentObserver(Observer):
         mean_weight, threshold = self._probe.mean_weight, self._probe.threshold
         kept, key = counts > _LEAST_COUNT, None
         if self._probe.draws_keys:
-            weight = keys.weights(docs.weight, len(docs), mean_weight)
-            key = keys.keys(len(docs), weight, mean_weight, self._rng)
+            key = self._keys(docs)
             kept &= key < threshold
         if not kept.any():
             return
@@ -192,6 +191,14 @@ class _DocumentObserver(Observer):
         sample = DocumentSample(found, share[entries].astype(np.float64))
         part = KeyedDocuments(sample, None if key is None else key[used])
         self._parts.setdefault(uid, []).append(part)
+
+    def _keys(self, docs):
+        """Keys (n_docs,) of documents; those without entries draw no numbers."""
+        key, some = np.full(len(docs), np.inf), np.diff(docs.indptr) > 0
+        mean_weight, n = self._probe.mean_weight, np.count_nonzero(some)
+        weight = keys.weights(None if docs.weight is None else docs.weight[some], n, mean_weight)
+        key[some] = keys.keys(n, weight, mean_weight, self._rng)
+        return key
 
     def finding(self, statistics):
         draw = Draw(self._parts, self._n_tokens, self._probe.threshold)

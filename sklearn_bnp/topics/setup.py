@@ -166,17 +166,17 @@ class FirstComponents(NamedTuple):
     documents: object
 
 
-def first_components(init_params, n_components, likelihood, corpus, x, rng):
+def first_components(settings, likelihood, corpus, x, rng):
     """`FirstComponents` as ``init_params`` has it; ``x`` is what the user gave, for a callable."""
-    how = init_params
+    how, n_components = settings.init_params, settings.n_components
     if isinstance(how, str):
         if likelihood.words:
-            _check_seeds(corpus.documents, n_components, how)
+            _check_seeds(corpus.documents, settings)
             s = seeded_topics(corpus.documents, corpus.n_features, n_components, rng, how)
         else:
             rows = rows_of_documents(corpus.documents)
             source, n = ArraySource(rows.x, rows.weight, rows.n_entries), rows.n_entries
-            s = _seeded_rows(likelihood, source, n, n_components, rng, how)
+            s = _seeded_rows(likelihood, source, n, settings, rng)
         return FirstComponents(s, corpus.documents)
     if callable(how):
         how = how(x, n_components, rng)
@@ -194,7 +194,7 @@ def statistics_from_chunks(settings, source, likelihood, rng):
     how, n_components, total = settings.init_params, settings.n_components, source.total_weight
     if not likelihood.words:
         rows, n = source.with_rows_of(rows_of_documents), source.n_entries
-        return _seeded_rows(likelihood, rows, n, n_components, rng, how)
+        return _seeded_rows(likelihood, rows, n, settings, rng)
     if not isinstance(how, str):
         topics = numbers(how, "init_params")
         if topics.shape[1] != source.n_features:
@@ -206,29 +206,28 @@ def statistics_from_chunks(settings, source, likelihood, rng):
     if n_components == 1:
         return with_total(word_counts_of(source)[np.newaxis])
     documents = sampled_documents(source, n_components, rng)
-    _check_seeds(documents, n_components, how)
+    _check_seeds(documents, settings)
     s = seeded_topics(documents, source.n_features, n_components, rng, how)
     return with_total(s[:, :-1], total)
 
 
-def _check_seeds(documents, n_components, how):
-    indptr = documents.indptr
+def _check_seeds(documents, settings):
+    how, indptr = settings.init_params, documents.indptr
     lengths = np.diff(np.concatenate([[0.0], np.cumsum(documents.counts)])[indptr])
     if how == "anchor":
         several = np.repeat(lengths > 1, np.diff(indptr))
-        n, of = len(np.unique(documents.indices[several])), "word types to be anchors"
-        if n_components == 1:
+        n, of = len(np.unique(documents.indices[several])), "word type{} to be anchors"
+        if settings.n_components == 1:
             return
     else:
-        n, of = np.count_nonzero(lengths), "documents with words"
-    if n_components > n:
-        raise ValueError(
-            f"n_components={n_components} is more than init_params={how!r} can start from: X has {n} "
-            f"{of}. Start from fewer components; births find the others."
-        )
+        n, of = np.count_nonzero(lengths), "document{} with words"
+    of = of.format("" if n == 1 else "s")
+    there = f"init_params={how!r} can start from: X has {n} {of}"
+    settings.check_least(n, there, "documents")
 
 
-def _seeded_rows(likelihood, source, n_rows, n_components, rng, how):
+def _seeded_rows(likelihood, source, n_rows, settings, rng):
+    how, n_components = settings.init_params, settings.n_components
     if how == "anchor":
         raise ValueError(
             "init_params='anchor' is for words, and X holds rows with groups; use 'k-means++' or "
@@ -238,10 +237,7 @@ def _seeded_rows(likelihood, source, n_rows, n_components, rng, how):
         raise ValueError(
             "init_params holds responsibilities of rows, which lie in chunks: use 'k-means++' or 'random'."
         )
-    if n_components > n_rows:
-        raise ValueError(
-            f"n_components={n_components} is more than n_samples={n_rows}; start from fewer components."
-        )
+    settings.check_least(n_rows, f"n_samples={n_rows}", "rows")
     return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
 
 

@@ -67,6 +67,14 @@ def test_batches_are_told_by_their_content():
     assert model.lower_bound_ == pytest.approx(mass, rel=0.01)
 
 
+def test_a_collection_without_words_changes_nothing():
+    model = HDPTopicVB(random_state=0).partial_fit(lazy(WORDS[:40])).partial_fit(lazy(WORDS[40:60]))
+    before = public_state(model)
+    for batch_id in (None, "nothing"):
+        model.partial_fit(lazy(np.zeros_like(WORDS[:20])), batch_id=batch_id)
+        assert_same_state(public_state(model), before)
+
+
 def test_a_later_batch_has_missing_entries_or_other_units(clusters):
     rows = ROWS.astype(np.float32)
     later = rows[300:].copy()

@@ -107,6 +107,16 @@ def test_an_attribute_that_is_set_stays(name):
     assert model.weights_ == "mine"
 
 
+def test_attributes_that_wait_may_be_deleted(name):
+    """They are computed when they are read, as those that were there."""
+    for attribute in public_state(unread(name)).keys() - {"labels_"}:
+        model = unread(name)
+        delattr(model, attribute)
+        assert_same_state(public_state(model), public_state(unread(name)))
+    with pytest.raises(AttributeError, match="mean_"):
+        del model.mean_
+
+
 def test_names_are_known_before_they_are_read(name):
     model = unread(name)
     check_is_fitted(model)
@@ -252,6 +262,61 @@ def test_epochs_find_deleted_attributes_again(names, tmp_path):
     del model.elbo_terms_
     with pytest.raises(AttributeError, match="'elbo_terms_'"):
         _ = model.elbo_terms_
+
+
+def test_epochs_do_without_what_cannot_be_found_again(tmp_path):
+    """The history of an endless stream may be deleted to save memory, and epochs count on."""
+    model, groups = MemoryBoundedTopicVB(), np.arange(300) // 10
+    model.partial_fit(X, groups=groups)
+    whole = copy(model).partial_fit(X, groups=groups)
+    del model.history_, model.elbo_terms_, model.n_clumps_
+    for gone in ("history_", "elbo_terms_"):
+        with pytest.raises(AttributeError, match=gone):
+            delattr(model, gone)
+    assert "elbo_terms_" not in dir(model)
+    for other in (pickle.loads(pickle.dumps(model)), by_file(model, tmp_path), model):
+        assert not hasattr(other, "history_")
+        assert not hasattr(other, "elbo_terms_")
+        assert other.n_clumps_ == whole.history_[0].n_clumps
+        other.partial_fit(X, groups=groups)
+        assert other.elbo_terms_ == whole.elbo_terms_
+        assert other.history_ == [whole.history_[1]._replace(seconds=other.history_[0].seconds)]
+        assert (other.n_iter_, other.lower_bound_) == (2, whole.lower_bound_)
+
+
+# ---------------------------------------------------------------------- the number of columns
+
+
+WIDE = {
+    "mixture": (DPMixtureVB(observation="poisson", random_state=0), {}),
+    "topics": (HDPTopicVB(random_state=0), {}),
+    "rows of topics": (HDPTopicVB(observation="poisson", random_state=0), {"groups": [0, 1] * 30}),
+    "sequences": (HDPHMMVB(observation="poisson", random_state=0), {}),
+    "epochs": (MemoryBoundedTopicVB(observation="poisson"), {"groups": [0, 1] * 30}),
+}
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize(("estimator", "given"), WIDE.values(), ids=WIDE)
+def test_number_of_columns_is_found_again(estimator, given, call, tmp_path):
+    """Without it scikit-learn compares no X with it, and kernels would read beyond the end of arrays."""
+    model = getattr(clone(estimator), call)(COUNTS, **given)
+    if call == "partial_fit":
+        model.partial_fit(COUNTS + 1, **given)
+    width = COUNTS.shape[1]
+    del model.n_features_in_
+    for other in (model, copy(model), pickle.loads(pickle.dumps(model)), by_file(model, tmp_path)):
+        for method in ("transform", "score", "partial_fit"):
+            vars(other).pop("n_features_in_", None)
+            for X in (COUNTS[:, 1:], np.hstack([COUNTS, COUNTS])):
+                with pytest.raises(ValueError, match=f"{X.shape[1]} features.*{width} features"):
+                    getattr(other, method)(X, **given)
+        assert other.n_features_in_ == width
+        other.partial_fit(COUNTS, **given)
+    narrow = model.fit(COUNTS[:, 1:], **given)
+    del narrow.n_features_in_
+    assert narrow.n_features_in_ == width - 1
+    assert not hasattr(clone(estimator), "n_features_in_")
 
 
 def test_states_that_were_saved_without_labels():

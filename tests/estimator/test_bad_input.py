@@ -344,6 +344,37 @@ def test_one_row():
             getattr(DPMixtureVB(), method)(X[:1])
 
 
+COUNTS = np.arange(12).reshape(3, 4) % 5
+FEW = {
+    "rows": (DPMixtureVB, X[:2], {}, "n_samples=2", "rows"),
+    "documents": (HDPTopicVB, COUNTS[:1], {}, "1 document with words", "documents"),
+    "anchors": (HDPTopicVB, np.eye(4), {"init_params": "anchor"}, "0 word types", "documents"),
+    "rows of documents": (HDPTopicVB, X[:2], {"observation": "gaussian"}, "n_samples=2", "rows"),
+    "rows of sequences": (HDPHMMVB, X[:2], {}, "2 rows of X", "rows"),
+}
+FIXED = [
+    {"learning_method": "stochastic", "memoize": False},
+    {"learning_method": "stochastic"},
+    {"proposals": None},
+    {"proposals": ("merge", "delete")},
+]
+
+
+@pytest.mark.parametrize(("estimator", "rows", "given", "there", "units"), FEW.values(), ids=FEW)
+def test_fewer_units_than_components(estimator, rows, given, there, units):
+    """Without births the remedy is not to start from fewer components, in the hope of others."""
+    groups = {"groups": np.zeros(len(rows))} if "observation" in given else {}
+    for fixed in FIXED:
+        model = estimator(3, **given, **fixed)
+        more = (f"more {units}", "first batch", "lower n_components")
+        for method in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match=names("n_components=3", there, *more)) as found:
+                method(rows, **groups)
+            assert "births find" not in str(found.value)
+    with pytest.raises(ValueError, match=names("n_components=3", there, "fewer", "births find")):
+        estimator(3, **given).partial_fit(rows, **groups)
+
+
 def test_squares_that_underflow():
     rows = X * [1.0, 1e-200, 1.0]
     with pytest.raises(ValueError, match=names("Column 1 of X", "e-199", "Rescale")):
@@ -461,3 +492,54 @@ def test_nested_parameters():
         DPMixtureVB().set_params(observation__covariance="full")
     with pytest.raises(ValueError, match=names("observation='gauss'", "gaussian")):
         DPMixtureVB(observation="gauss").set_params(observation__covariance_type="full")
+
+
+NO_PARTS = {
+    "topics": (
+        HDPTopicVB(),
+        "allocation__discount",
+        ["allocation='hdp'", "of its own", "doc_topic"],
+    ),
+    "states": (
+        HDPHMMVB(),
+        "allocation__discount",
+        ["allocation='hdp'", "of its own", "stickiness"],
+    ),
+    "seed": (DPMixtureVB(), "random_state__seed", ["random_state=None", "of its own", "n_init"]),
+    "misspelt": (
+        DPMixtureVB(allocation="pitman_yor"),
+        "allocation__discount",
+        ["'allocation' parameter", "'pitman_yor'", "Did you mean 'pitman-yor'"],
+    ),
+    "no allocation": (
+        DPMixtureVB(allocation=None),
+        "allocation__discount",
+        ["Got None", "pitman-yor"],
+    ),
+    "class": (
+        DPMixtureVB(allocation=DPAllocation),
+        "allocation__concentration",
+        ["is a class", "DPAllocation()"],
+    ),
+    "class of rows": (
+        MemoryBoundedTopicVB(observation=PoissonObservation),
+        "observation__prior",
+        ["is a class", "PoissonObservation()"],
+    ),
+    "no observation": (
+        HDPHMMVB(observation=None),
+        "observation__prior",
+        ["observation=None", "Use"],
+    ),
+    "another allocation": (DPMixtureVB(), "allocation__discount", ["'discount'", "DPAllocation"]),
+    "another observation": (DPMixtureVB(), "observation__lags", ["'lags'", "GaussianObservation"]),
+}
+
+
+@pytest.mark.parametrize(("estimator", "name", "words"), NO_PARTS.values(), ids=NO_PARTS)
+def test_nested_parameters_that_there_are_not(estimator, name, words):
+    before = estimator.get_params(deep=False)
+    with pytest.raises(ValueError, match=names(*words)):
+        estimator.set_params(max_components=3, **{name: 0.5})
+    after = estimator.get_params(deep=False)
+    assert all(after[key] is value for key, value in before.items())

@@ -604,6 +604,10 @@ BOUNDED = {
         bounded(groups=GROUPS[1:]),
         ["groups", len(GROUPS) - 1, len(GROUPS)],
     ),
+    "groups with None": (
+        bounded(groups=[*GROUPS[1:].astype(str), None]),
+        ["groups", "None", len(GROUPS) - 1, "id of its document"],
+    ),
     "memory of 0": (bounded(memory_bound=0), ["memory_bound", "0"]),
     "memory in words": (bounded(memory_bound="1 GB"), ["memory_bound", "'1 GB'", "whole number"]),
     "memory too small": (bounded(memory_bound=1), ["memory_bound=1", "at least"]),

@@ -166,6 +166,7 @@ BAD_DATA = {
         {"groups": np.where(GROUPS > 0, GROUPS, np.nan)},
         ("groups", "NaN", "sequence"),
     ),
+    "none among groups": (ROWS, {"groups": [*GROUPS[1:], None]}, ("groups", "None", "sequence")),
     "table of groups": (ROWS, {"groups": np.ones((N, 2))}, ("groups", "one id")),
     "mixed groups": (
         ROWS,

@@ -2,17 +2,21 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import batch as topic_batch
+from sklearn_bnp.topics import sampling
 from sklearn_bnp.topics.setup import with_present_parameters
 from tests.estimators import (
     TOPICS,
+    assert_same_state,
     documents,
     grouped_rows,
     matches,
+    names,
+    public_state,
     same_partition,
 )
 
@@ -177,3 +181,83 @@ def test_a_concentration_that_was_learned_stays_where_others_are_set():
     assert after.allocation.concentration == 1.5
     assert after.allocation.doc_concentration == before.allocation.doc_concentration != 1.0
     assert after.learned == before.learned == ("doc_concentration",)
+
+
+# ---------------------------------------------------------------------- documents without words
+
+
+SMALL = np.array_split(X[:40], 4)
+NOTHING = np.zeros((3, V), dtype=int)
+WEIGHT = np.random.default_rng(3).uniform(0.5, 2.0, len(X))
+
+
+def streamed(calls, **params):
+    """A model after a stream of documents, each call with its own `batch_id` or None."""
+    stream = HDPTopicVB(random_state=0, **params)
+    for batch, batch_id in calls:
+        stream.partial_fit(batch, batch_id=batch_id)
+    return stream
+
+
+def path_of(model):
+    """What a model holds, and what its next draws depend on."""
+    state = model._learner_
+    draws = (state.seed, state.n_batches, state.n_laps, state.n_passes, state.stream[1:])
+    return {**public_state(model), "draws": draws}
+
+
+def with_empty_documents(X, weight, where):
+    """Documents and weights with some documents more, which hold nothing."""
+    at = {"first": [0] * 3, "last": [len(X)] * 3, "between": [0, 3, 3, 7, 9, len(X)]}[where]
+    return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
+
+
+@pytest.mark.parametrize("params", [{}, {"max_batches": 2}, {"learning_method": "stochastic"}])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("n_epochs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_batch_without_words_is_as_if_it_had_not_come(params, named, n_epochs):
+    """Not even if it comes twice: it is no lap over known batches, and takes no place in a window."""
+    calls = [(batch, i if named else None) for i, batch in enumerate(SMALL)] * n_epochs
+    more = [(NOTHING, "nothing" if named else None), (NOTHING[:2], None)] * 2
+    mixed = [call for first in calls for call in (first, *more)]
+    assert_same_state(path_of(streamed(mixed, **params)), path_of(streamed(calls, **params)))
+
+
+def test_a_batch_without_words_takes_the_place_of_its_earlier_version():
+    stream = streamed([(BATCHES[0], "a"), (BATCHES[1], "b"), (NOTHING, "b")])
+    assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum())
+    assert consistent(stream)
+    before = path_of(stream)
+    with pytest.raises(ValueError, match=names("no tokens", "batch_id='a'", "another batch_id")):
+        stream.partial_fit(NOTHING, batch_id="a")
+    with pytest.raises(ValueError, match=names("batch_id='b'", "'a'")):
+        stream.forget("b")
+    with pytest.raises(ValueError, match=names("batch_id='a'", "only batch")):
+        stream.forget("a")
+    assert_same_state(path_of(stream), before)
+    stream.partial_fit(BATCHES[1], batch_id="b")
+    assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum() + BATCHES[1].sum())
+
+
+@pytest.mark.parametrize("where", ["first", "last", "between"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_documents_without_words_change_no_draws(where, weighted, monkeypatch):
+    """Neither where batches are cut, nor the documents that are sampled; only documents are counted."""
+    monkeypatch.setattr(sampling, "_MOST_ENTRIES", 100)  # samples do not hold all documents
+    weights = np.array_split(WEIGHT[:40], 4)
+    for params in ({"n_batches": 3}, {"batch_size": 20}, {"max_batches": 2}, {"n_components": 3}):
+        models = []
+        for empty in (False, True):
+            model = HDPTopicVB(random_state=0, max_iter=6, **params)
+            learn = model.partial_fit if "max_batches" in params else model.fit
+            for batch, weight in (
+                [(X, WEIGHT)] if learn == model.fit else zip(SMALL, weights, strict=True)
+            ):
+                if empty:
+                    batch, weight = with_empty_documents(batch, weight, where)
+                learn(batch, sample_weight=weight if weighted else None)
+            models.append(model)
+        for name in ("n_iter_", "lower_bound_", "component_ids_", "components_", "topic_probs_"):
+            assert_array_equal(*(getattr(model, name) for model in models), err_msg=name)
+        assert models[1]._mean_length < models[0]._mean_length

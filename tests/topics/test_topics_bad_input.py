@@ -289,8 +289,22 @@ def test_failure_leaves_names_of_features():
         (np.c_[GROUPS, GROUPS], ["one id"]),
         (3, ["one id"]),
         (np.array(["a", 1] * 60, dtype=object), ["sorted", "strings"]),
+        (np.where(GROUPS == 3, None, GROUPS), ["None", "id of its document"]),
+        ([*map(str, GROUPS[:-1]), None], ["None for row 119", "id of its document"]),
+        ([*map(str, GROUPS[:-1]), np.nan], ["NaN for row 119", "id of its document"]),
+        (np.full(120, "NaT", dtype="M8[D]"), ["NaT for row 0", "id of its document"]),
     ],
-    ids=["short", "nan", "two columns", "number", "mixed"],
+    ids=[
+        "short",
+        "nan",
+        "two columns",
+        "number",
+        "mixed",
+        "none",
+        "none in a list",
+        "nan among strings",
+        "no time",
+    ],
 )
 def test_groups(groups, words, admixture):
     before = public_state(admixture)

@@ -1,0 +1,57 @@
+"""Ids of the documents or sequences to which rows belong, as users give them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from .masks import refuse_masked
+
+
+def check_groups(groups, n_rows, unit):
+    """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
+    refuse_masked(groups, "groups")
+    try:
+        ids = column_or_1d(groups)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"groups must hold one id for each row of X: {error}") from error
+    if len(ids) != n_rows:
+        raise ValueError(
+            f"groups has {len(ids)} ids, but X has {n_rows} rows; give one id for each row."
+        )
+    _require_no_gaps(groups, ids, unit)
+    try:
+        found, first, number = np.unique(ids, return_index=True, return_inverse=True)
+    except (TypeError, ValueError) as error:  # the second, of arrays
+        raise ValueError(
+            f"groups holds ids that cannot be sorted, as of several types: {error}. Use numbers or "
+            "strings alone."
+        ) from error
+    return found, first, number.reshape(-1)
+
+
+def _require_no_gaps(groups, ids, unit):
+    """Raise if an id is missing; ``ids`` are the ``groups`` as an array."""
+    of_list = isinstance(groups, (list, tuple))
+    if ids.dtype.kind in "fmM":
+        gaps = np.isnan(ids)
+    elif ids.dtype.kind == "O" or of_list:  # of NaN beside strings, NumPy has made a string
+        ids = groups if of_list else ids
+        gaps = np.fromiter(map(_is_missing, ids), bool, len(ids))
+    else:
+        return
+    if gaps.any():
+        row = int(gaps.argmax())
+        what = "NaN" if isinstance(ids[row], (float, np.floating)) else ids[row]
+        raise ValueError(
+            f"groups holds {what} for row {row}, which cannot be sorted among ids; give every row the id of "
+            f"its {unit}."
+        )
+
+
+def _is_missing(one):
+    """Whether an id is None, NaN, NaT or NA."""
+    try:
+        return one is None or bool(one != one)
+    except (TypeError, ValueError) as error:  # NA is neither; nor is an array, which is no id
+        return isinstance(error, TypeError)

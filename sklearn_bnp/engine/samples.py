@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..inputs.rows import numbers_of_equal
+from ..inputs.rows import equal_rows
 
 # Rows that count so many times as much as a typical row are a cluster.
 _CLUSTER = 20.0
@@ -66,9 +66,7 @@ class Sample(NamedTuple):
         rows : ndarray, shape (J,)
             What the masses would be if weights below 1 were 1.
         """
-        if self.weight is None or self.weight.min() >= 1.0:
-            return n
-        return (self.mass * np.maximum(self.weight, 1.0)) @ resp
+        return rows_owned(n, resp, self.weight, self.mass)
 
     def rows(self, some: Any) -> Sample:
         """Some rows of the sample.
@@ -100,7 +98,7 @@ class Sample(NamedTuple):
         """
         n = len(self.mass)
         weight = np.ones(n) if self.weight is None else self.weight
-        number = numbers_of_equal(self.z)
+        first, number = equal_rows(self.z)
         times = np.bincount(number, weight)[number]
         if n == 0 or times.max() <= 1.0:
             return self
@@ -108,14 +106,9 @@ class Sample(NamedTuple):
         below = np.cumsum(weight[order])
         typical = times[order[np.searchsorted(below, 0.5 * below[-1])]]
         alike = times < _CLUSTER * max(1.0, typical)
-        first = np.zeros(n, dtype=bool)
-        first[np.unique(number, return_index=True)[1]] = True
-        some = np.flatnonzero(first | ~alike)
-        return Sample(
-            self.z[some],
-            self.mass[some],
-            np.where(alike, np.minimum(times, 1.0), weight)[some],
-        )
+        some = np.union1d(first, np.flatnonzero(~alike))
+        weight = np.where(alike, np.minimum(times, 1.0), weight)
+        return self._replace(weight=weight).rows(some)
 
     def standing_for(self, n: float) -> Sample:
         """The sample with greater weights, if the weights are small.
@@ -208,6 +201,13 @@ class UniformSample(NamedTuple):
 def least_weight(weight):
     """The smallest weight, but 1 at the most; 1 if ``weight`` is None."""
     return 1.0 if weight is None else min(1.0, float(weight.min()))
+
+
+def rows_owned(n, resp, weight, mass=1.0):
+    """Masses ``n`` (J,), as they would be if weights below 1 were 1; see `Sample.rows_owned`."""
+    if weight is None or weight.min() >= 1.0:
+        return n
+    return (mass * np.maximum(weight, 1.0)) @ resp
 
 
 def times_raised(n_rows, total, n):

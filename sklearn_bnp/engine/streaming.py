@@ -25,7 +25,6 @@ Design note
 from __future__ import annotations
 
 from copy import copy
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -182,9 +181,10 @@ def _cut_anew(batches, n):
     """The rows of batches, a list of ``n`` new ones of about the same size, or of a single one."""
     first, *others = batches
     everything = first.joined(others)
-    cuts = everything.even_cuts(max(n, 1))
-    parts = enumerate(pairwise(cuts.tolist()))
-    return [everything.part((*PAST, "pool", i), first, last) for i, (first, last) in parts]
+    edges = everything.even_cuts(max(n, 1)).tolist()
+    return [
+        everything.part((*PAST, "pool", i), edges[i], edges[i + 1]) for i in range(len(edges) - 1)
+    ]
 
 
 def _room(model, size):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import times_raised
+from ..engine.samples import rows_owned, times_raised
 from ..engine.task import Purpose
 from ..inputs.rows import stacked
 from .steps import NO_STEPS, StepObserver, Steps
@@ -75,9 +75,7 @@ class StateSample(NamedTuple):
 
     def rows_owned(self, n, resp):
         """How many rows (J,) states of masses ``n`` (J,) own, as `Sample.rows_owned` says."""
-        if self.weight is None or self.weight.min() >= 1.0:
-            return n
-        return np.maximum(self.row_weight, 1.0) @ resp
+        return rows_owned(n, resp, self.row_weight)
 
     def among(self, uids):
         """The sample with neighbours that are among the states ``uids``; others are `UNKNOWN`."""

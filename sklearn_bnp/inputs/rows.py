@@ -76,7 +76,7 @@ def values_per_row(x):
 
 def mean_weight(weight):
     """The mean of weights, or 1 if all are 0 or there are none."""
-    return float(np.mean(weight)) or 1.0 if len(weight) else 1.0
+    return (float(np.mean(weight)) if len(weight) else 0.0) or 1.0
 
 
 def block_rows(x, n_rows):
@@ -88,17 +88,28 @@ def block_rows(x, n_rows):
     return max(n_rows, x.shape[1]) if sparse.issparse(x) else n_rows
 
 
-def numbers_of_equal(z):
-    """Numbers (n,) of the dense rows ``z`` (n, D), the same for equal rows. NaN is equal to NaN."""
+def equal_rows(z):
+    """Which of the dense rows ``z`` (n, D) are equal; NaN is equal to NaN.
+
+    Returns
+    -------
+    first : ndarray of int, shape (m,)
+        The first one of each group of equal rows.
+    number : ndarray of int, shape (n,)
+        The group of each row.
+    """
     key = np.zeros(len(z))
+    missing = np.isnan(z)
+    z = np.where(missing, _GOLDEN, z) if missing.any() else z
     for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
-        key += (1.0 + d * _GOLDEN % 1.0) * np.where(np.isnan(column), _GOLDEN, column)
-    return np.unique(key, return_inverse=True)[1].reshape(-1)
+        key += (1.0 + d * _GOLDEN % 1.0) * column
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return first, number.reshape(-1)
 
 
 def copies(z):
     """How often each of the dense rows ``z`` (n, D) is among them, an array (n,)."""
-    number = numbers_of_equal(z)
+    _, number = equal_rows(z)
     return np.bincount(number)[number]
 
 

@@ -243,6 +243,10 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         self.row_constant = steps.row_constant
         self._last_norm = LastPrior()
 
+    @property
+    def copies_tell(self):
+        return not self.scaling.steps.is_continuous
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

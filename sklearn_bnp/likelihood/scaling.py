@@ -53,7 +53,7 @@ class Scaling(NamedTuple):
 
     @property
     def is_continuous(self):
-        """Whether some column was not recorded in steps, as far as one can see."""
+        """Whether rows are blurred along some axis by no more than the floor: no step was found there."""
         return bool(np.any(self.ridge <= self.floor))
 
     @property

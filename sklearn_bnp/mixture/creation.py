@@ -264,13 +264,14 @@ def _developed(small, target, way, rng):
 
 def seeded(model, sample, target, n_seeds, whiten, rng):
     """Statistics (J, P) of the seeds that have at least one row."""
+    seeding = seeding_mass(sample.mass, sample.weight)
+    if sample.z.shape[0] > _SEED_ROWS:
+        rows = rng.choice(sample.z.shape[0], _SEED_ROWS, replace=False)
+        sample, seeding = sample.rows(rows), seeding[rows]
     z, mass, weight = sample
-    rows, seeding = slice(None), seeding_mass(mass, weight)
     mass = mass if weight is None else mass * weight
-    if z.shape[0] > _SEED_ROWS:
-        rows = rng.choice(z.shape[0], _SEED_ROWS, replace=False)
-    points = model.likelihood.seeding_points(model.prior, target, z[rows], whiten=whiten)
-    resp = lloyd(points, seeding[rows], n_seeds, rng)
+    points = model.likelihood.seeding_points(model.prior, target, z, whiten=whiten)
+    resp = lloyd(points, seeding, n_seeds, rng)
     del points  # they are as large as the rows
-    s = summaries(model.likelihood, z[rows], resp * mass[rows, np.newaxis])
-    return s[sample.rows(rows).rows_owned(s[:, -1], resp) >= LEAST_ROWS]
+    s = summaries(model.likelihood, z, resp * mass[:, np.newaxis])
+    return s[sample.rows_owned(s[:, -1], resp) >= LEAST_ROWS]

@@ -26,7 +26,7 @@ _ALL = 1.0 - 1e-6
 
 
 class DocumentSample(NamedTuple):
-    """What documents have of a component.
+    """Parts of documents, by which a topic is split: the entries that the topic explains, and how far.
 
     Attributes
     ----------

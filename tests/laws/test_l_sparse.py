@@ -182,7 +182,7 @@ def test_streams_of_batches_that_come_again(L):
 def test_no_row_has_more_than_L_components(proposals, n_components, L):
     """After each verdict, however many trials were accepted at once."""
     most, several = 0, 0
-    for family, seed in product(named("spherical", "multinomial", "poisson"), (4, 5, 8)):
+    for family, seed in product(named("spherical", "multinomial", "poisson"), (4, 5, 8, 10, 12)):
         rng = np.random.default_rng(seed)
         X, _ = family.rows(rng, 150, 2.5)
         learner, source = learner_for(

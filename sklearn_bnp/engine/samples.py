@@ -8,8 +8,9 @@ import numpy as np
 
 from ..inputs.rows import equal_rows
 
-# Rows that count so many times as much as a typical row are a cluster.
-_CLUSTER = 20.0
+# Rows that are there, or weigh, so many times as much as others are a cluster. There are few of them: so many
+# different ones of those that are there several times, and of those that weigh more.
+_CLUSTER, _MOST_REPEATED, _MOST_HEAVY = 20.0, 9, 2
 
 
 class Sample(NamedTuple):
@@ -89,26 +90,19 @@ class Sample(NamedTuple):
 
         A row of weight 5, or five equal rows, have the same noise five times. A component that explains
         them, and nothing else, has a high density, but is no cluster. A row that counts twenty times as
-        much as others typically do is one, such as that of a device that stood still.
+        much as all but a few others is one, such as that of a device that stood still.
 
         Returns
         -------
         sample : Sample
             This sample if no row counts more than once.
         """
-        n = len(self.mass)
-        weight = np.ones(n) if self.weight is None else self.weight
-        first, number = equal_rows(self.z)
-        times = np.bincount(number, weight)[number]
-        if n == 0 or times.max() <= 1.0:
+        weight = np.ones(len(self.mass)) if self.weight is None else self.weight
+        counts = without_copies(*equal_rows(self.z), weight)
+        if counts is None:
             return self
-        order = np.argsort(times, kind="stable")
-        below = np.cumsum(weight[order])
-        typical = times[order[np.searchsorted(below, 0.5 * below[-1])]]
-        alike = times < _CLUSTER * max(1.0, typical)
-        some = np.union1d(first, np.flatnonzero(~alike))
-        weight = np.where(alike, np.minimum(times, 1.0), weight)
-        return self._replace(weight=weight).rows(some)
+        some = np.flatnonzero(counts)
+        return self._replace(weight=counts).rows(some)
 
     def standing_for(self, n: float) -> Sample:
         """The sample with greater weights, if the weights are small.
@@ -198,6 +192,12 @@ class UniformSample(NamedTuple):
         return float(len(self.resp) if self.weight is None else self.weight.sum())
 
 
+def to_search(sample, likelihood):
+    """The sample of a component's rows, or of a state's runs, in which proposals look for others."""
+    dense = isinstance(sample.z, np.ndarray)
+    return sample.without_copies() if dense and not likelihood.copies_tell else sample
+
+
 def least_weight(weight):
     """The smallest weight, but 1 at the most; 1 if ``weight`` is None."""
     return 1.0 if weight is None else min(1.0, float(weight.min()))
@@ -208,6 +208,31 @@ def rows_owned(n, resp, weight, mass=1.0):
     if weight is None or weight.min() >= 1.0:
         return n
     return (mass * np.maximum(weight, 1.0)) @ resp
+
+
+def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
+    """Weights (n,) with which rows count if equal ones count as one.
+
+    ``first`` and ``number`` are as `equal_rows` gives them. The first of equal rows counts as all of them
+    together, but once at the most, and the others count 0. Where they are a cluster, all of them count, in
+    units of how often other rows count. None if no row counts more than once.
+    """
+    if len(weight) == 0:
+        return None
+    times = np.bincount(number, weight)
+    if times.max() <= 1.0:
+        return None
+    counts = np.zeros(len(weight))
+    counts[first] = np.minimum(times, 1.0)
+    typical, is_heavy = _clusters(times, n_heavy)
+    _, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
+    return np.where((is_heavy | is_repeated)[number], weight / typical, counts)
+
+
+def _clusters(times, n_most):
+    """How often all but the most frequent rows count, and which of those (m,) count much more often."""
+    typical = max(1.0, np.sort(times)[-1 - min(n_most, len(times) // 2)])
+    return typical, (times >= _CLUSTER * typical) & (n_most > 0)
 
 
 def times_raised(n_rows, total, n):

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
 from ..engine.proposal import Context, Proposal
+from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .creation import create_states
@@ -157,7 +158,7 @@ class StateBirth(Proposal):
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
         sample = context.samples[uids if len(uids) > 1 else uids[0]].among(totals.uids)
-        sample = sample.standing_for(float(totals.n[rows].sum()))
+        sample = to_search(sample, model.likelihood).standing_for(float(totals.n[rows].sum()))
         if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
             return None
         if len(uids) > 1:

@@ -398,10 +398,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
         observation = resolve_observation(self.observation, sequences.reading)
-        setup.warn_of_copies(observation, batch.lengths, batch.weight)
         model = self._bound(
             sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
         )
+        setup.warn_of_copies(observation, model.likelihood, batch.lengths, batch.weight)
 
         def begun(batch):
             seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
@@ -414,10 +414,10 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
 
     def _start_in_chunks(self, data, rng, settings, *, streaming):
         source, observation = data.source, resolve_observation(self.observation, data.reading)
-        setup.warn_of_copies(observation, *lengths_and_weights(source))
         model = self._bound(
             data.reading, partial(setup.modelled_rows_in_chunks, source), streaming=streaming
         )
+        setup.warn_of_copies(observation, model.likelihood, *lengths_and_weights(source))
         seeds = partial(
             setup.statistics_from_chunks, settings, source, observation.lags, model.likelihood
         )

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import Interval
 from ..engine.affinity import neighbourhoods, reassignment_loss
 from ..engine.last_resort import SearchResort
 from ..engine.proposal import Context
+from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .searches import PARTS_BY_CONTEXTS, StateSearch
@@ -211,7 +212,8 @@ class StateOversplit(SearchResort):
             return None
         rows = totals.positions(uids).tolist()
         n = float(totals.n[rows].sum())
-        sample = context.samples[name].among(totals.uids).standing_for(n)
+        sample = context.samples[name].among(totals.uids)
+        sample = to_search(sample, model.likelihood).standing_for(n)
         numbers = _numbers(sample.n_rows, len(uids), totals)
         if self._numbers_left < numbers and len(uids) < len(totals.uids):
             return None

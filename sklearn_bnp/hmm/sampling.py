@@ -11,9 +11,9 @@ import numpy as np
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import rows_owned, times_raised
+from ..engine.samples import rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
-from ..inputs.rows import stacked
+from ..inputs.rows import equal_rows, stacked
 from .steps import NO_STEPS, StepObserver, Steps
 
 # A row belongs to a state's runs if the state has more than this share of it.
@@ -44,12 +44,15 @@ class StateSample(NamedTuple):
     neighbours : ndarray of int64, shape (n_runs, 2), or None
         Uids of the states of the row before and of the row after each run, or `EDGE`, or `UNKNOWN`. None if
         no neighbour is known.
+    n_different : int or None
+        How many rows would be left if equal ones were one; None if that is all.
     """
 
     z: np.ndarray
     indptr: np.ndarray
     weight: np.ndarray | None = None
     neighbours: np.ndarray | None = None
+    n_different: int | None = None
 
     @property
     def n_rows(self):
@@ -84,9 +87,38 @@ class StateSample(NamedTuple):
         known = np.isin(self.neighbours, [EDGE, *uids])
         return self._replace(neighbours=np.where(known, self.neighbours, UNKNOWN))
 
+    def runs(self, some):
+        """The sample with some runs only, those of these numbers (m,)."""
+        lengths = np.diff(self.indptr)
+        rows = np.flatnonzero(np.isin(np.repeat(np.arange(len(lengths)), lengths), some))
+        indptr = np.concatenate([[0], np.cumsum(lengths[some])]).astype(np.int64)
+        weight, around = (None if x is None else x[some] for x in self[2:4])
+        return StateSample(self.z[rows], indptr, weight, around, self.n_different)
+
+    def without_copies(self):
+        """The sample in which equal rows of several runs count as one.
+
+        They do as in `Sample.without_copies`. Sequences that are there several times, or that overlap, have
+        such rows. A row counts where its run is longest, and the weight of a run is the mean over its rows.
+        Rows in which all is missing are not looked at.
+        """
+        lengths = np.diff(self.indptr)
+        run = np.repeat(np.arange(len(lengths)), lengths)
+        order = np.argsort(-lengths[run], kind="stable")
+        order = order[~np.isnan(self.z[order]).all(axis=1)]
+        counts = self.mass
+        own = without_copies(*equal_rows(self.z[order]), counts[order], n_heavy=0)
+        if own is None:
+            return self
+        counts[order] = own
+        weight = np.bincount(run, counts, minlength=len(lengths)) / np.maximum(lengths, 1)
+        own = self._replace(weight=weight, n_different=np.count_nonzero(counts))
+        return own.runs(np.flatnonzero(weight))
+
     def standing_for(self, n):
         """The sample with weights raised where they are small, as `Sample.standing_for` does."""
-        times = times_raised(self.n_rows, self.total, n)
+        n_rows = self.n_rows if self.n_different is None else self.n_different
+        times = times_raised(n_rows, self.total, n)
         return self if times <= 1.0 else self._replace(weight=times * self.weight)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.keys import keys
+from ..engine.samples import to_search
 from ..inputs.groups import drawn
 from ..likelihood.seeding import summaries
 from .creation import windows
@@ -90,6 +91,6 @@ def _sample(likelihood, batch, n_rows, rng):
     enough = np.searchsorted(np.cumsum(np.diff(edges[order])), n_rows) + 1
     order = np.sort(order[:enough])
     z, indptr = batch.gathered(edges[order]).prepared(likelihood.prepare)
-    if batch.weight is None:
-        return StateSample(z, indptr)
-    return StateSample(z, indptr, weight[order]).standing_for(batch.total_weight)
+    weight = None if batch.weight is None else weight[order]
+    sample = to_search(StateSample(z, indptr, weight), likelihood)
+    return sample if batch.weight is None else sample.standing_for(batch.total_weight)

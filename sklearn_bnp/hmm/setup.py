@@ -39,8 +39,8 @@ _CONCENTRATION = 1.0  # gamma
 # stochastic learning, whose steps know no objective to learn by.
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
-# Copies of each row, on average, from which on continuous rows of three or four states have ended with dozens
-# of states. Up to three copies there were as many as without weights.
+# Copies of each row, on average, from which on rounded rows of three or four states have ended with dozens of
+# states. Up to three copies there were as many as without weights.
 _MANY_COPIES = 4.0
 
 
@@ -99,13 +99,15 @@ class ModelledRows(NamedTuple):
     increments: Callable
 
 
-def warn_of_copies(observation, lengths, weight):
-    """Warn if weights (n,) make many equal copies of sequences whose rows, ``lengths`` (n,), are continuous.
+def warn_of_copies(observation, likelihood, lengths, weight):
+    """Warn if weights (n,) make many equal copies of sequences whose rows, ``lengths`` (n,), were rounded.
 
     The same noise ten times over is no noise. States that explain it raise the objective by hundreds of nats,
-    so that the model is right by its own words. Discrete sequences may well occur many times.
+    so that the model is right by its own words. Searches leave copies of continuous rows out, but do not know
+    copies of rounded ones from rows that happen to be equal. Discrete sequences may well occur many times.
     """
-    if weight is None or not (observation.needs_step or observation.lags):
+    told = not likelihood.copies_tell or not (observation.needs_step or observation.lags)
+    if weight is None or told:
         return
     mass = lengths * weight
     copies = mass @ weight / max(mass.sum(), np.finfo(float).tiny)

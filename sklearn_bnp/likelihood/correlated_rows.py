@@ -103,6 +103,10 @@ class CorrelatedGaussian(Likelihood):
         self.ridge = self.square(np.sqrt(rows.ridge)[np.newaxis], crossed=False)[0]
         self._last_norm = LastPrior()
 
+    @property
+    def copies_tell(self):
+        return self.rows.copies_tell
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

@@ -52,6 +52,10 @@ class RestartingGaussian(TableRows, Likelihood):
         """Units of the rows."""
         return self.continuing.rows.scaling
 
+    @property
+    def copies_tell(self):
+        return self.continuing.copies_tell
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

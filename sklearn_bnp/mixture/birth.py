@@ -10,10 +10,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..engine.failures import Failures
 from ..engine.proposal import Context, Proposal
+from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
 from .creation import create, tries_all_ways
-from .sampling import to_search
 
 # With this many components or fewer, the prior depends on each of them.
 ADAPT_BELOW = 12

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.samples import Sample
+from ..engine.samples import Sample, to_search
 from .restricted import RestrictedMixture
-from .sampling import to_search
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.samples import Sample
+from ..engine.samples import Sample, to_search
 from ..inputs.rows import stacked
-from .sampling import to_search
 
 
 class Pool(NamedTuple):

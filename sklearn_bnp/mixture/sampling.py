@@ -169,12 +169,6 @@ class _RowObserver(Observer):
         return self._samples, self._uniform
 
 
-def to_search(sample, likelihood):
-    """The `Sample` of a component's rows in which proposals look for others."""
-    dense = isinstance(sample.z, np.ndarray)
-    return sample.without_copies() if dense and not likelihood.copies_tell else sample
-
-
 class RowSampling:
     """Samples of the rows of chosen components, over all batches, in one pass.
 

@@ -239,7 +239,6 @@ def weights_like(value, n):
 
 
 @everything
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 @pytest.mark.parametrize("family", ROWS_OF)
 def test_weights(family, values, calls):
     observation, X = ROWS_OF[family]

@@ -191,7 +191,6 @@ def test_the_number_is_checked(kind):
         HDPHMMVB(proposals=(kind(max_second_tries=-1),)).fit([np.eye(5)])
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 def test_no_more_states_than_allowed():
     """States that left during a lap make no room for births after it."""
     model = HDPHMMVB(6, observation="autoregressive", max_components=6, random_state=0)

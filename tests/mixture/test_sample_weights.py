@@ -208,7 +208,6 @@ def test_states_are_found(scale, n_components, init_params):
     assert np.all(shared.max(axis=0) > 0.9 * shared.sum(axis=0))
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 @pytest.mark.parametrize("init_params", ["random", "k-means++"])
 def test_states_of_copies_raise_the_objective(init_params):
     """A few rows that count six times are as many copies, and may be worth states of their own."""
@@ -217,7 +216,6 @@ def test_states_of_copies_raise_the_objective(init_params):
     assert model.n_components_ == 3 or model.lower_bound_ > truth.lower_bound_ + 25.0
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_states_of_a_wide_prior_are_found(scale):
     """Under it no small state pays for itself."""
@@ -258,7 +256,6 @@ def test_topics_that_the_objective_supports_are_found(scale):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 @pytest.mark.parametrize(
     ("scale", "observation"),
     variants(
@@ -412,7 +409,6 @@ def test_weights_given_are_left_alone_and_not_kept():
 # ---------------------------------------------------------------------- metadata routing
 
 
-@pytest.mark.filterwarnings("ignore:sample_weight lets a row of X count")
 @pytest.mark.parametrize("model, data", [(HDPTopicVB(), X), (HDPHMMVB(), SEQUENCES)])
 def test_metadata_routing(model, data):
     weight = np.exp(np.random.default_rng(6).normal(size=len(data)))

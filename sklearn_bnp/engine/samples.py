@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..inputs.rows import equal_rows
+from ..likelihood.seeding import summaries
 
 # Rows that are there, or weigh, so many times as much as others are a cluster. There are few of them: so many
 # different ones of those that are there several times, and of those that weigh more.
 _CLUSTER, _MOST_REPEATED, _MOST_HEAVY = 20.0, 9, 2
+# Different rows of a small table, and of a large one, in which units are looked for in other ways; halvings
+# of the range in which they are looked for. How many times more rows there may be than expected.
+_SMALL_TABLE, _TABLE, _HALVINGS, _MORE = 20, 100, 40, 10.0
 
 
 class Sample(NamedTuple):
@@ -104,6 +108,40 @@ class Sample(NamedTuple):
         some = np.flatnonzero(counts)
         return self._replace(weight=counts).rows(some)
 
+    @property
+    def row_mass(self) -> np.ndarray:
+        """Responsibilities (n,), times weights if there are any.
+
+        Returns
+        -------
+        mass : ndarray, shape (n,)
+            Their sum is `total`.
+        """
+        return self.mass if self.weight is None else self.weight * self.mass
+
+    def with_frequencies(self, log_probability: np.ndarray) -> Sample:
+        """The sample with weights as far as they can be numbers of equal rows, for rows that have weights.
+
+        A row of weight 12 stands for twelve equal rows. If a row is so improbable that hardly two equal ones
+        would be there, it was seen once and matters more than others, or it is a cluster.
+
+        Parameters
+        ----------
+        log_probability : ndarray, shape (n,)
+            Log probabilities of the rows under the component.
+
+        Returns
+        -------
+        sample : Sample
+            The same rows, with weights that are no greater.
+        """
+        with np.errstate(over="ignore"):
+            expected = self.total * np.exp(log_probability)
+        number = np.arange(len(expected))
+        if isinstance(self.z, np.ndarray):
+            _, number = equal_rows(self.z)
+        return self._replace(weight=frequencies(self.weight, expected, number))
+
     def standing_for(self, n: float) -> Sample:
         """The sample with greater weights, if the weights are small.
 
@@ -192,10 +230,17 @@ class UniformSample(NamedTuple):
         return float(len(self.resp) if self.weight is None else self.weight.sum())
 
 
-def to_search(sample, likelihood):
-    """The sample of a component's rows, or of a state's runs, in which proposals look for others."""
-    dense = isinstance(sample.z, np.ndarray)
-    return sample.without_copies() if dense and not likelihood.copies_tell else sample
+def to_search(sample, likelihood, prior):
+    """The sample of a component's rows, or of a state's runs, in which proposals look for others.
+
+    Copies of continuous rows count once. Weights of other rows count as far as they can be frequencies.
+    """
+    if isinstance(sample.z, np.ndarray) and not likelihood.copies_tell:
+        return sample.without_copies()
+    if sample.weight is None or sample.weight.max() <= 1.0:
+        return sample
+    s = summaries(likelihood, sample.z, sample.row_mass[:, np.newaxis])[0]
+    return sample.with_frequencies(likelihood.log_probability(prior, s, sample.z))
 
 
 def least_weight(weight):
@@ -227,6 +272,47 @@ def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
     typical, is_heavy = _clusters(times, n_heavy)
     _, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
     return np.where((is_heavy | is_repeated)[number], weight / typical, counts)
+
+
+def frequencies(weight, expected, number, may_be_table=True):
+    """Weights (n,) as far as they can be frequencies of rows, or of runs, that are expected so often (n,).
+
+    ``number`` (n,) tells which are equal. Weights may be in other units, such as a thousand people. The unit
+    is found first. Then a row can stand for one, or for some times as many as are expected. Rows that weigh
+    much more than others are a cluster, and their weights stay. If there are few different rows,
+    ``may_be_table`` tells whether they may be the cells of a table, all of which occur often.
+    """
+    _, first, equal = np.unique(number, return_index=True, return_counts=True)
+    unit = _unit_of_frequencies(np.bincount(number, weight), expected[first], may_be_table)
+    own = weight / unit
+    most = np.maximum(_MORE * expected / (unit * equal[number]), 1.0)
+    _, is_heavy = _clusters(own, _MOST_REPEATED)
+    return np.where(is_heavy, own, np.minimum(own, most))
+
+
+def _unit_of_frequencies(sums, expected, may_be_table):
+    """The unit, 1 at the least, in which sums (m,) of weights are frequencies with these expectations (m,).
+
+    Only rows that are there at all are seen. Of a Poisson variable with a mean of x, the mean over what is
+    not zero is ``x / (1 - exp(-x))``. All sums together are as expected in the unit that is looked for. Of
+    few different rows, as of a table, each is looked at by itself, since what is expected of rows that are
+    not there is then mostly an error of the expectations. No row is less than one, unless they are so few
+    that all frequencies may be great.
+    """
+    if may_be_table and len(sums) < _SMALL_TABLE:
+        return 1.0
+    low = max(1.0, sums.min())
+    if may_be_table and len(sums) < _TABLE:
+        return max(low, float(np.median(sums / np.maximum(expected, 1.0))))
+    total, high = sums.sum(), max(low, sums.mean())
+    for _ in range(_HALVINGS):
+        unit = np.sqrt(low * high)
+        x = np.maximum(expected / unit, 1e-12)
+        if np.sum(unit * x / -np.expm1(-x)) < total:
+            low = unit
+        else:
+            high = unit
+    return high
 
 
 def _clusters(times, n_most):

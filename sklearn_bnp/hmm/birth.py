@@ -158,7 +158,9 @@ class StateBirth(Proposal):
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
         sample = context.samples[uids if len(uids) > 1 else uids[0]].among(totals.uids)
-        sample = to_search(sample, model.likelihood).standing_for(float(totals.n[rows].sum()))
+        sample = to_search(sample, model.likelihood, model.prior).standing_for(
+            float(totals.n[rows].sum())
+        )
         if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
             return None
         if len(uids) > 1:

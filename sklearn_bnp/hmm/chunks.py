@@ -12,7 +12,6 @@ from ..estimator.observations import resolve_observation
 from ..estimator.validation import checked
 from ..inputs.batches import Batch
 from ..inputs.increments import Increments
-from ..inputs.rows import joined_numbers
 from ..likelihood.autoregressive_gaps import blanked
 from .seeding import PIECE, pieces
 from .sequences import check_sequences, modelled
@@ -38,23 +37,15 @@ class SequenceReader(ChunkReader):
         return info._replace(
             n_entries=batch.n_entries,
             total_weight=batch.total_weight,
-            more=_Edges(batch.indptr, batch.lengths, weight),
+            more=_Edges(batch.indptr, weight),
         )
 
 
 class _Edges(NamedTuple):
-    """Where sequences of a chunk begin (n + 1,), their modelled rows (n,) and weights (n,) or None."""
+    """Where the sequences of a chunk begin (n + 1,), and their weights (n,) or None."""
 
     indptr: np.ndarray
-    lengths: np.ndarray
     weight: np.ndarray | None
-
-
-def lengths_and_weights(source):
-    """Rows (n,) of each sequence in chunks that are modelled, and weights (n,) of the sequences or None."""
-    each = [info.more for info in source.known]
-    weights = joined_numbers([own.weight for own in each], [len(own.lengths) for own in each])
-    return np.concatenate([own.lengths for own in each]), weights
 
 
 class RowsOfSequences(NamedTuple):
@@ -95,7 +86,7 @@ def sampled_sequences(source, n_rows, lags, rng):
     for j, info in enumerate(source.infos):
         if info is None:
             continue
-        indptr, _, weight = info.more
+        indptr, weight = info.more
         own = pieces(indptr, lags, PIECE)
         edges.append(own)
         chunk.append(np.full(len(own), j))

@@ -24,7 +24,7 @@ from ..inputs.types import Data, RandomState
 from ..likelihood.base import ObservationModel
 from ..likelihood.limits import POSITIVE
 from . import setup
-from .chunks import SequenceReader, lengths_and_weights
+from .chunks import SequenceReader
 from .predictor import SequencePredictor
 from .sequences import check_sequences
 
@@ -397,11 +397,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         if self._is_warm:
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
-        observation = resolve_observation(self.observation, sequences.reading)
         model = self._bound(
             sequences.reading, partial(setup.modelled_rows, batch), streaming=streaming
         )
-        setup.warn_of_copies(observation, model.likelihood, batch.lengths, batch.weight)
 
         def begun(batch):
             seeds = partial(setup.starting_statistics, settings, batch, model.likelihood)
@@ -417,7 +415,6 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         model = self._bound(
             data.reading, partial(setup.modelled_rows_in_chunks, source), streaming=streaming
         )
-        setup.warn_of_copies(observation, model.likelihood, *lengths_and_weights(source))
         seeds = partial(
             setup.statistics_from_chunks, settings, source, observation.lags, model.likelihood
         )

@@ -213,7 +213,7 @@ class StateOversplit(SearchResort):
         rows = totals.positions(uids).tolist()
         n = float(totals.n[rows].sum())
         sample = context.samples[name].among(totals.uids)
-        sample = to_search(sample, model.likelihood).standing_for(n)
+        sample = to_search(sample, model.likelihood, model.prior).standing_for(n)
         numbers = _numbers(sample.n_rows, len(uids), totals)
         if self._numbers_left < numbers and len(uids) < len(totals.uids):
             return None

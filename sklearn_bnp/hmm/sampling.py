@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import rows_owned, times_raised, without_copies
+from ..engine.samples import frequencies, rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
 from ..inputs.rows import equal_rows, stacked
 from .steps import NO_STEPS, StepObserver, Steps
@@ -114,6 +114,23 @@ class StateSample(NamedTuple):
         weight = np.bincount(run, counts, minlength=len(lengths)) / np.maximum(lengths, 1)
         own = self._replace(weight=weight, n_different=np.count_nonzero(counts))
         return own.runs(np.flatnonzero(weight))
+
+    @property
+    def row_mass(self):
+        """Weight of each row (n,); one if rows have no weights."""
+        return self.mass
+
+    def with_frequencies(self, log_probability):
+        """Weights as far as they can be numbers of equal runs; see `Sample.with_frequencies`.
+
+        ``log_probability`` (n,) are those of rows under the state.
+        """
+        lengths = np.diff(self.indptr)
+        run = np.repeat(np.arange(len(lengths)), lengths)
+        total = np.bincount(run, log_probability, minlength=len(lengths))
+        expected = self.weight.sum() * np.exp(np.minimum(total, 0.0))
+        weight = frequencies(self.weight, expected, np.arange(len(lengths)), may_be_table=False)
+        return self._replace(weight=weight)
 
     def standing_for(self, n):
         """The sample with weights raised where they are small, as `Sample.standing_for` does."""

@@ -92,5 +92,5 @@ def _sample(likelihood, batch, n_rows, rng):
     order = np.sort(order[:enough])
     z, indptr = batch.gathered(edges[order]).prepared(likelihood.prepare)
     weight = None if batch.weight is None else weight[order]
-    sample = to_search(StateSample(z, indptr, weight), likelihood)
+    sample = to_search(StateSample(z, indptr, weight), likelihood, likelihood.prior)
     return sample if batch.weight is None else sample.standing_for(batch.total_weight)

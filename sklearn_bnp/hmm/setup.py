@@ -11,7 +11,6 @@ import numpy as np
 
 from ..estimator import base, publishing
 from ..estimator.validation import check_responsibilities, check_units, checked
-from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource, Batch
 from ..inputs.increments import Increments
 from ..likelihood.autoregressive_gaps import blanked
@@ -39,9 +38,6 @@ _CONCENTRATION = 1.0  # gamma
 # stochastic learning, whose steps know no objective to learn by.
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
-# Copies of each row, on average, from which on rounded rows of three or four states have ended with dozens of
-# states. Up to three copies there were as many as without weights.
-_MANY_COPIES = 4.0
 
 
 def _with_numbers(rows, automatic):
@@ -97,27 +93,6 @@ class ModelledRows(NamedTuple):
 
     source: object
     increments: Callable
-
-
-def warn_of_copies(observation, likelihood, lengths, weight):
-    """Warn if weights (n,) make many equal copies of sequences whose rows, ``lengths`` (n,), were rounded.
-
-    The same noise ten times over is no noise. States that explain it raise the objective by hundreds of nats,
-    so that the model is right by its own words. Searches leave copies of continuous rows out, but do not know
-    copies of rounded ones from rows that happen to be equal. Discrete sequences may well occur many times.
-    """
-    told = not likelihood.copies_tell or not (observation.needs_step or observation.lags)
-    if weight is None or told:
-        return
-    mass = lengths * weight
-    copies = mass @ weight / max(mass.sum(), np.finfo(float).tiny)
-    if copies >= _MANY_COPIES:
-        warn_caller(
-            f"sample_weight lets a row of X count {copies:.3g} times, on average over what counts. A "
-            "sequence of weight w stands for w equal ones, which have the same noise, and states are found "
-            "that explain this noise: there may be hundreds, and the fit takes long. If weights say how much "
-            "sequences matter, and not how often they were seen, divide them by their mean."
-        )
 
 
 def modelled_rows(batch, observation):

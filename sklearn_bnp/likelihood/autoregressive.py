@@ -247,6 +247,10 @@ class AutoregressiveLikelihood(ScaledLikelihood):
     def copies_tell(self):
         return not self.scaling.steps.is_continuous
 
+    @property
+    def log_cell(self):
+        return self.scaling.steps.log_cell
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

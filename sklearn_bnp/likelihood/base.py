@@ -372,6 +372,37 @@ class Likelihood(DenseRows, ABC):
             Densities in the data's units, with the parameters of components integrated out.
         """
 
+    @property
+    def log_cell(self) -> float:
+        """Log volume within which a row is known, if it is recorded to steps, in the data's units.
+
+        Returns
+        -------
+        log_cell : float
+            0, the default, for rows that are discrete.
+        """
+        return 0.0
+
+    def log_probability(self, prior: Any, s: Any, z: Any) -> Floats:
+        """Log probabilities of rows under one component, of families whose ``copies_tell`` is true.
+
+        Parameters
+        ----------
+        prior : object
+            A prior of this family.
+        s : ndarray, shape (P,)
+            Statistics of the component.
+        z : ndarray or csr_array, shape (n, n_features)
+            Prepared rows.
+
+        Returns
+        -------
+        log_probability : ndarray, shape (n,)
+            How probable it is that a row is equal to each of these. The default is the predictive density
+            times the volume of a cell.
+        """
+        return self.log_predictive(prior, s[np.newaxis], z)[:, 0] + self.log_cell
+
     def leaving_out_work(self, z: Any) -> int:
         """How many special functions `log_predictive_without` needs for each component.
 

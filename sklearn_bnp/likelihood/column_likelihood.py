@@ -212,6 +212,10 @@ class ColumnLikelihood(TableRows, Likelihood):
             b.likelihood.log_predictive(p, own, b.rows(z)) for b, p, own in self._each(prior, s)
         )
 
+    def log_probability(self, prior, s, z):
+        each = self._each(prior, s[np.newaxis])
+        return sum(b.likelihood.log_probability(p, own[0], b.rows(z)) for b, p, own in each)
+
     @property
     def leaves_out(self):
         return all(b.likelihood.leaves_out for b in self.blocks)

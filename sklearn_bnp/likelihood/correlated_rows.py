@@ -107,6 +107,10 @@ class CorrelatedGaussian(Likelihood):
     def copies_tell(self):
         return self.rows.copies_tell
 
+    @property
+    def log_cell(self):
+        return self.rows.log_cell
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

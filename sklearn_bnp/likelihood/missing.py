@@ -49,6 +49,10 @@ class IncompleteLikelihood(Likelihood):
         return self.complete.copies_tell
 
     @property
+    def log_cell(self):
+        return self.complete.log_cell
+
+    @property
     def n_statistics(self):
         return self.complete.n_statistics + self.n_added
 

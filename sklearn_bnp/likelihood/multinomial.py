@@ -197,6 +197,9 @@ class MultinomialLikelihood(SparseRows, Likelihood):
             out[i, k] -= log_rise(prior.total + left, n_tokens)
         return out
 
+    def log_probability(self, prior, s, z):
+        return super().log_probability(prior, s, z) + self.log_base(z)
+
     def log_base(self, x):
         return gammaln(x.sum(axis=1, dtype=np.float64) + 1.0) - sum_log_factorials(x)
 

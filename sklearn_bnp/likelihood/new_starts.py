@@ -56,6 +56,10 @@ class RestartingGaussian(TableRows, Likelihood):
     def copies_tell(self):
         return self.continuing.copies_tell
 
+    @property
+    def log_cell(self):
+        return self.continuing.log_cell
+
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return GappedRegression(self)

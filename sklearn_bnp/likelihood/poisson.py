@@ -213,6 +213,9 @@ class PoissonLikelihood(ColumnsOfCounts):
         terms += (before - after) * np.log1p(1.0 / (b + rest[pair]))
         return change + np.bincount(pair, terms, minlength=len(r))
 
+    def log_probability(self, prior, s, z):
+        return super().log_probability(prior, s, z) + self.log_base(z)
+
     def log_base(self, x):
         return -sum_log_factorials(self.columns.filled(x))
 

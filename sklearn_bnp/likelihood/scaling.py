@@ -57,6 +57,11 @@ class Scaling(NamedTuple):
         return bool(np.any(self.ridge <= self.floor))
 
     @property
+    def log_cell(self):
+        """Log volume of the cell of a row that was recorded in steps."""
+        return 0.5 * np.sum(np.log(12.0 * self.ridge)) - self.log_density_constant
+
+    @property
     def is_rotated(self):
         """Whether the axes of internal rows are no columns."""
         return self.basis is not None and self.kept is None
@@ -130,6 +135,10 @@ class ScaledLikelihood(Likelihood):
     @property
     def copies_tell(self):
         return not self.scaling.is_continuous
+
+    @property
+    def log_cell(self):
+        return self.scaling.log_cell
 
     def prepare(self, x):
         return self.scaling.apply(x)

@@ -182,7 +182,7 @@ class Birth(Proposal):
             return None
         k = int(totals.positions([uid])[0])
         n = float(totals.n[k])
-        sample = to_search(sample, context.model.likelihood).standing_for(n)
+        sample = to_search(sample, context.model.likelihood, context.model.prior).standing_for(n)
         if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
         attempt, alone = self._failures.count(uid, n), len(totals.uids) == 1

@@ -61,7 +61,7 @@ class Comparison:
     def of_all(cls, model, totals, uniform, adapt=False):
         """All components may be replaced, and are compared on rows drawn from all."""
         z, resp, weight = uniform
-        sample = to_search(Sample(z, np.ones(len(resp)), weight), model.likelihood)
+        sample = to_search(Sample(z, np.ones(len(resp)), weight), model.likelihood, model.prior)
         sample = sample.standing_for(totals.n.sum())
         return cls(model, sample, totals.s, totals.s[:0], adapt)
 

@@ -38,7 +38,7 @@ class Pool(NamedTuple):
             return model.likelihood.local_step(coef, z, None, None, None, None)
 
         uids = totals.uids[positions].tolist()
-        samples = [to_search(context.samples[uid], model.likelihood) for uid in uids]
+        samples = [to_search(context.samples[uid], model.likelihood, model.prior) for uid in uids]
         sample, scale = pooled(samples, totals.n[positions], shares)
         return cls(sample, scale, totals.s[positions], np.delete(totals.s, positions, axis=0))
 

@@ -1,25 +1,10 @@
-"""Equal copies of sequences bring about no states, and are warned of where rows were rounded."""
-
-import warnings
+"""Equal copies of sequences, and weights that say how much they matter, bring about no states."""
 
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, GaussianObservation
+from sklearn_bnp import HDPHMMVB, GaussianObservation
 from sklearn_bnp.hmm.sampling import EDGE, StateSample
-
-X = [np.random.default_rng(i).normal(size=(12, 1)) for i in range(4)]
-ROUNDED = [np.round(2.0 * x) for x in X]
-COUNTS = [np.random.default_rng(i).poisson(3.0, size=(12, 1)) for i in range(4)]
-
-
-def quick(observation="gaussian"):
-    return HDPHMMVB(
-        2, observation=observation, proposals=None, max_iter=100, tol=1.0, random_state=0
-    )
-
-
-# ---------------------------------------------------------------------- states
 
 
 def sequences(n_states=3, n_features=2, n_sequences=6, n_rows=60):
@@ -52,6 +37,37 @@ def test_copies_make_no_states(shape, data, weight):
     assert model.fit(data, sample_weight=weight).n_components_ == 3
 
 
+def discrete(kind):
+    """Sequences of four states, of categories or counts."""
+    rng = np.random.default_rng(0)
+    table = rng.dirichlet([0.3] * 5, (4, 3)) if kind == "categorical" else rng.gamma(1, 5, (4, 3))
+    out = []
+    for _ in range(8):
+        states = rng.integers(4, size=100)[np.cumsum(rng.random(100) < 0.1)]
+        if kind == "poisson":
+            out.append(rng.poisson(table[states]))
+        else:
+            levels = np.cumsum(table[states], axis=2)
+            out.append((rng.random((100, 3, 1)) > levels).sum(axis=2))
+    return out
+
+
+@pytest.mark.parametrize("weight", [12.0, 500.0])
+@pytest.mark.parametrize(
+    ("observation", "data", "n_states"),
+    [
+        ("gaussian", [np.round(x) for x in SEQUENCES], 3),
+        ("poisson", discrete("poisson"), 4),
+        ("categorical", discrete("categorical"), 4),
+    ],
+    ids=["rounded", "counts", "categories"],
+)
+def test_weights_of_other_units_make_no_states(observation, data, n_states, weight):
+    """Rounded rows of four states had 349 with a weight of 12."""
+    model = HDPHMMVB(observation=observation, random_state=0)
+    assert model.fit(data, sample_weight=weight).n_components_ == n_states
+
+
 def test_equal_rows_of_several_runs_count_once():
     z = np.arange(9.0)[:, np.newaxis]
     runs = [z[2:5], z[0:6], z[4:9], z[0:6]]  # one is a part of another, and one overlaps with it
@@ -80,71 +96,3 @@ def test_a_device_that_stood_still_stays():
     sample = StateSample(np.concatenate([z, z]), np.arange(0, 241, 10)).without_copies()
     assert np.count_nonzero(sample.z == 0.0) == 120
     assert np.count_nonzero(sample.z) == 60
-
-
-# ---------------------------------------------------------------------- warnings
-
-
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
-@pytest.mark.parametrize("observation", ["gaussian", GaussianObservation("diag")])
-@pytest.mark.parametrize(
-    ("weight", "copies"), [([10, 10, 10, 10], "10"), ([10, 1, 1, 0], "8.5"), ([4] * 4, "4")]
-)
-def test_copies_of_rounded_sequences_are_warned_of(learn, observation, weight, copies):
-    with pytest.warns(UserWarning, match=rf"count {copies} times.* divide them by their mean"):
-        getattr(quick(observation), learn)(ROUNDED, sample_weight=weight)
-
-
-@pytest.mark.parametrize("weight", [None, [1, 4, 3, 1], [0.1, 0.2, 0.0, 0.3], [3, 3, 3, 3]])
-def test_other_weights_are_not(weight):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        quick().fit(ROUNDED, sample_weight=weight)
-
-
-@pytest.mark.parametrize(
-    "observation", ["gaussian", "correlated_gaussian", AutoregressiveObservation()]
-)
-def test_copies_of_continuous_sequences_are_not(observation):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        quick(observation).fit(X, sample_weight=[100] * 4)
-
-
-@pytest.mark.parametrize("observation", ["poisson", "categorical"])
-def test_discrete_sequences_may_occur_often(observation):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        quick(observation).fit(COUNTS, sample_weight=[100] * 4)
-
-
-def test_rows_count_and_not_sequences():
-    """One long sequence of weight 9 among many short ones of weight 1."""
-    sequences = [np.tile(ROUNDED[0], (20, 1)), *ROUNDED[1:]]
-    with pytest.warns(UserWarning, match=r"count 8\.87 times"):
-        quick().fit(sequences, sample_weight=[9, 1, 1, 1])
-
-
-@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
-@pytest.mark.parametrize("weights", ["all", "some"])
-def test_copies_in_chunks_are_warned_of(learn, weights):
-    """At the line that learns, and by the same numbers as in memory; some chunks may have no weights."""
-    dask = pytest.importorskip("dask")
-    model, given = quick(), [10, 1, 1, 1]
-    chunks = [
-        {"X": ROUNDED[:1], "sample_weight": given[:1]},
-        {"X": ROUNDED[1:]} | ({"sample_weight": given[1:]} if weights == "all" else {}),
-    ]
-    with pytest.warns(UserWarning, match=r"count 7\.92 times") as found:
-        getattr(model, learn)([dask.delayed(chunk) for chunk in chunks])
-    assert found[0].filename == __file__
-
-
-def test_other_weights_in_chunks_are_not():
-    dask = pytest.importorskip("dask")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        quick().fit(
-            [dask.delayed({"X": ROUNDED, "sample_weight": [3] * 4}), dask.delayed({"X": ROUNDED})]
-        )
-        quick("poisson").fit([dask.delayed({"X": COUNTS, "sample_weight": [9] * 4})])

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation, Sample
+from sklearn_bnp.engine.samples import frequencies
 
 SHAPES = ("full", "diag", "spherical")
 
@@ -73,6 +76,95 @@ def test_a_component_owns_a_row():
     weight = np.random.default_rng(0).random(90)
     model = DPMixtureVB(observation="poisson", random_state=0).fit(X, sample_weight=weight)
     assert model.n_components_ == 2
+
+
+# ---------------------------------------------------------------------- discrete and rounded rows
+
+
+def discrete_rows(kind, n_rows=500, n_clusters=4):
+    """Rows that are hardly ever equal by chance, and their clusters."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_clusters, size=n_rows)
+    if kind == "bernoulli":
+        return (rng.random((n_rows, 15)) < rng.beta(0.5, 0.5, (n_clusters, 15))[y]).astype(int), y
+    if kind == "categorical":
+        levels = np.cumsum(rng.dirichlet([0.4] * 4, (n_clusters, 10)), axis=2)[y]
+        return (rng.random((n_rows, 10, 1)) > levels).sum(axis=2), y
+    if kind == "poisson":
+        return rng.poisson(rng.gamma(1.0, 5.0, (n_clusters, 6))[y]), y
+    X, y = blobs(0, n_rows, n_clusters, 4)
+    return np.round(X), y
+
+
+KINDS = ("bernoulli", "categorical", "poisson", "gaussian")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [12.0, 500.0, "uneven"])
+def test_weights_of_other_units_make_few_components(kind, scale):
+    """A row of survey data stands for many people, who need not be equal: 85 components had been found."""
+    X, y = discrete_rows(kind)
+    weight = scale
+    if scale == "uneven":
+        weight = 20.0 * np.random.default_rng(1).lognormal(-0.5, 1.0, size=len(X))
+    plain = DPMixtureVB(observation=kind, random_state=0).fit(X)
+    model = DPMixtureVB(observation=kind, random_state=0).fit(X, sample_weight=weight)
+    assert plain.n_components_ <= model.n_components_ <= plain.n_components_ + 3
+    agreement = [adjusted_rand_score(y, one.labels_) for one in (model, plain)]
+    assert agreement[0] > agreement[1] - 0.2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sparse_rows_have_units_as_well(sparse):
+    X, _ = discrete_rows("poisson")
+    X = csr_array(X) if sparse else X
+    model = DPMixtureVB(observation="poisson", random_state=0).fit(X, sample_weight=12.0)
+    assert model.n_components_ == 4
+
+
+@pytest.mark.parametrize("n_columns", [4, 10])
+def test_tables_of_frequencies_are_the_rows(n_columns):
+    """Few cells that are all filled, and many that are mostly empty."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=2000 if n_columns > 4 else 500)
+    X = (rng.random((len(y), n_columns)) < rng.beta(0.3, 0.3, (3, n_columns))[y]).astype(int)
+    cells, times = np.unique(X, axis=0, return_counts=True)
+    model = DPMixtureVB(observation="bernoulli", random_state=0)
+    of_rows = clone(model).fit(X)
+    of_cells = clone(model).fit(cells, sample_weight=times)
+    assert of_rows.n_components_ == of_cells.n_components_
+    assert of_cells.lower_bound_ == pytest.approx(of_rows.lower_bound_, abs=2.0)
+
+
+def drawn_frequencies(n_draws, n_cells=4000):
+    """Expectations and frequencies of the cells that occur."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(n_cells, 0.2))
+    times = rng.multinomial(n_draws, p)
+    return (n_draws * p)[times > 0], times[times > 0].astype(float)
+
+
+@pytest.mark.parametrize("n_draws", [300, 3000, 30000])
+def test_frequencies_stay_and_units_are_found(n_draws):
+    expected, times = drawn_frequencies(n_draws)
+    number = np.arange(len(times))
+    plain = frequencies(times, expected, number)
+    assert plain.sum() > 0.75 * times.sum()
+    for scale in (1.0, 12.0, 1e4):
+        found = frequencies(scale * times, scale * expected, number)
+        assert found.sum() == pytest.approx(times.sum(), rel=0.3)
+
+
+def test_weights_of_rare_rows_are_cut_to_one():
+    weight = np.array([0.3, 0.6, 2.0, 0.9, 1.2])
+    found = frequencies(weight, np.zeros(5), np.arange(5))
+    np.testing.assert_allclose(found, [0.3, 0.6, 1.0, 0.9, 1.0])
+
+
+def test_a_row_that_weighs_much_is_a_cluster():
+    weight = np.append(np.ones(40), 200.0)
+    found = frequencies(weight, np.zeros(41), np.arange(41))
+    assert found[-1] / found[0] == pytest.approx(200.0)
 
 
 # ---------------------------------------------------------------------- samples

@@ -338,12 +338,10 @@ class Learner:
             self.visit(source.batch(i), update=update, number=i)
 
     def _prolong(self, source):
-        """More passes for components on trial, as long as these promise to raise the objective."""
+        """More passes for components on trial, while they may raise the objective or have to settle."""
         self._take_out_initial()
         values, least = [self._at_its_best()], self._before.least
-        while values[-1] <= least and len(values) <= MOST_PASSES:
-            if not self.scheduler.goes_on(values, least):
-                break
+        while len(values) <= MOST_PASSES and self.scheduler.goes_on(values, least):
             self.scheduler.postpone()
             self._put_on_trial()
             self._n_passes += 1

@@ -268,7 +268,9 @@ class Scheduler:
         return model.with_adapted_prior(totals.take(at_work), n_steps)
 
     def goes_on(self, values, least):
-        """Whether components on trial may lift the objective above ``least`` after more passes."""
+        """Whether components on trial may lift the objective above ``least`` after more passes, or settle."""
+        if values[-1] > least:
+            return any(trial.is_unsettled(values) for trial in self._on_trial)
         return any(trial.goes_on(values, least) for trial in self._on_trial)
 
     def postpone(self):

@@ -173,6 +173,21 @@ class Trial:
         """
         return len(values) < 2 or values[-1] + MORE_PASSES * (values[-1] - values[-2]) > least
 
+    def is_unsettled(self, values: Any) -> bool:
+        """Whether a lap with components on trial that has risen is worth another pass before the next lap.
+
+        Parameters
+        ----------
+        values : list of float
+            Objective after each pass of the lap so far; the last one is high enough.
+
+        Returns
+        -------
+        is_unsettled : bool
+            False by default.
+        """
+        return False
+
     def share(self, model: Any, z: Any) -> Floats | None:
         """How successors share rows of the removed components.
 

@@ -15,6 +15,8 @@ Design note
     several, and held-out words are predicted worse.
 (d) It is a last resort, made when laps have come to rest. It is made again as long as the objective has risen
     since the last one.
+(e) Long documents of few words settle in too many topics; see `fewer.py`. For these, fewer topics are tried
+    first, once for each set of topics. Blends have their turn when this was refused, or there are none.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from sklearn.utils._param_validation import Interval
 
 from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
+from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
+from .documents import EVERYTHING
+from .fewer import FewerTopicsTrial, are_long, fewer_topics
 from .seeding import blended_with_all
 
 # Nats that the objective has risen since the last restart, for which there is another.
@@ -40,6 +45,9 @@ class TopicRestart(TakesTurns):
     When nothing else is left to try, each topic is replaced by a blend of itself with all topics together,
     and all documents start anew. The lap is taken back unless the objective of the whole corpus is higher
     than before. This helps where documents are short.
+
+    Where documents have many tokens for each word of the corpus, fewer topics are tried before that: those
+    that are left if each document has fewer tokens.
 
     Parameters
     ----------
@@ -60,6 +68,9 @@ class TopicRestart(TakesTurns):
     suits = ("topics",)
     _parameter_constraints = {"blend": [Interval(Real, 0, 1, closed="neither")]}
 
+    # Topics of which fewer were looked for, which saved models of before do not know.
+    _reduced = frozenset()
+
     def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
 
@@ -67,33 +78,60 @@ class TopicRestart(TakesTurns):
         """Forget that there was a restart."""
         self._validate_params()
         self._take()
-        self._bound = -np.inf  # the objective before the last one
+        self._bound = -np.inf  # the objective before the last one of blends
+        self._reduced = frozenset()
 
     @property
     def pending(self) -> bool:
         """Whether a restart is to be made."""
         return self._due
 
+    def wants(self, totals: StatBag) -> list[int]:
+        """All documents if fewer topics are to be looked for."""
+        return [EVERYTHING] if self._due and self._may_reduce(totals) else []
+
+    def _may_reduce(self, totals):
+        """Whether documents are long, and fewer than these topics were not looked for yet."""
+        untried = self._reduced != frozenset(totals.uids.tolist())
+        return untried and len(totals.uids) > 2 and are_long(totals)
+
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
-        totals = context.totals
         if not self._due or context.partial:
             return []
         if not context.idle:
             self._miss()
             return []
         self._take()
-        bound = context.model.elbo(totals)
+        return self._with_fewer(context) or self._with_blends(context)
+
+    def _with_fewer(self, context):
+        """A trial of fewer topics if documents are long."""
+        totals, model, sample = context.totals, context.model, context.samples.get(EVERYTHING)
+        if sample is None or not model.likelihood.words or not self._may_reduce(totals):
+            return []
+        self._reduced = frozenset(totals.uids.tolist())
+        s, doc_prior = fewer_topics(model, totals, sample, context.rng, context.n_threads)
+        if s is None:
+            return []
+        given = None if doc_prior is None else {"doc_concentration": doc_prior}
+        return [self._trial(FewerTopicsTrial, context, s, given)]
+
+    def _with_blends(self, context):
+        """A trial of all topics, blended."""
+        totals, bound = context.totals, context.model.elbo(context.totals)
         if len(totals.uids) < 2 or bound < self._bound + _WORTH:
             return []
         self._bound = bound
-        first, *others = totals.uids.tolist()
-        s = blended_with_all(totals.s, self.blend)
-        return [
-            AdoptTrial(
-                self.kind, first, context.new_uids(len(s)), s, retires=True, others=tuple(others)
-            )
-        ]
+        return [self._trial(AdoptTrial, context, blended_with_all(totals.s, self.blend))]
+
+    def _trial(self, kind, context, s, given=None):
+        """A trial in which topics with statistics ``s`` take the place of all."""
+        first, *others = context.totals.uids.tolist()
+        return kind(
+            self.kind, first, context.new_uids(len(s)), s, retires=True, others=tuple(others),
+            concentrations=given,
+        )  # fmt: skip
 
     def new_data(self) -> None:
         """Forget the last restart: with more data, another may succeed."""

@@ -49,6 +49,13 @@ class DocumentSample(NamedTuple):
         """The least mass of a topic that owns a token: the smallest weight, at most 1."""
         return least_weight(self.docs.weight)
 
+    def thinned(self, most):
+        """The sample with at most ``most`` tokens of a document for each of its entries, on average."""
+        sizes = np.diff(self.docs.indptr)
+        tokens = np.add.reduceat(self.mass * self.docs.counts, self.docs.indptr[:-1])
+        share = np.minimum(1.0, most * sizes / np.maximum(tokens, 1e-300))
+        return self._replace(mass=self.mass * np.repeat(share, sizes))
+
     @property
     def least_total(self):
         """Tokens if all documents weighed as little as the lightest: topics of these are part of it."""

@@ -111,7 +111,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     """
     nested = Nested(model, sample, _PRIOR_SCALE * doc_prior, n_threads)
     least = LEAST_TOKENS * sample.one_token
-    some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS, sample)), rng)
+    some = some_documents(sample, rng)
     starts, words = [], model.likelihood.words
     if not words or len(sample.docs) < _FEW_DOCUMENTS:
         starts += [document_seeds(nested, n_seeds if words else min(n_seeds, _N_DOCUMENTS), rng)]
@@ -129,6 +129,11 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     if found is None:
         return None, None
     return developed(found), found.nested.doc_prior if found.nested.learns else None
+
+
+def some_documents(sample, rng):
+    """Documents of a sample on which topics are looked for that take the place of all."""
+    return subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS, sample)), rng)
 
 
 def _mixing_many(nested, n_topics):

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from ..estimator.base import moments_of_rows
 from ..estimator.observations import can
 from ..estimator.validation import (
     check_rows,
@@ -22,10 +23,9 @@ from ..estimator.validation import (
     read_frames,
     weight_of_each,
 )
-from ..inputs.batches import Batch
+from ..inputs.batches import ArraySource
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.ids import check_groups
-from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import (
     require_finite_counts,
@@ -350,8 +350,7 @@ def bind_likelihood(observation, corpus, *, streaming=False):
     if corpus.rows is None:
         return observation.bind(moments_of_words(documents, corpus.n_features), streaming=streaming)
     weight = None if documents.weight is None else documents.entry_weight
-    rows = Batch(None, documents.x, weight)
-    moments = column_moments([rows], covariance=observation.needs_covariance)
+    moments = moments_of_rows(observation, ArraySource(documents.x, weight))
     return as_count_rows(observation.bind(moments, streaming=streaming))
 
 

@@ -151,6 +151,16 @@ def test_topics_as_in_memory(tmp_path):
     assert there.score(words()) == pytest.approx(there.score(WORDS), rel=1e-12)
 
 
+def test_steps_of_rows_are_found_as_in_memory():
+    def likelihood(X):
+        return HDPTopicVB(observation="gaussian").fit(X, groups=GROUPS)._learner_.model.likelihood
+
+    rounded = np.round(TOKENS)
+    there = likelihood(da.from_array(rounded, chunks=rows_of_documents().chunks))
+    assert there.copies_tell
+    np.testing.assert_allclose(there.scaling.ridge, likelihood(rounded).scaling.ridge)
+
+
 def test_scores_of_rows_in_any_order():
     """The rows of a document are a bag, in chunks as in memory."""
     model = HDPTopicVB(3, observation="gaussian", proposals=None, random_state=0)

@@ -78,7 +78,7 @@ class MultinomialObservation(ObservationModel):
     def __init__(self, prior: Any = 0.2) -> None:
         self.prior = prior
 
-    takes_sparse = takes_words = True
+    takes_sparse = takes_words = zeros_say_nothing = True
 
     def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""

@@ -35,7 +35,14 @@ from .counts import (
     sum_log_factorials,
     sums_over_entries,
 )
-from .dirichlet import alone, dirichlet_evidence, dirichlet_prior, first_prior, learned
+from .dirichlet import (
+    alone,
+    dirichlet_evidence,
+    dirichlet_prior,
+    first_prior,
+    learned,
+    with_one_rest,
+)
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
@@ -116,6 +123,15 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         self.n_features = len(prior.lam)
         self.n_tokens = n_tokens
         self.adapts_prior = learns and prior.about is not None
+
+    def with_one_rest(self, prior, types):
+        """The family for ``types`` (U,) and all others as one, where no other occurs, and its prior.
+
+        Its statistics are those of these types, a zero, and the number of rows. Evidence and coefficients are
+        those of this family.
+        """
+        rest = with_one_rest(self.prior, types), self.n_tokens
+        return type(self)(*rest, learns=self.adapts_prior), with_one_rest(prior, types)
 
     def learning_nothing(self):
         """A likelihood of this family whose prior stays as it is."""

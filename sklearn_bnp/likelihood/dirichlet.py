@@ -23,8 +23,7 @@ Design note
 (f) Before one component is compared with several, it has a prior of the same worth as they may have
     together: that of all tokens (`alone`). Several would otherwise win because they have more of the prior.
 (g) Types that do not occur may be one entry that stands for all of them, with the sum of their pseudo-counts
-    (`with_one_rest`). Nothing else depends on how many they are: the evidence of a component, and of its other
-    types, is the same.
+    (`with_one_rest`). The evidence of components, and what they expect of all other types, stay the same.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import gammaln
 
 from .._kernels._counts import digamma_rows
-from .counts import log_rising_factorials
+from .counts import log_rising_factorials, types_that_occur
 
 # Where learning begins: pseudo-counts for each type that occurs, those that are even over all types, and
 # those in proportion to frequencies. If all types occur, they are together the default that is not learned.
@@ -88,13 +87,15 @@ def dirichlet_prior(lam):
     return DirichletPrior(lam, float(lam.sum()))
 
 
-def first_prior(counts, *, streaming=False):
+def first_prior(counts, *, streaming=False, times=1.0):
     """`DirichletPrior` from which learning begins, of types that occur ``counts`` (V,) times in the data.
 
-    If it is ``streaming``, other types may occur later.
+    If it is ``streaming``, other types may occur later. ``times`` as in `AboutFrequencies`.
     """
-    n = len(counts) if streaming else max(1, np.count_nonzero(counts))
-    return prior_about(frequencies(counts), _FIRST_EVEN * n / len(counts), _FIRST_STRENGTH * n)
+    n_types = _n_types(times, counts)
+    n = n_types if streaming else max(1, np.count_nonzero(counts))
+    p = frequencies(counts, times)
+    return prior_about(p, _FIRST_EVEN * n / n_types, _FIRST_STRENGTH * n, times)
 
 
 def prior_about(p, even, strength, times=1.0):
@@ -126,7 +127,9 @@ def with_one_rest(prior, types):
         return DirichletPrior(lam, prior.total)
     p, even, strength, times = prior.about
     times = _with_rest(np.broadcast_to(np.asarray(times, dtype=float), len(p)), types)
-    return DirichletPrior(lam, prior.total, AboutFrequencies(_with_rest(p, types), even, strength, times))
+    return DirichletPrior(
+        lam, prior.total, AboutFrequencies(_with_rest(p, types), even, strength, times)
+    )
 
 
 def _with_rest(values, types):
@@ -161,6 +164,16 @@ def learned(prior, counts, n_steps):
     everything = counts[:, :V].sum(axis=0)
     if not everything.sum() > 0:
         return prior
+    some = types_that_occur(counts, V)
+    if some is not None:
+        small, times = with_one_rest(prior, some), prior.about.times
+        few = np.column_stack([counts[:, some], np.zeros(len(counts))])
+        found = learned(small, np.ascontiguousarray(few), n_steps)
+        if found is small:
+            return prior
+        follows = found.about.p is not small.about.p
+        p = frequencies(everything, times) if follows else prior.about.p
+        return prior_about(p, found.about.even, found.about.strength, times)
     times = prior.about.times
     p = frequencies(everything, times)
     if 0.5 * np.abs(p - prior.about.p).sum() > _MOVED:
@@ -197,11 +210,12 @@ def alone(prior, counts):
     V = len(prior.lam)
     if not counts[:, :V].sum() > 0:
         return prior
-    evidence = _Evidence(frequencies(counts[0, :V]), counts)
-    first = first_prior(counts[0, :V]).about
+    times = prior.about.times
+    evidence = _Evidence(frequencies(counts[0, :V], times), counts, times)
+    first = first_prior(counts[0, :V], times=times).about
     wanted = np.array([first.even, np.inf])
     weights = np.maximum(np.minimum(wanted, evidence.most), np.minimum(wanted, _LEAST))
-    there = prior_about(first.p, *weights)
+    there = prior_about(first.p, *weights, times)
     return there if evidence.value(there) > evidence.value(prior) + _LEAST_SLOPE else prior
 
 

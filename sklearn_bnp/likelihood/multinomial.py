@@ -34,6 +34,7 @@ from .counts import (
     statistics_as_rows,
     sum_log_factorials,
     sums_over_entries,
+    types_that_occur,
 )
 from .dirichlet import (
     alone,
@@ -158,10 +159,13 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 
     def union_evidence(self, prior, s, first, second):
         """Evidence (M,) of unions of components; see `Likelihood`."""
-        rows, rising = statistics_as_rows(s), np.empty(len(first))
-        first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
-        pair_log_gamma_sums(rows, prior.lam, first, second, rising, 1)
+        rows, rising, lam = statistics_as_rows(s), np.empty(len(first)), prior.lam
         total = rows[:, :-1].sum(axis=1)
+        first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
+        some = types_that_occur(rows, self.n_features)
+        if some is not None:  # no other adds anything
+            rows, lam = np.ascontiguousarray(rows[:, some]), lam[some]
+        pair_log_gamma_sums(rows, lam, first, second, rising, 1)
         return dirichlet_evidence(prior, rising, total[first] + total[second])
 
     def coefficients(self, prior, s):

@@ -352,18 +352,24 @@ def _have_same_attributes(one, other):
 # ---------------------------------------------------------------------- units of the data
 
 
-def bind_likelihood(observation, source, *, streaming=False, increments=None):
-    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource` or `ChunkSource`.
-
-    ``increments`` makes `Increments` of the rows, given the magnitudes of columns; None if the rows are
-    not sequences.
-    """
+def moments_of_rows(observation, source):
+    """`Moments` of the rows of an `ArraySource` or `ChunkSource`, with what the observation needs."""
     moments = source.moments(covariance=observation.needs_covariance)
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
         warn_if_hidden(sample[0], moments)
+    return moments
+
+
+def bind_likelihood(observation, source, *, streaming=False, increments=None):
+    """The likelihood of rows, lagged if it wants them so, in the units of an `ArraySource` or `ChunkSource`.
+
+    ``increments`` makes `Increments` of the rows, given the magnitudes of columns; None if the rows are
+    not sequences.
+    """
+    moments = moments_of_rows(observation, source)
     if observation.needs_increments and increments is not None:
         moments = moments._replace(increments=increments(moments.magnitude))
     likelihood = observation.bind(moments, streaming=streaming)

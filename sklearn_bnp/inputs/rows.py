@@ -107,12 +107,6 @@ def equal_rows(z):
     return first, number.reshape(-1)
 
 
-def copies(z):
-    """How often each of the dense rows ``z`` (n, D) is among them, an array (n,)."""
-    _, number = equal_rows(z)
-    return np.bincount(number)[number]
-
-
 class RowBuffer:
     """Buffer for ``n_rows`` rows like those of a block, which is filled from the first row to the last."""
 

@@ -51,6 +51,9 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
     takes_words : bool
         Whether `HDPTopicVB` may be given counts of words without ``groups``. The likelihood then declares
         ``words``.
+    zeros_say_nothing : bool
+        Whether a row of zeros is as probable under any component, such as counts of no words. Topic models
+        leave such rows out, and rows of which everything is missing.
     needs_covariance : bool
         Whether `bind` needs the covariances of the columns, and not only their variances.
     needs_step : bool
@@ -69,7 +72,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
     >>> model = DPMixtureVB(observation=observation)
     """
 
-    takes_sparse = allows_missing = takes_words = False
+    takes_sparse = allows_missing = takes_words = zeros_say_nothing = False
     needs_covariance = needs_step = needs_increments = False
     lags = 0
 

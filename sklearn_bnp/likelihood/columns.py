@@ -174,6 +174,14 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         except ValueError:  # it is raised by fit
             return False
 
+    @property
+    def zeros_say_nothing(self) -> bool:
+        """Whether a row of zeros is as probable under any component."""
+        try:
+            return all(model.zeros_say_nothing for _, model, _ in self._checked())
+        except ValueError:  # it is raised by fit
+            return False
+
     def for_sequences(self) -> ObservationModel:
         """The model with defaults that suit rows of sequences; see `ObservationModel.for_sequences`."""
         return ColumnObservation([(n, model.for_sequences(), c) for n, model, c in self._checked()])

@@ -35,6 +35,8 @@ from .rows import SparseRows
 _DENSE_NUMBERS, _PROJECTED = 2**22, 512
 # Pairs of a column and a count, in a table of what each gains the components.
 _MOST_PAIRS = 20_000
+# Of so many types or more, those that occur are taken alone if they are less than this share of all.
+_MANY_TYPES, _FEW_OF_THEM = 4096, 0.25
 # Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
@@ -169,10 +171,28 @@ def _values(rows):
 
 
 def log_rising_factorials(counts, pseudo):
-    """``sum_v lnGamma(pseudo_v + counts_v) - lnGamma(pseudo_v)`` of rows of counts (n, >= V); (n,)."""
-    out = np.empty(len(counts))
-    log_gamma_sums(counts, pseudo, out, 1)
+    """``sum_v lnGamma(pseudo_v + counts_v) - lnGamma(pseudo_v)`` of rows of counts (n, >= V); (n,).
+
+    Counts of zero add nothing. If most of a row are zeros, as with hashed words, the others are taken alone.
+    """
+    out, V = np.empty(len(counts)), len(pseudo)
+    if V < _MANY_TYPES:
+        log_gamma_sums(counts, pseudo, out, 1)
+        return out
+    for i, row in enumerate(counts):  # each by itself: its sum must not depend on others
+        some = np.flatnonzero(row[:V])
+        few = len(some) < _FEW_OF_THEM * V
+        own, lam = (row[some], pseudo[some]) if few else (row, pseudo)
+        log_gamma_sums(own[np.newaxis], lam, out[i : i + 1], 1)
     return out
+
+
+def types_that_occur(counts, n_types):
+    """Numbers of the types that occur in any of some rows of counts (n, >= V), if these are few, or None."""
+    if n_types < _MANY_TYPES:
+        return None
+    some = np.flatnonzero(counts[:, :n_types].any(axis=0))
+    return some if len(some) < _FEW_OF_THEM * n_types else None
 
 
 def digammas(counts, pseudo):

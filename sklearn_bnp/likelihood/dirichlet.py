@@ -22,6 +22,8 @@ Design note
     will occur, and all of them count.
 (f) Before one component is compared with several, it has a prior of the same worth as they may have
     together: that of all tokens (`alone`). Several would otherwise win because they have more of the prior.
+(g) Types that do not occur may be one entry that stands for all of them, with the sum of their pseudo-counts
+    (`with_one_rest`). The evidence of components, and what they expect of all other types, stay the same.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import gammaln
 
 from .._kernels._counts import digamma_rows
-from .counts import log_rising_factorials
+from .counts import log_rising_factorials, types_that_occur
 
 # Where learning begins: pseudo-counts for each type that occurs, those that are even over all types, and
 # those in proportion to frequencies. If all types occur, they are together the default that is not learned.
@@ -59,11 +61,14 @@ class AboutFrequencies(NamedTuple):
         The part that all types have.
     strength : float
         Sum of the parts that are in proportion to frequencies.
+    times : ndarray, shape (V,), or 1.0
+        How many types each entry stands for.
     """
 
     p: np.ndarray
     even: float
     strength: float
+    times: np.ndarray | float = 1.0
 
 
 class DirichletPrior(NamedTuple):
@@ -82,27 +87,56 @@ def dirichlet_prior(lam):
     return DirichletPrior(lam, float(lam.sum()))
 
 
-def first_prior(counts, *, streaming=False):
+def first_prior(counts, *, streaming=False, times=1.0):
     """`DirichletPrior` from which learning begins, of types that occur ``counts`` (V,) times in the data.
 
-    If it is ``streaming``, other types may occur later.
+    If it is ``streaming``, other types may occur later. ``times`` as in `AboutFrequencies`.
     """
-    n = len(counts) if streaming else max(1, np.count_nonzero(counts))
-    return prior_about(frequencies(counts), _FIRST_EVEN * n / len(counts), _FIRST_STRENGTH * n)
+    n_types = _n_types(times, counts)
+    n = n_types if streaming else max(1, np.count_nonzero(counts))
+    p = frequencies(counts, times)
+    return prior_about(p, _FIRST_EVEN * n / n_types, _FIRST_STRENGTH * n, times)
 
 
-def prior_about(p, even, strength):
+def prior_about(p, even, strength, times=1.0):
     """`DirichletPrior` that is learned, with these parts."""
-    lam = even + strength * p
-    about = AboutFrequencies(p, float(even), float(strength))
+    lam = even * times + strength * p
+    about = AboutFrequencies(p, float(even), float(strength), times)
     return DirichletPrior(lam, float(lam.sum()), about)
 
 
-def frequencies(counts):
-    """Relative frequencies (V,) of types that occur ``counts`` (V,) times, smoothed."""
-    total = counts.sum()
-    shares = counts / total if total > 0 else 1.0 / len(counts)
-    return (1.0 - _EVEN_PART) * shares + _EVEN_PART / len(counts)
+def frequencies(counts, times=1.0):
+    """Relative frequencies (V,) of types that occur ``counts`` (V,) times, smoothed.
+
+    ``times`` as in `AboutFrequencies`.
+    """
+    total, even = counts.sum(), times / _n_types(times, counts)
+    shares = counts / total if total > 0 else even
+    return (1.0 - _EVEN_PART) * shares + _EVEN_PART * even
+
+
+def _n_types(times, entries):
+    """Number of types that some ``entries`` (V,) stand for; ``times`` as in `AboutFrequencies`."""
+    return len(entries) if np.ndim(times) == 0 else times.sum()
+
+
+def with_one_rest(prior, types):
+    """The `DirichletPrior` of some ``types`` (U,), and of all others together as one entry, the last."""
+    lam = _with_rest(prior.lam, types)
+    if prior.about is None:
+        return DirichletPrior(lam, prior.total)
+    p, even, strength, times = prior.about
+    times = _with_rest(np.broadcast_to(np.asarray(times, dtype=float), len(p)), types)
+    return DirichletPrior(
+        lam, prior.total, AboutFrequencies(_with_rest(p, types), even, strength, times)
+    )
+
+
+def _with_rest(values, types):
+    """The values of ``types`` (U,), and the sum of all other ``values`` (V,)."""
+    others = np.ones(len(values), dtype=bool)
+    others[types] = False
+    return np.append(values[types], values[others].sum())
 
 
 def dirichlet_evidence(prior, rising, total):
@@ -130,15 +164,26 @@ def learned(prior, counts, n_steps):
     everything = counts[:, :V].sum(axis=0)
     if not everything.sum() > 0:
         return prior
-    p = frequencies(everything)
+    some = types_that_occur(counts, V)
+    if some is not None:
+        small, times = with_one_rest(prior, some), prior.about.times
+        few = np.column_stack([counts[:, some], np.zeros(len(counts))])
+        found = learned(small, np.ascontiguousarray(few), n_steps)
+        if found is small:
+            return prior
+        follows = found.about.p is not small.about.p
+        p = frequencies(everything, times) if follows else prior.about.p
+        return prior_about(p, found.about.even, found.about.strength, times)
+    times = prior.about.times
+    p = frequencies(everything, times)
     if 0.5 * np.abs(p - prior.about.p).sum() > _MOVED:
-        evidence, there = _Evidence(p, counts), prior_about(p, *prior.about[1:])
+        evidence, there = _Evidence(p, counts, times), prior_about(p, *prior.about[1:])
         if evidence.value(there) >= evidence.value(prior):
             prior = there
     used = counts[:, :V].sum(axis=1) > 0
     if np.count_nonzero(used) < 2:
         return prior
-    evidence = _Evidence(prior.about.p, np.ascontiguousarray(counts[used]))
+    evidence = _Evidence(prior.about.p, np.ascontiguousarray(counts[used]), times)
     for _ in range(n_steps):
         better = _step(evidence, prior)
         if better is prior:
@@ -165,11 +210,12 @@ def alone(prior, counts):
     V = len(prior.lam)
     if not counts[:, :V].sum() > 0:
         return prior
-    evidence = _Evidence(frequencies(counts[0, :V]), counts)
-    first = first_prior(counts[0, :V]).about
+    times = prior.about.times
+    evidence = _Evidence(frequencies(counts[0, :V], times), counts, times)
+    first = first_prior(counts[0, :V], times=times).about
     wanted = np.array([first.even, np.inf])
     weights = np.maximum(np.minimum(wanted, evidence.most), np.minimum(wanted, _LEAST))
-    there = prior_about(first.p, *weights)
+    there = prior_about(first.p, *weights, times)
     return there if evidence.value(there) > evidence.value(prior) + _LEAST_SLOPE else prior
 
 
@@ -182,7 +228,7 @@ def _step(evidence, prior):
     best = [value, prior]
 
     def negated(logs):
-        there = prior_about(prior.about.p, *np.exp(logs))
+        there = prior_about(prior.about.p, *np.exp(logs), prior.about.times)
         value, slopes = evidence(there)
         if value > best[0]:
             best[:] = value, there
@@ -198,13 +244,14 @@ def _step(evidence, prior):
 class _Evidence:
     """Evidence of components with ``counts`` (K, P), and its slopes in the logarithms of the weights.
 
-    ``most`` (2,) are the weights with which the even part, or the other, is worth a mean component's tokens.
+    ``most`` (2,) are the weights with which the even part, or the other, is worth a mean component's tokens;
+    ``times`` as in `AboutFrequencies`.
     """
 
-    def __init__(self, p, counts):
-        self._p, self._counts = p, counts
+    def __init__(self, p, counts, times=1.0):
+        self._p, self._counts, self._times = p, counts, times
         self._totals = counts[:, : len(p)].sum(axis=1)
-        self.most = np.array([1.0 / len(p), 1.0]) * self._totals.mean()
+        self.most = np.array([1.0 / _n_types(times, p), 1.0]) * self._totals.mean()
         self._with_none = np.concatenate([counts, np.zeros((1, counts.shape[1]))])
 
     def value(self, prior):
@@ -216,6 +263,6 @@ class _Evidence:
         psi = np.empty((len(self._with_none), len(self._p)))
         digamma_rows(self._with_none, prior.lam, psi, 1)  # minus psi of each row's total
         slopes = psi[:-1].sum(axis=0) - len(self._totals) * psi[-1]  # in the pseudo-counts
-        even = prior.about.even * slopes.sum()
+        even = prior.about.even * (self._times * slopes).sum()
         strength = prior.about.strength * np.dot(self._p, slopes)
         return self.value(prior), np.array([even, strength])

@@ -34,8 +34,16 @@ from .counts import (
     statistics_as_rows,
     sum_log_factorials,
     sums_over_entries,
+    types_that_occur,
 )
-from .dirichlet import alone, dirichlet_evidence, dirichlet_prior, first_prior, learned
+from .dirichlet import (
+    alone,
+    dirichlet_evidence,
+    dirichlet_prior,
+    first_prior,
+    learned,
+    with_one_rest,
+)
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
 from .rows import SparseRows
@@ -78,7 +86,7 @@ class MultinomialObservation(ObservationModel):
     def __init__(self, prior: Any = 0.2) -> None:
         self.prior = prior
 
-    takes_sparse = takes_words = True
+    takes_sparse = takes_words = zeros_say_nothing = True
 
     def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
@@ -117,6 +125,15 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         self.n_tokens = n_tokens
         self.adapts_prior = learns and prior.about is not None
 
+    def with_one_rest(self, prior, types):
+        """The family for ``types`` (U,) and all others as one, where no other occurs, and its prior.
+
+        Its statistics are those of these types, a zero, and the number of rows. Evidence and coefficients are
+        those of this family.
+        """
+        rest = with_one_rest(self.prior, types), self.n_tokens
+        return type(self)(*rest, learns=self.adapts_prior), with_one_rest(prior, types)
+
     def learning_nothing(self):
         """A likelihood of this family whose prior stays as it is."""
         return type(self)(self.prior, self.n_tokens, learns=False)
@@ -142,10 +159,13 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 
     def union_evidence(self, prior, s, first, second):
         """Evidence (M,) of unions of components; see `Likelihood`."""
-        rows, rising = statistics_as_rows(s), np.empty(len(first))
-        first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
-        pair_log_gamma_sums(rows, prior.lam, first, second, rising, 1)
+        rows, rising, lam = statistics_as_rows(s), np.empty(len(first)), prior.lam
         total = rows[:, :-1].sum(axis=1)
+        first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
+        some = types_that_occur(rows, self.n_features)
+        if some is not None:  # no other adds anything
+            rows, lam = np.ascontiguousarray(rows[:, some]), lam[some]
+        pair_log_gamma_sums(rows, lam, first, second, rising, 1)
         return dirichlet_evidence(prior, rising, total[first] + total[second])
 
     def coefficients(self, prior, s):

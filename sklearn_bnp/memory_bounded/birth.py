@@ -38,16 +38,24 @@ class Split(NamedTuple):
 
 def rules_of_splits(settings, topics, items):
     """`Rules` for the halves of a topic."""
-    cost = alpha_cost(items.lengths, items.sizes, topics.alpha.sum(), settings.rate)
-    return Rules(settings.likelihood, topics.prior, items.sizes, settings.shape, cost)
+
+    def rules(lengths, sizes):
+        cost = alpha_cost(lengths, sizes, topics.alpha.sum(), settings.rate)
+        return Rules(settings.likelihood, topics.prior, sizes, settings.shape, cost)
+
+    usual = rules(items.lengths, items.sizes)
+    if not np.any(settings.likelihood.standardised) or not np.any(items.distinct < items.n):
+        return usual
+    lengths = items.shares.T @ items.distinct
+    return usual._replace(once=rules(lengths, items.distinct_sizes))
 
 
 def split(topics, items, k, which, rules):
     """`Split` of topic k, estimated from the items ``which``, those whose likeliest topic is k.
 
-    Continuous rows that are equal are copies, and no evidence of a topic of their own: the halves have to
-    gain if copies count once, too. Clusters that lie as evenly as the corners of a cube have no principal
-    component, and a cut may go through each of them; so another cut is tried where the first gains nothing.
+    Copies of rows of numbers are no evidence of a topic of their own: the halves have to gain if copies count
+    once, too. Clusters that lie as evenly as the corners of a cube have no principal component, and a cut
+    may go through each of them; so another cut is tried where the first gains nothing.
     """
     found = Split(k, None, -np.inf)
     if len(which) < 2:
@@ -67,8 +75,7 @@ def split(topics, items, k, which, rules):
 def _gain(part, rules, one, halves):
     """Estimated gain of `Halves`."""
     gain = float(halves.summary.value.sum() - one.value[0])
-    copied = np.any(rules.likelihood.standardised) and np.any(part.distinct < part.n)
-    if gain > 0 and copied:
-        own = gain_of_distinct(part, rules, halves.first, halves.summary.alpha)
+    if gain > 0 and rules.once is not None and np.any(part.distinct < part.n):
+        own = gain_of_distinct(part, rules.once, halves.first, halves.summary.alpha)
         return gain if own > 0 else -np.inf
     return gain

@@ -185,7 +185,8 @@ def kept_as_they_are(items, group_of_document):
     owner = items.shares[C:].indices.astype(np.int32)
     s, counts = items.means[:C] * n, items.shares[:C].toarray() * n
     own = items.distinct[:C]
-    return Kept(s, counts, own, items.z, items.n[C:], owner, items.sizes, group_of_document)
+    sizes = items.sizes, group_of_document, items.distinct_sizes
+    return Kept(s, counts, own, items.z, items.n[C:], owner, *sizes)
 
 
 def kept_of_leaves(items, leaves, group_of_document):
@@ -202,7 +203,8 @@ def kept_of_leaves(items, leaves, group_of_document):
     singles = singles[order]
     z, weight = items.z[singles - C], items.n[singles]
     distinct = np.array([items.distinct[leaf.which].sum() for leaf in clumps])
-    return Kept(s, counts, distinct, z, weight, owner[order], items.sizes, group_of_document)
+    sizes = items.sizes, group_of_document, items.distinct_sizes
+    return Kept(s, counts, distinct, z, weight, owner[order], *sizes)
 
 
 # ---------------------------------------------------------------------- groups of documents
@@ -311,7 +313,7 @@ def joined_groups(topics, items, group):
     if len(group) == S:
         return topics, items
     join = csr_array((np.ones(len(group)), (np.arange(len(group)), group)), shape=(len(group), S))
-    sizes = np.bincount(group, items.sizes, minlength=S)
+    sizes = {name: getattr(items, name) @ join for name in ("sizes", "distinct_sizes")}
     shares = csr_array(items.shares @ join)
     shares.sort_indices()
-    return topics._replace(counts=topics.counts @ join), items._replace(shares=shares, sizes=sizes)
+    return topics._replace(counts=topics.counts @ join), items._replace(shares=shares, **sizes)

@@ -31,7 +31,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.types import Data
 from ..likelihood.base import ObservationModel
 from ..likelihood.limits import MOST, POSITIVE
-from ..topics.corpus import bind_likelihood, with_weights_of_rows
+from ..topics.corpus import bind_likelihood, require_tokens, with_weights_of_rows
 from .epochs import NO_LIMIT, BoundTooSmall, Limits, run_epoch
 from .items import NewDocuments, nothing
 from .merge import merge_losses
@@ -359,6 +359,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def _begin(self, corpus, *, streaming):
         """Begin with an empty model in the units of a corpus."""
+        require_tokens(corpus)
         observation = resolve_observation(self.observation, corpus.reading)
         likelihood = bind_likelihood(observation, corpus, streaming=streaming)
         self._likelihood = likelihood.of_vectors()  # of which clumps have means

@@ -52,6 +52,8 @@ class Rules(NamedTuple):
     cost : float
         Cost of alpha (`model.alpha_cost`).
     scale : Scale
+    once : Rules or None
+        The rules if copies count once; None if that is the same, or copies are as good as other rows.
     """
 
     likelihood: object
@@ -60,6 +62,7 @@ class Rules(NamedTuple):
     shape: float
     cost: float
     scale: Scale = Scale()
+    once: Rules | None = None
 
     @property
     def documents_a_point(self):
@@ -320,7 +323,10 @@ def _entropies(n, first):
 
 
 def gain_of_distinct(part, rules, first, alpha):
-    """Gain of halves with responsibilities ``first`` (m,) and prior weights (2,), if copies count once."""
+    """Gain of halves with responsibilities ``first`` (m,) and prior weights (2,), if copies count once.
+
+    ``rules`` are those by which copies count once.
+    """
     s, counts = _sums(part, first, part.distinct)
     alpha = rules.raised_alpha(counts, alpha, 3)
     halves = rules.values(s, counts, _entropies(part.distinct, first), alpha).sum()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, hstack, vstack
 
-from ..inputs.rows import copies
+from ..inputs.rows import equal_rows
 
 
 class Kept(NamedTuple):
@@ -43,6 +43,9 @@ class Kept(NamedTuple):
         Documents in each group, D_s, a document of weight w counting w times.
     group_of_document : ndarray of int32, shape (n_documents,)
         Group of each document seen so far, in the order of arrival.
+    distinct_sizes : ndarray, shape (S,), or None
+        Documents in each group, if copies of a document count once. None in models that were saved without
+        it, in which no document is taken for a copy.
     """
 
     s: np.ndarray
@@ -53,6 +56,7 @@ class Kept(NamedTuple):
     owner: np.ndarray
     sizes: np.ndarray
     group_of_document: np.ndarray
+    distinct_sizes: np.ndarray | None = None
 
     @property
     def n_numbers(self):
@@ -61,7 +65,7 @@ class Kept(NamedTuple):
 
     @property
     def n_bytes(self):
-        return sum(array.nbytes for array in self)
+        return sum(array.nbytes for array in self if array is not None)
 
 
 def memory_cost(n_clumps, single_numbers, n_statistics, n_groups):
@@ -74,7 +78,7 @@ def nothing(likelihood, dtype):
     z = np.empty((0, likelihood.n_features), dtype=dtype)
     none = np.empty(0, dtype=np.int32)
     s, counts = np.empty((0, likelihood.n_statistics)), np.empty((0, 0))
-    return Kept(s, counts, np.empty(0), z, np.empty(0), none, np.empty(0), none)
+    return Kept(s, counts, np.empty(0), z, np.empty(0), none, np.empty(0), none, np.empty(0))
 
 
 class NewDocuments(NamedTuple):
@@ -125,6 +129,8 @@ class Items(NamedTuple):
         Document i of this epoch is group ``S - E + i`` and has the rows ``edges[i]:edges[i + 1]`` of z.
     sizes : ndarray, shape (S,)
         Documents in each group, D_s.
+    distinct_sizes : ndarray, shape (S,)
+        The same if copies of a document count once.
     """
 
     means: np.ndarray
@@ -134,6 +140,7 @@ class Items(NamedTuple):
     z: np.ndarray
     edges: np.ndarray
     sizes: np.ndarray
+    distinct_sizes: np.ndarray
 
     @property
     def n_clumps(self):
@@ -161,15 +168,42 @@ def with_epoch(kept, likelihood, new):
         (np.ones(len(rows)), owner.astype(np.int32), np.arange(len(rows) + 1)), shape=(len(rows), S)
     )
     weight = np.concatenate([kept.weight, np.repeat(new.weight, lengths)])
+    distinct_sizes = kept.sizes if kept.distinct_sizes is None else kept.distinct_sizes
+    number = equal_rows(rows)[1]
+    times, of_documents = _times(number), _times(_equal_documents(number[len(kept.z) :], lengths))
+    if likelihood.copies_tell:
+        times, of_documents = _times_of_all(times), _times_of_all(of_documents)
     return Items(
         np.concatenate([kept.s / n[:, np.newaxis], singlets]),
         csr_array(vstack([clumps, ones], format="csr")),
         np.concatenate([n, weight]),
-        np.concatenate([kept.distinct, np.minimum(weight, 1.0) / copies(rows)]),
+        np.concatenate([kept.distinct, np.minimum(weight, 1.0) / times]),
         rows,
         len(kept.z) + np.asarray(new.indptr),
         np.concatenate([kept.sizes, new.weight]),
+        np.concatenate([distinct_sizes, np.minimum(new.weight, 1.0) / of_documents]),
     )
+
+
+def _times(number):
+    """How often each of some equal things, which have the same ``number`` (n,), is there, an array (n,)."""
+    return np.bincount(number)[number]
+
+
+def _times_of_all(times):
+    """How often all things were given, if they are there so many ``times`` (n,); an array (n,).
+
+    Rows on a grid may be equal by chance. They are copies only if all of them were given several times.
+    """
+    return np.full_like(times, np.gcd.reduce(times))
+
+
+def _equal_documents(number, lengths):
+    """The same number (E,) for documents of the same rows, whose ``number`` (n,) is that of equal rows."""
+    order = np.lexsort((number, np.repeat(np.arange(len(lengths)), lengths)))
+    known = {}
+    parts = np.split(number[order], np.cumsum(lengths)[:-1])
+    return np.array([known.setdefault(part.tobytes(), len(known)) for part in parts], dtype=int)
 
 
 def rows_of_statistics(likelihood, z):

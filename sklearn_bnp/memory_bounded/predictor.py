@@ -27,7 +27,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import is_sparse_frame
 from ..inputs.moments import has_missing
 from ..inputs.types import Data, Floats, Integers
-from ..topics.collapsed import infer, table_of_rows
+from ..topics.collapsed import expected_shares, infer, table_of_rows
 from ..topics.completion import entries_apart, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows
 from .soundness import check_bounded
@@ -60,7 +60,7 @@ def corpus_of_whole_rows(estimator, x, groups, *, reset):
             "groups=None, but rows of X are parts of documents: give groups, the document of each row, such "
             "as groups=np.zeros(len(X)) if they are one document."
         )
-    return corpus_of_rows(x, groups)._replace(reading=reading)
+    return corpus_of_rows(x, groups, estimator.observation)._replace(reading=reading)
 
 
 class BoundedPredictor(
@@ -103,9 +103,12 @@ class BoundedPredictor(
 
     def _of_rows(self, X, groups, function):
         """``function(resp)`` of the responsibilities of rows, joined in the order of X."""
-        corpus = self._corpus(X, groups)
-        values = [function(found.resp) for found in self._inferred(corpus.documents)]
-        return corpus.in_order_of_rows(np.concatenate(values))
+        corpus, values, counts = self._corpus(X, groups), [], []
+        for found in self._inferred(corpus.documents):
+            values.append(function(found.resp))
+            counts.append(found.counts)
+        shares = expected_shares(np.concatenate(counts), self.doc_topic_prior_)
+        return corpus.in_order_of_rows(np.concatenate(values), lambda docs: function(shares[docs]))
 
     @by_name
     def predict_proba(self, X: Data, *, groups: ArrayLike | None = None) -> Floats:
@@ -145,8 +148,7 @@ class BoundedPredictor(
 
     def _shares(self, documents):
         counts = np.concatenate([found.counts for found in self._inferred(documents)])
-        shares = counts + self.doc_topic_prior_
-        return shares / shares.sum(axis=1, keepdims=True)
+        return expected_shares(counts, self.doc_topic_prior_)
 
     @in_containers
     @by_name
@@ -230,7 +232,8 @@ class BoundedPredictor(
         """
         corpus, log_prob, owner = self._scored(X, groups)
         sums = np.bincount(owner, log_prob, minlength=corpus.n_documents)
-        return (sums / np.bincount(owner, minlength=corpus.n_documents))[corpus.document_of_row]
+        n = np.bincount(owner, minlength=corpus.n_documents)
+        return (sums / np.maximum(n, 1))[corpus.document_of_row]
 
     @by_name
     def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:

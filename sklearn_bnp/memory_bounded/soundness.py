@@ -35,6 +35,8 @@ def check_bounded(estimator):
     expect_positions("groups of single rows", kept.owner, (n,), S)
     expect_numbers("sizes of document groups", kept.sizes, (S,), least=0.0)
     expect(np.all(kept.sizes > 0), "there are groups of no documents")
+    if kept.distinct_sizes is not None:
+        expect_numbers("distinct documents of groups", kept.distinct_sizes, (S,), least=0.0)
     n_documents = (estimator.n_documents_,)
     expect_positions("groups of documents", kept.group_of_document, n_documents, S)
     expect(len(np.unique(kept.group_of_document)) == S, "there are groups of no documents")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..distributed.source import ChunkInfo
+from ..estimator.base import moments_of_rows
 from ..estimator.chunks import ChunkReader
 from ..inputs.batches import Batch
 from .batch import DocumentBatch
@@ -86,8 +87,7 @@ def bind_likelihood_in_chunks(observation, source, *, streaming=False):
         n = sum(source.each(n_with_words, or_else=0.0))
         moments = moments_of_counts(source.n_units, n, word_counts_of(source))
         return observation.bind(moments, streaming=streaming)
-    rows = source.with_rows_of(rows_of_documents)
-    moments = rows.moments(covariance=observation.needs_covariance)
+    moments = moments_of_rows(observation, source.with_rows_of(rows_of_documents))
     return as_count_rows(observation.bind(moments, streaming=streaming))
 
 

@@ -67,3 +67,9 @@ def infer(table, docs, prior, max_iter, tol, *, want_resp=False, n_threads=1):
         table, docs.indptr, docs.indices, docs.counts, prior, counts, resp, max_iter, tol, n_threads
     )
     return Inferred(counts, resp)
+
+
+def expected_shares(counts, doc_prior):
+    """Expected shares (n_docs, K) of topics with ``counts`` (n_docs, K), for weights ``doc_prior`` (K,)."""
+    shares = counts + doc_prior
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from ..estimator.base import moments_of_rows
 from ..estimator.observations import can
 from ..estimator.validation import (
     check_rows,
@@ -22,10 +23,9 @@ from ..estimator.validation import (
     read_frames,
     weight_of_each,
 )
-from ..inputs.batches import Batch
+from ..inputs.batches import ArraySource
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.ids import check_groups
-from ..inputs.moments import column_moments
 from ..inputs.rows import canonical
 from ..inputs.tables import (
     require_finite_counts,
@@ -50,7 +50,7 @@ class Corpus(NamedTuple):
     Attributes
     ----------
     documents : DocumentBatch
-    rows : ndarray, shape (n_samples,), or None
+    rows : ndarray, shape (n,), or None
         Row of X of each entry; None if rows are documents.
     document_of_row : ndarray, shape (n_samples,)
         Document of each row of X.
@@ -58,7 +58,8 @@ class Corpus(NamedTuple):
     dtype : dtype
         Data type of X.
     kept : ndarray of bool, or None
-        True for entries of X that are in the corpus: documents of weight 0 are left out. All if None.
+        True for entries of X that are in the corpus: documents of weight 0 are left out, and rows that say
+        nothing. All if None.
     reading : Reading or None
         How a frame is read.
     """
@@ -80,12 +81,20 @@ class Corpus(NamedTuple):
     def n_documents(self):
         return len(self.documents.indptr) - 1
 
-    def in_order_of_rows(self, values):
-        """Values, one per entry, in the order of X."""
+    def in_order_of_rows(self, values, of_document):
+        """Values, one per entry, in the order of X.
+
+        Rows that say nothing have the value of their document, ``of_document(documents)``.
+        """
         if self.rows is None:
             return values
-        out = np.empty_like(values)
+        n = len(self.document_of_row)
+        out = np.empty((n, *values.shape[1:]), dtype=values.dtype)
         out[self.rows] = values
+        if len(self.rows) < n:
+            silent = np.ones(n, dtype=bool)
+            silent[self.rows] = False
+            out[silent] = of_document(self.document_of_row[silent])
         return out
 
 
@@ -119,7 +128,9 @@ def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None
         corpus = _corpus_of_words(estimator, x, observation, reset)
         weight = check_weights(sample_weight, corpus.n_documents, "document")
         return _weighted(corpus, weight)
-    return with_weights_of_rows(_corpus_of_rows(estimator, x, groups, reset), sample_weight)
+    rows, reading = check_rows(estimator, x, reset=reset)
+    corpus = corpus_of_rows(rows, groups, observation)._replace(reading=reading)
+    return with_weights_of_rows(corpus, sample_weight)
 
 
 def with_weights_of_rows(corpus, sample_weight):
@@ -140,6 +151,9 @@ def _weighted(corpus, weight):
         return corpus._replace(documents=documents)
     kept = np.repeat(keep, np.diff(documents.indptr))
     rows = None if corpus.rows is None else corpus.rows[kept]
+    if corpus.kept is not None:  # of the entries that are left
+        left, kept = kept, corpus.kept.copy()
+        kept[kept] = left
     return corpus._replace(documents=documents.chosen(keep), rows=rows, kept=kept)
 
 
@@ -172,8 +186,14 @@ def check_total_mass(total):
 
 def require_tokens(corpus):
     """Raise if there are no tokens to learn from."""
-    if not corpus.documents.total_weight > 0:
+    if corpus.documents.total_weight > 0:
+        return
+    if corpus.rows is None:
         raise_no_tokens()
+    raise ValueError(
+        "No row of X says anything of topics: in each of them everything is missing, or all counts are zero, "
+        "or its document has the weight 0. Give rows with values."
+    )
 
 
 def raise_no_tokens():
@@ -322,19 +342,37 @@ def _are_whole(x):
 # ---------------------------------------------------------------------- rows with groups
 
 
-def _corpus_of_rows(estimator, x, groups, reset):
-    rows, reading = check_rows(estimator, x, reset=reset)
-    return corpus_of_rows(rows, groups)._replace(reading=reading)
+def corpus_of_rows(x, groups, observation):
+    """`Corpus` of checked rows and the ids of their documents, without rows that say nothing.
 
-
-def corpus_of_rows(x, groups):
-    """`Corpus` of checked rows and the ids of their documents."""
+    Whatever the topic of such a row, its probability is the same, and so is that of all others if it is
+    left out.
+    """
     ids, _, document_of_row = check_groups(groups, x.shape[0], "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     documents = DocumentBatch("all", indptr, x=x if _sorted(rows) else x[rows])
-    return Corpus(documents, rows, document_of_row, x.shape[1], x.dtype)
+    kept = _telling(documents.x, observation)
+    if kept is not None:
+        documents, rows = documents.restricted(kept), rows[kept]
+    return Corpus(documents, rows, document_of_row, x.shape[1], x.dtype, kept)
+
+
+def _telling(x, observation):
+    """Boolean (n,): rows that tell topics apart; None if all of them may.
+
+    Rows of zeros do not if an observation model says so, nor rows of which everything is missing.
+    """
+    if can(observation, "zeros_say_nothing"):
+        telling = np.diff(x.indptr) > 0 if sparse.issparse(x) else np.any(x, axis=1)
+    elif can(observation, "allows_missing") and x.dtype.kind == "f" and not sparse.issparse(x):
+        telling = ~np.isnan(x[:, 0])
+        unsure = np.flatnonzero(~telling)
+        telling[unsure] = ~np.isnan(x[unsure]).all(axis=1)
+    else:
+        return None
+    return None if telling.all() else np.asarray(telling)
 
 
 def _sorted(rows):
@@ -350,8 +388,7 @@ def bind_likelihood(observation, corpus, *, streaming=False):
     if corpus.rows is None:
         return observation.bind(moments_of_words(documents, corpus.n_features), streaming=streaming)
     weight = None if documents.weight is None else documents.entry_weight
-    rows = Batch(None, documents.x, weight)
-    moments = column_moments([rows], covariance=observation.needs_covariance)
+    moments = moments_of_rows(observation, ArraySource(documents.x, weight))
     return as_count_rows(observation.bind(moments, streaming=streaming))
 
 

@@ -59,6 +59,10 @@ class Documents(NamedTuple):
         """The same documents with weights (n_docs,), or without if None."""
         return Documents(self.indptr, self.counts, self.indices, self.z, weight)
 
+    def renamed(self, indices):
+        """The same documents with other numbers (n,) of the word types."""
+        return Documents(self.indptr, self.counts, indices, self.z, self.weight)
+
     def chosen(self, keep):
         """Documents where ``keep`` (n_docs,) is true, and the positions of their entries."""
         sizes = np.diff(self.indptr)

@@ -36,7 +36,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.masks import refuse_masked
 from ..inputs.types import Data, Floats, RandomState
-from .collapsed import infer, table_of_rows, table_of_words
+from .collapsed import expected_shares, infer, table_of_rows, table_of_words
 from .completion import (
     drawn_keys,
     entries_apart,
@@ -125,16 +125,17 @@ class TopicPredictor(
     def _shares(self, documents):
         """Expected shares (n_documents, K) of the topics."""
         counts = np.concatenate([found.counts for found in self._inferred(documents)])
-        shares = counts + self._doc_prior
-        return shares / shares.sum(axis=1, keepdims=True)
+        return expected_shares(counts, self._doc_prior)
 
     def _each_row(self, X, groups, function):
         """``function`` of the responsibilities (n, K) of rows, in the order of X."""
         corpus = self._corpus(X, groups)
-        found = self._inferred(corpus.documents, want_resp=True)
-        dtype = np.float32 if corpus.dtype == np.float32 else np.float64
-        each = [function(one.resp.astype(dtype, copy=False)) for one in found]
-        return corpus.in_order_of_rows(np.concatenate(each))
+        dtype, each, counts = np.float32 if corpus.dtype == np.float32 else np.float64, [], []
+        for found in self._inferred(corpus.documents, want_resp=True):
+            each.append(function(found.resp.astype(dtype, copy=False)))
+            counts.append(found.counts)
+        shares = expected_shares(np.concatenate(counts), self._doc_prior).astype(dtype, copy=False)
+        return corpus.in_order_of_rows(np.concatenate(each), lambda docs: function(shares[docs]))
 
     @in_containers
     @by_name

@@ -143,7 +143,10 @@ def anchor_topics(counts, n_components, rng, weight=None):
     ----------
     S. Arora et al., A practical algorithm for topic modeling with provable guarantees, ICML 2013.
     """
-    return Anchors(counts, n_components, rng, weight).topics(n_components)
+    used = np.unique(counts.indices)  # all others are in no topic
+    topics = np.zeros((n_components, counts.shape[1]))
+    topics[:, used] = Anchors(counts[:, used], n_components, rng, weight).topics(n_components)
+    return topics
 
 
 class Anchors:

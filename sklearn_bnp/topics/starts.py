@@ -20,11 +20,15 @@ Design note
 (e) The best start of each kind is finished. Those that are finished are compared under the priors that laps
     would learn. Under the priors that they were found with, bars in noise were taken for mixtures of many
     topics, and ended 9000 nats lower.
-(f) Clusters of documents win on most texts. Single documents as seeds only do where there are too few
+(f) A search works with the words of its sample. Where most of the vocabulary does not occur in it, as with
+    hashed words, all others are one word, and time and memory do not depend on their number.
+(g) Clusters of documents win on most texts. Single documents as seeds only do where there are too few
     documents for clusters, or rows instead of words.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -64,6 +68,8 @@ _TOKENS_OF_ONE, _TOKENS = 100_000, 300_000
 _ROUNDS, _N_FINISHED = 3, 2
 # Dimension of the projection in which anchors are found: in fewer, half of the time would go into it.
 _PROJECTION = 300
+# All words stay apart in a search if the sample has more than this share of them.
+_MOST_USED = 0.25
 # Anchors need so many word types each.
 _TYPES_AN_ANCHOR = 5
 
@@ -88,6 +94,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     s : ndarray, shape (J, P), or None
         Statistics of the successors; None if there are fewer than two.
     """
+    model, sample, used = _with_words_of(model, sample)
     nested = Nested(model, sample, doc_prior, n_threads)
     least = max(LEAST_TOKENS * sample.one_token, LEAST_SHARE * sample.least_total)
     some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS_OF_ONE, sample)), rng)
@@ -96,7 +103,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     starts += _cluster_seeds(model, some, sample.total, [n_seeds], rng)
     starts += _row_seeds(model, some, sample.total, [n_seeds], rng)
     found = _best(some, [(nested, s) for s in starts], least, 1)
-    return developed(found) if found else None
+    return used.statistics(developed(found)) if found else None
 
 
 def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
@@ -109,6 +116,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     doc_prior : float or None
         Sum of the parameters of the documents' prior with which they were found, if it was learned.
     """
+    model, sample, used = _with_words_of(model, sample)
     nested = Nested(model, sample, _PRIOR_SCALE * doc_prior, n_threads)
     least = LEAST_TOKENS * sample.one_token
     some = some_documents(sample, rng)
@@ -128,7 +136,39 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     found = _best(some, pairs, least, _N_FINISHED)
     if found is None:
         return None, None
-    return developed(found), found.nested.doc_prior if found.nested.learns else None
+    s = used.statistics(developed(found))
+    return s, found.nested.doc_prior if found.nested.learns else None
+
+
+class _Words(NamedTuple):
+    """Words with which a search works: ``types`` (U,) of a vocabulary of ``n_types``, or all if None."""
+
+    types: np.ndarray | None
+    n_types: int
+
+    def statistics(self, s):
+        """Statistics (J, V + 1) of topics from those (J, U + 2) of the search."""
+        if self.types is None:
+            return s
+        out = np.zeros((len(s), self.n_types + 1))
+        out[:, self.types], out[:, -1] = s[:, : len(self.types)], s[:, -1]
+        return out
+
+
+def _with_words_of(model, sample):
+    """The model and the sample with the words of the sample alone, if these are few, and `_Words`."""
+    likelihood, docs = model.likelihood, sample.docs
+    if not likelihood.words:
+        return model, sample, _Words(None, likelihood.n_features)
+    occurs = np.zeros(likelihood.n_features, dtype=bool)
+    occurs[docs.indices] = True
+    types = np.flatnonzero(occurs)
+    if _MOST_USED * len(occurs) < len(types) + 1:
+        return model, sample, _Words(None, len(occurs))
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    own, prior = likelihood.with_one_rest(model.prior, types)
+    sample = sample._replace(docs=docs.renamed(place[docs.indices]))
+    return model._replace(likelihood=own, prior=prior), sample, _Words(types, len(occurs))
 
 
 def some_documents(sample, rng):

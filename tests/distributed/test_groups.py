@@ -151,6 +151,29 @@ def test_topics_as_in_memory(tmp_path):
     assert there.score(words()) == pytest.approx(there.score(WORDS), rel=1e-12)
 
 
+def test_steps_of_rows_are_found_as_in_memory():
+    def likelihood(X):
+        return HDPTopicVB(observation="gaussian").fit(X, groups=GROUPS)._learner_.model.likelihood
+
+    rounded = np.round(TOKENS)
+    there = likelihood(da.from_array(rounded, chunks=rows_of_documents().chunks))
+    assert there.copies_tell
+    np.testing.assert_allclose(there.scaling.ridge, likelihood(rounded).scaling.ridge)
+
+
+def test_a_chunk_of_rows_that_say_nothing():
+    model = HDPTopicVB(3, observation="gaussian", proposals=None, random_state=0)
+    X = np.concatenate([TOKENS, np.full((20, TOKENS.shape[1]), np.nan)])
+    groups = np.concatenate([GROUPS, np.repeat([100, 101], 10)])
+    expected = public_state(model.fit(rows_of_documents(), groups=GROUPS))
+    score = model.score(rows_of_documents(), groups=GROUPS)
+    chunks = da.from_array(X, chunks=((*rows_of_documents().chunks[0], 20), -1))
+    assert_same_state(public_state(model.fit(chunks, groups=groups)), expected)
+    assert model.score(chunks, groups=groups) == score
+    each = model.predict_proba(chunks, groups=groups).compute()
+    np.testing.assert_allclose(each[-20:], model.transform(X, groups=groups)[-20:])
+
+
 def test_scores_of_rows_in_any_order():
     """The rows of a document are a bag, in chunks as in memory."""
     model = HDPTopicVB(3, observation="gaussian", proposals=None, random_state=0)

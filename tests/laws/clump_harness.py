@@ -52,7 +52,7 @@ class Problem(NamedTuple):
         shares = tie @ csr_array(np.eye(S)[self.group[self.owner]])
         sizes = np.bincount(self.group).astype(float)
         empty = np.zeros(1, dtype=np.int64)
-        return Items(tie @ self.features, csr_array(shares), n, n, self.z[:0], empty, sizes)
+        return Items(tie @ self.features, csr_array(shares), n, n, self.z[:0], empty, sizes, sizes)
 
     def spread(self, resp):
         """Responsibilities (C, K) of clumps, for each row."""

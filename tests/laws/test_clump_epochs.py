@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
-from sklearn_bnp.inputs.rows import copies
+from sklearn_bnp.inputs.rows import equal_rows
 from sklearn_bnp.memory_bounded import building
 from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import applied, build
@@ -297,6 +297,12 @@ def test_memory_goes_to_large_clumps_and_not_to_strays():
     assert epoch.kept.s[:, -1].max() < 450
 
 
+def copies(z):
+    """How often each row of ``z`` (n, D) is among them, an array (n,)."""
+    number = equal_rows(z)[1]
+    return np.bincount(number)[number]
+
+
 def test_copies_of_rows_are_counted():
     rng = np.random.default_rng(0)
     different = rng.normal(size=(40, 5))
@@ -333,6 +339,26 @@ def test_distinct_rows_are_kept_in_mind(family):
     if np.all(here == 1):
         np.testing.assert_allclose(total, 120.0)
     assert np.all(epoch.kept.distinct <= epoch.kept.s[:, -1] + 1e-9)
+
+
+@pytest.mark.parametrize("max_groups", [14, 5])
+def test_distinct_documents_are_kept_in_mind(max_groups):
+    """Equal rows in any order are the same document; a weight is so many documents."""
+    likelihood, _ = epoch_items(ROW_FAMILIES[0])
+    assert not likelihood.copies_tell
+    own, kept = settings(likelihood), nothing(likelihood, np.float64)
+    rng, D = np.random.default_rng(0), likelihood.n_features
+    rows = rng.normal(size=(8, 12, D))
+    shuffled = np.array([rng.permutation(document) for document in rows[:4]])
+    z = np.concatenate([*rows, *shuffled, *rows[:2]])
+    new = NewDocuments(z, np.arange(15) * 12, np.repeat([1.0, 3.0, 0.5], [8, 4, 2]))
+    epoch = run_epoch(own, limits(bound_of(likelihood, 14), max_groups), kept, None, new)
+    assert epoch.kept.sizes.sum() == 8 + 12 + 1
+    each = [1 / 3, 1 / 3, 1 / 2, 1 / 2, 1, 1, 1, 1, 1 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 6, 1 / 6]
+    S = len(epoch.kept.sizes)
+    assert max_groups == S
+    expected = np.bincount(epoch.kept.group_of_document, each, minlength=S)
+    np.testing.assert_allclose(epoch.kept.distinct_sizes, expected)
 
 
 def test_rows_of_clumps_are_gone(family):

@@ -153,6 +153,27 @@ def test_stochastic_streams_forget():
     assert (model.lower_bound_, model._learner_.n_steps) == (bound, n_steps)
 
 
+def test_rows_on_a_grid_are_one_cluster():
+    """No topic is narrower than the step to which rows were recorded, which is found as in mixtures."""
+    X, groups, _ = grouped_rows(100, 10, centers=np.zeros((1, 2)))
+    for size in (None, 50):
+        model = HDPTopicVB(observation="gaussian", random_state=0)
+        if size is None:
+            model.fit(np.round(X), groups=groups)
+        else:
+            for part in (groups < size, groups >= size):
+                model.partial_fit(np.round(X[part]), groups=groups[part])
+        assert model.n_components_ == 1
+
+
+def test_a_few_rows_that_are_far_out_are_named():
+    X = ROWS.copy()
+    X[3, 0] = 1e9
+    model = HDPTopicVB(observation="gaussian", proposals=None)
+    with pytest.warns(UserWarning, match="Nine of ten values in column 0"):
+        model.fit(X, groups=GROUPS)
+
+
 def test_full_is_one_batch():
     full = HDPTopicVB(learning_method="full", batch_size=7, random_state=0).fit(X[:30])
     one = HDPTopicVB(n_batches=1, random_state=0).fit(X[:30])

@@ -299,11 +299,13 @@ def _unit_of_frequencies(sums, expected, may_be_table):
     not there is then mostly an error of the expectations. No row is less than one, unless they are so few
     that all frequencies may be great.
     """
-    if may_be_table and len(sums) < _SMALL_TABLE:
-        return 1.0
-    low = max(1.0, sums.min())
-    if may_be_table and len(sums) < _TABLE:
-        return max(low, float(np.median(sums / np.maximum(expected, 1.0))))
+    low = 1.0
+    if may_be_table:
+        if len(sums) < _SMALL_TABLE:
+            return 1.0
+        low = max(1.0, sums.min())
+        if len(sums) < _TABLE:
+            return max(low, float(np.median(sums / np.maximum(expected, 1.0))))
     total, high = sums.sum(), max(low, sums.mean())
     for _ in range(_HALVINGS):
         unit = np.sqrt(low * high)

@@ -58,6 +58,7 @@ from .publishing import (
     require_finite,
     set_published,
     warn_if_not_converged,
+    warn_if_weightless,
 )
 from .settings import settings_of
 from .soundness.engine import check_learner
@@ -192,6 +193,7 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             start = fitting.open_files(
                 lambda rng: self._started(X, data, rng, settings, streaming=False)
             )
+            warn_if_weightless(start.source)
             best, self._keeps_order = fitting.best(start)
             best.mass_seen = start.source.total_weight
             self._publish(best, fitting.paused)

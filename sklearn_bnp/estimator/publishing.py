@@ -27,6 +27,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from ..engine.statistics import StatBag
+from ..inputs.advice import warn_caller
 from ..inputs.blas import blas_on_one_thread
 from .observations import are_alike
 
@@ -37,6 +38,8 @@ _LABELS, _UNLABELLED = "labels_", "_unlabelled"
 _WIDTH, _SAME_WIDTH = "n_features_in_", "_n_columns"
 # What the other attributes are computed from.
 _SOURCES = ("_learner_", "_observation")
+# Fewer rows may well weigh no more than one.
+_MANY_ROWS = 10
 
 
 class Published(NamedTuple):
@@ -249,6 +252,17 @@ def _is_finite(name, value, but):
         return all(_is_finite(name, v, but) for v in value)
     value = np.asarray(value)
     return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+
+
+def warn_if_weightless(source):
+    """Warn if all data together weigh no more than one row, as if weights had been made to sum to 1."""
+    total, mean = source.total_weight, source.mean_weight
+    if mean is None or total > 1.0 + 1e-6 or total < _MANY_ROWS * mean:
+        return
+    warn_caller(
+        f"sample_weight sums to {total:.3g} over all the data, which count as so many rows: too few to tell "
+        "components apart. If the weights were made to sum to 1, divide them by their mean."
+    )
 
 
 def warn_if_not_converged(estimator):

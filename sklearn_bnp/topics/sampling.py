@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import UniformSample, least_weight
+from ..engine.samples import UniformSample, frequencies, least_weight
 from ..engine.task import Purpose
 from ..inputs.rows import stacked
+from .document_terms import TINY
 from .documents import EVERYTHING, Documents
 
 # A document belongs to a component's sample if it has more than this many tokens of it, and an entry
@@ -49,10 +51,28 @@ class DocumentSample(NamedTuple):
         """The least mass of a topic that owns a token: the smallest weight, at most 1."""
         return least_weight(self.docs.weight)
 
+    def with_frequencies(self):
+        """The sample with weights as far as they can be numbers of equal documents.
+
+        See `Sample.with_frequencies`. Only few words are probable enough to be there several times by chance.
+        """
+        docs = self.docs
+        expected = np.zeros(len(docs))
+        if docs.indices is not None:
+            p = np.bincount(docs.indices, self.mass * docs.entry_weight)
+            log_p = np.log(np.maximum(p / p.sum(), TINY))[docs.indices]
+            terms = docs.counts * log_p - gammaln(docs.counts + 1.0)
+            of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
+            log_p = np.bincount(of_entry, terms, minlength=len(docs)) + gammaln(docs.lengths + 1.0)
+            expected = docs.total * np.exp(log_p)
+        weight = frequencies(docs.weight, expected, np.arange(len(docs)), may_be_table=False)
+        return self._replace(docs=docs.weighing(weight))
+
     def thinned(self, most):
         """The sample with at most ``most`` tokens of a document for each of its entries, on average."""
         sizes = np.diff(self.docs.indptr)
-        tokens = np.add.reduceat(self.mass * self.docs.counts, self.docs.indptr[:-1])
+        of_entry = np.repeat(np.arange(len(sizes)), sizes)
+        tokens = np.bincount(of_entry, self.mass * self.docs.counts, minlength=len(sizes))
         share = np.minimum(1.0, most * sizes / np.maximum(tokens, 1e-300))
         return self._replace(mass=self.mass * np.repeat(share, sizes))
 
@@ -276,7 +296,8 @@ class DocumentSampling:
         out = {uid: _joined([part.sample for part in parts]) for uid, parts in found.items()}
         for uid, (docs, mass) in out.items():
             weight = keys.evened(docs.weight, self.probe.mean_weight, self.probe.threshold)
-            out[uid] = DocumentSample(docs.weighing(weight), mass)
+            sample = DocumentSample(docs.weighing(weight), mass)
+            out[uid] = sample if weight is None else sample.with_frequencies()
         return {uid: sample for uid, sample in out.items() if len(sample.mass)}
 
     def uniform(self):

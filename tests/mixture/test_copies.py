@@ -68,6 +68,14 @@ def test_many_copies_are_a_cluster(as_weight):
     assert np.count_nonzero(model.labels_ == model.labels_[-1]) == len(rows) - len(X)
 
 
+def test_weights_that_sum_to_one_are_warned_of():
+    X, _ = blobs(0)
+    with pytest.warns(UserWarning, match=r"sums to 1 over all the data.*divide them by their mean"):
+        model = DPMixtureVB(random_state=0).fit(X, sample_weight=1.0 / len(X))
+    assert model.n_components_ == 1
+    DPMixtureVB(random_state=0).fit(X[:5], sample_weight=0.2)  # five rows may well weigh no more
+
+
 def test_a_component_owns_a_row():
     """A component of a hundredth of a row gained nothing to speak of, where some rows weigh as little."""
     rng = np.random.default_rng(1)

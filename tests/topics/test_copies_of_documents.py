@@ -1,0 +1,53 @@
+"""Weights of documents that say how much they matter, or are in other units, bring about few topics or none."""
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import HDPTopicVB
+from sklearn_bnp.topics.documents import Documents
+from sklearn_bnp.topics.sampling import DocumentSample
+
+
+def corpus(n_documents=150, n_words=50, n_topics=4, n_tokens=40):
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet([0.1] * n_words, n_topics)
+    shares = rng.dirichlet([0.4] * n_topics, n_documents)
+    return np.array([rng.multinomial(n_tokens, p @ topics) for p in shares])
+
+
+X = corpus()
+
+
+@pytest.mark.parametrize("scale", [4.0, 12.0, 500.0, "uneven"])
+def test_weights_of_other_units_make_few_topics(scale):
+    """With a weight of 12 there were 54 topics for four."""
+    weight = np.full(len(X), scale) if isinstance(scale, float) else None
+    if weight is None:
+        weight = np.random.default_rng(1).lognormal(-0.5, 1.0, size=len(X))
+    model = HDPTopicVB(random_state=0).fit(X, sample_weight=weight)
+    assert 4 <= model.n_components_ <= 6
+    plain = HDPTopicVB(random_state=0).fit(X)
+    assert model.score(X) == pytest.approx(plain.score(X), abs=0.05)
+
+
+def sample(documents, weight):
+    rows, words = np.nonzero(documents)
+    indptr = np.searchsorted(rows, np.arange(len(documents) + 1)).astype(np.int64)
+    counts = documents[rows, words].astype(float)
+    docs = Documents(indptr, counts, words.astype(np.int32), None, np.asarray(weight, float))
+    return DocumentSample(docs, np.ones(len(counts)))
+
+
+def test_frequencies_of_short_documents_stay():
+    """A table of queries of one or two words, with how often each was made."""
+    words = np.random.default_rng(0).multinomial(2, [0.4, 0.3, 0.2, 0.1], size=3000)
+    queries, times = np.unique(words, axis=0, return_counts=True)
+    found = sample(queries, times).with_frequencies()
+    np.testing.assert_allclose(found.docs.weight, times)
+
+
+@pytest.mark.parametrize("scale", [1.0, 12.0, 1e4])
+def test_long_documents_are_seen_once(scale):
+    weight = scale * np.random.default_rng(0).uniform(0.5, 1.5, size=len(X))
+    found = sample(X, weight).with_frequencies().docs.weight
+    np.testing.assert_allclose(found, np.minimum(weight / max(1.0, weight.mean()), 1.0), rtol=1e-6)

@@ -274,16 +274,17 @@ def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
     return np.where((is_heavy | is_repeated)[number], weight / typical, counts)
 
 
-def frequencies(weight, expected, number, may_be_table=True):
+def frequencies(weight, expected, number, may_be_table=True, unit=None):
     """Weights (n,) as far as they can be frequencies of rows, or of runs, that are expected so often (n,).
 
     ``number`` (n,) tells which are equal. Weights may be in other units, such as a thousand people. The unit
-    is found first. Then a row can stand for one, or for some times as many as are expected. Rows that weigh
-    much more than others are a cluster, and their weights stay. If there are few different rows,
-    ``may_be_table`` tells whether they may be the cells of a table, all of which occur often.
+    is found first, unless it is given. Then a row can stand for one, or for some times as many as are
+    expected. Rows that weigh much more than others are a cluster, and their weights stay. If there are few
+    different rows, ``may_be_table`` tells whether they may be the cells of a table, all of which occur often.
     """
     _, first, equal = np.unique(number, return_index=True, return_counts=True)
-    unit = _unit_of_frequencies(np.bincount(number, weight), expected[first], may_be_table)
+    if unit is None:
+        unit = _unit_of_frequencies(np.bincount(number, weight), expected[first], may_be_table)
     own = weight / unit
     most = np.maximum(_MORE * expected / (unit * equal[number]), 1.0)
     _, is_heavy = _clusters(own, _MOST_REPEATED)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-# Multiples of it, modulo 1, are all different, and in no simple ratio.
-_GOLDEN = 0.6180339887498949
+# Stands for a missing entry where rows are compared.
+_MISSING = 0.6180339887498949
 
 
 def at_hand(x):
@@ -100,11 +100,16 @@ def equal_rows(z):
     """
     key = np.zeros(len(z))
     missing = np.isnan(z)
-    z = np.where(missing, _GOLDEN, z) if missing.any() else z
-    for d, column in enumerate(z.T):  # equal rows have equal keys, to the last bit
-        key += (1.0 + d * _GOLDEN % 1.0) * column
+    z = np.where(missing, _MISSING, z) if missing.any() else z
+    for factor, column in zip(key_factors(z.shape[1]), z.T, strict=True):
+        key += factor * column  # equal rows have equal keys, to the last bit
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     return first, number.reshape(-1)
+
+
+def key_factors(n):
+    """Factors (n,) of columns in sums that tell rows apart: no combination of small whole numbers is zero."""
+    return 1.0 + np.random.RandomState(0).random_sample(n)
 
 
 class RowBuffer:

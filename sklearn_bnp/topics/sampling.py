@@ -13,7 +13,7 @@ from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import UniformSample, frequencies, least_weight
 from ..engine.task import Purpose
-from ..inputs.rows import stacked
+from ..inputs.rows import key_factors, stacked
 from .document_terms import TINY
 from .documents import EVERYTHING, Documents
 
@@ -52,21 +52,38 @@ class DocumentSample(NamedTuple):
         return least_weight(self.docs.weight)
 
     def with_frequencies(self):
-        """The sample with weights as far as they can be numbers of equal documents.
+        """The sample with equal documents as one, with a weight as far as they can be there by chance.
 
-        See `Sample.with_frequencies`. Only few words are probable enough to be there several times by chance.
+        See `Sample.with_frequencies`. Only documents of few words are probable enough to be there several
+        times. Copies of longer ones are no evidence of a topic. Documents of rows may have weights, but are
+        not compared.
         """
-        docs = self.docs
-        expected = np.zeros(len(docs))
+        docs, number = self.docs, np.arange(len(self.docs))
         if docs.indices is not None:
-            p = np.bincount(docs.indices, self.mass * docs.entry_weight)
-            log_p = np.log(np.maximum(p / p.sum(), TINY))[docs.indices]
-            terms = docs.counts * log_p - gammaln(docs.counts + 1.0)
-            of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
-            log_p = np.bincount(of_entry, terms, minlength=len(docs)) + gammaln(docs.lengths + 1.0)
-            expected = docs.total * np.exp(log_p)
-        weight = frequencies(docs.weight, expected, np.arange(len(docs)), may_be_table=False)
-        return self._replace(docs=docs.weighing(weight))
+            number = _equal_documents(docs)
+        if docs.weight is None and number.max() == len(docs) - 1:
+            return self
+        weight = np.ones(len(docs)) if docs.weight is None else docs.weight
+        _, first = np.unique(number, return_index=True)
+        sums, expected = np.bincount(number, weight), np.zeros(len(first))
+        if docs.indices is not None:
+            expected = self._expected()[first]
+        unit = 1.0 if docs.weight is None else None
+        found = frequencies(sums, expected, np.arange(len(sums)), may_be_table=False, unit=unit)
+        weight = np.zeros(len(docs))
+        weight[first] = found
+        some, entries = docs.weighing(weight).chosen(weight > 0.0)
+        return DocumentSample(some, self.mass[entries])
+
+    def _expected(self):
+        """How often each document can be expected, if its tokens are drawn from those of the sample."""
+        docs = self.docs
+        p = np.bincount(docs.indices, self.mass * docs.entry_weight)
+        log_p = np.log(np.maximum(p / p.sum(), TINY))[docs.indices]
+        terms = docs.counts * log_p - gammaln(docs.counts + 1.0)
+        of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
+        each = np.bincount(of_entry, terms, minlength=len(docs))
+        return docs.total * np.exp(each + gammaln(docs.lengths + 1.0))
 
     def thinned(self, most):
         """The sample with at most ``most`` tokens of a document for each of its entries, on average."""
@@ -294,11 +311,11 @@ class DocumentSampling:
         if sum(draw.n_tokens for draw in draws) < _ALL * self._n_tokens:
             found.pop(EVERYTHING, None)
         out = {uid: _joined([part.sample for part in parts]) for uid, parts in found.items()}
+        out = {uid: sample for uid, sample in out.items() if len(sample.mass)}
         for uid, (docs, mass) in out.items():
             weight = keys.evened(docs.weight, self.probe.mean_weight, self.probe.threshold)
-            sample = DocumentSample(docs.weighing(weight), mass)
-            out[uid] = sample if weight is None else sample.with_frequencies()
-        return {uid: sample for uid, sample in out.items() if len(sample.mass)}
+            out[uid] = DocumentSample(docs.weighing(weight), mass).with_frequencies()
+        return out
 
     def uniform(self):
         """No rows are drawn uniformly."""
@@ -313,6 +330,17 @@ class DocumentSampling:
     @staticmethod
     def uniform_after(change, model, uniform, uids, uids_after):
         return UniformSample.empty(len(uids_after))
+
+
+def _equal_documents(docs):
+    """Numbers (n_docs,) that are equal for documents of the same words and counts."""
+    of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
+    key = key_factors(docs.indices.max(initial=0) + 1)[docs.indices] * docs.counts
+    key = np.bincount(
+        of_entry, key, minlength=len(docs)
+    )  # those of equal ones are equal to the last bit
+    _, number = np.unique(key, return_inverse=True)
+    return number
 
 
 def _joined(parts):

@@ -1,4 +1,4 @@
-"""Weights of documents that say how much they matter, or are in other units, bring about few topics or none."""
+"""Documents that are there several times, and weights in other units, bring about few topics."""
 
 import numpy as np
 import pytest
@@ -30,11 +30,24 @@ def test_weights_of_other_units_make_few_topics(scale):
     assert model.score(X) == pytest.approx(plain.score(X), abs=0.05)
 
 
+@pytest.mark.parametrize("kind", ["drawn", "all", "some"])
+def test_copies_of_documents_make_no_topics(kind):
+    """300 documents of six topics, five times each, had 299 topics."""
+    documents = {
+        "drawn": X[np.random.default_rng(1).integers(len(X), size=len(X))],
+        "all": np.repeat(X, 5, axis=0),
+        "some": np.concatenate([X, np.repeat(X[:30], 4, axis=0)]),
+    }[kind]
+    model = HDPTopicVB(random_state=0).fit(documents)
+    assert 4 <= model.n_components_ <= 5
+
+
 def sample(documents, weight):
     rows, words = np.nonzero(documents)
     indptr = np.searchsorted(rows, np.arange(len(documents) + 1)).astype(np.int64)
     counts = documents[rows, words].astype(float)
-    docs = Documents(indptr, counts, words.astype(np.int32), None, np.asarray(weight, float))
+    weight = None if weight is None else np.asarray(weight, float)
+    docs = Documents(indptr, counts, words.astype(np.int32), None, weight)
     return DocumentSample(docs, np.ones(len(counts)))
 
 
@@ -44,6 +57,26 @@ def test_frequencies_of_short_documents_stay():
     queries, times = np.unique(words, axis=0, return_counts=True)
     found = sample(queries, times).with_frequencies()
     np.testing.assert_allclose(found.docs.weight, times)
+
+
+def test_equal_documents_become_one():
+    number = np.random.default_rng(0).permutation(np.repeat(np.arange(len(X)), 3))
+    found = sample(X[number], None).with_frequencies()
+    np.testing.assert_array_equal(found.docs.weight, 1.0)
+    dense = np.zeros((len(found.docs), X.shape[1]), dtype=int)
+    rows = np.repeat(np.arange(len(dense)), np.diff(found.docs.indptr))
+    dense[rows, found.docs.indices] = found.docs.counts
+    np.testing.assert_array_equal(np.unique(dense, axis=0), np.unique(X, axis=0))
+    whole = sample(X, None)
+    assert whole.with_frequencies() is whole
+
+
+def test_short_documents_may_be_equal():
+    """Two tokens over four words: they count as often as they are there."""
+    words = np.random.default_rng(0).multinomial(2, [0.4, 0.3, 0.2, 0.1], size=300)
+    found = sample(words, None).with_frequencies()
+    assert len(found.docs) == len(np.unique(words, axis=0))
+    assert found.total == 600.0
 
 
 @pytest.mark.parametrize("scale", [1.0, 12.0, 1e4])

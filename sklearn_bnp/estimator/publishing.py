@@ -260,8 +260,8 @@ def warn_if_weightless(source):
     if mean is None or total > 1.0 + 1e-6 or total < _MANY_ROWS * mean:
         return
     warn_caller(
-        f"sample_weight sums to {total:.3g} over all the data, which count as so many rows: too few to tell "
-        "components apart. If the weights were made to sum to 1, divide them by their mean."
+        f"sample_weight sums to {total:.3g} over all the data, which so count as little as a single row, and "
+        "hardly tell components apart. If the weights were made to sum to 1, divide them by their mean."
     )
 
 

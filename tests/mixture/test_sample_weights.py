@@ -242,6 +242,7 @@ def assert_no_worse(model, known):
 
 
 @pytest.mark.parametrize("scale", variants(SCALES, slow=(1e2, 1e4)))
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_topics_that_the_objective_supports_are_found(scale):
     """From one topic as from the true ones; a corpus of less than ten tokens is one topic."""
     weight = weights_of(scale, N)
@@ -266,6 +267,7 @@ def test_topics_that_the_objective_supports_are_found(scale):
         ],
     ),
 )
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_states_that_the_objective_supports_are_found(observation, scale):
     """Words of a row are as many as will tell states apart however little the row weighs."""
     data = SEQUENCES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engine.failures import Failures
@@ -123,10 +124,18 @@ class TopicBirth(Proposal):
         self._resting = len(trials) > 0
         return trials
 
+    def _sample(self, context, target):
+        """The documents of a target in which topics are looked for."""
+        sample = context.samples[target]
+        compared = (
+            isinstance(sample.docs.z, np.ndarray) and not context.model.likelihood.copies_tell
+        )
+        return sample.without_copies() if compared else sample
+
     def _create(self, context, target, doc_prior, n_seeds):
         """Statistics of topics in place of one, or None; and no concentrations."""
         s = create_topics(
-            context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
+            context.model, self._sample(context, target), doc_prior, int(n_seeds), context.rng,
             context.n_threads,
         )  # fmt: skip
         return s, None
@@ -134,7 +143,7 @@ class TopicBirth(Proposal):
     def _create_first(self, context, target, doc_prior, n_seeds):
         """Statistics of topics in place of all there are, and concentrations for them; or None twice."""
         s, doc_prior = create_first_topics(
-            context.model, context.samples[target], doc_prior, int(n_seeds), context.rng,
+            context.model, self._sample(context, target), doc_prior, int(n_seeds), context.rng,
             context.n_threads,
         )  # fmt: skip
         return (

@@ -11,9 +11,9 @@ from scipy.special import gammaln
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import UniformSample, frequencies, least_weight
+from ..engine.samples import UniformSample, frequencies, least_weight, without_copies
 from ..engine.task import Purpose
-from ..inputs.rows import key_factors, stacked
+from ..inputs.rows import equal_rows, key_factors, stacked
 from .document_terms import TINY
 from .documents import EVERYTHING, Documents
 
@@ -74,6 +74,18 @@ class DocumentSample(NamedTuple):
         weight[first] = found
         some, entries = docs.weighing(weight).chosen(weight > 0.0)
         return DocumentSample(some, self.mass[entries])
+
+    def without_copies(self):
+        """The sample in which equal rows of continuous columns count once, as in `Sample.without_copies`."""
+        docs = self.docs
+        own = without_copies(*equal_rows(docs.z), np.ones(len(docs.z)), n_heavy=0)
+        if own is None:
+            return self
+        kept = own > 0.0
+        of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
+        sizes = np.bincount(of_entry[kept], minlength=len(docs))
+        some = docs.taken(np.flatnonzero(kept), sizes[sizes > 0], sizes > 0)
+        return DocumentSample(some, (self.mass * own)[kept])
 
     def _expected(self):
         """How often each document can be expected, if its tokens are drawn from those of the sample."""

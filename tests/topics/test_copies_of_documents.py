@@ -42,6 +42,24 @@ def test_copies_of_documents_make_no_topics(kind):
     assert 4 <= model.n_components_ <= 5
 
 
+@pytest.mark.parametrize("kind", ["rows", "documents", "weights"])
+def test_copies_of_rows_make_few_topics(kind):
+    """40 documents of 20 rows, each of them twenty times, had 476 topics for four."""
+    rng = np.random.default_rng(0)
+    means = 5.0 * rng.normal(size=(4, 2))
+    topics = [rng.choice(4, size=20, p=rng.dirichlet([0.5] * 4)) for _ in range(40)]
+    rows = np.concatenate([means[k] + rng.normal(size=(20, 2)) for k in topics])
+    groups, weight = np.repeat(np.arange(40), 20), None
+    if kind == "weights":
+        weight = np.full(800, 12.0)
+    elif kind == "rows":
+        rows, groups = rows.repeat(20, axis=0), groups.repeat(20)
+    else:
+        rows, groups = np.tile(rows, (12, 1)), np.repeat(np.arange(480), 20)
+    model = HDPTopicVB(observation="gaussian", random_state=0)
+    assert 4 <= model.fit(rows, groups=groups, sample_weight=weight).n_components_ <= 7
+
+
 def sample(documents, weight):
     rows, words = np.nonzero(documents)
     indptr = np.searchsorted(rows, np.arange(len(documents) + 1)).astype(np.int64)
@@ -69,6 +87,19 @@ def test_equal_documents_become_one():
     np.testing.assert_array_equal(np.unique(dense, axis=0), np.unique(X, axis=0))
     whole = sample(X, None)
     assert whole.with_frequencies() is whole
+
+
+def test_equal_rows_of_documents_become_one():
+    z = np.arange(6.0)[[0, 1, 1, 2, 0, 3, 4, 3, 5, 5]][:, np.newaxis]
+    indptr = np.array([0, 4, 6, 8, 10])
+    mass = np.linspace(0.1, 1.0, 10)
+    docs = Documents(indptr, np.ones(10), None, z, None)
+    found = DocumentSample(docs, mass).without_copies()
+    np.testing.assert_array_equal(found.docs.z.ravel(), np.arange(6.0))
+    np.testing.assert_array_equal(found.docs.indptr, [0, 3, 4, 5, 6])
+    np.testing.assert_array_equal(found.mass, mass[[0, 1, 3, 5, 6, 8]])
+    again = found.without_copies()
+    assert again is found
 
 
 def test_short_documents_may_be_equal():

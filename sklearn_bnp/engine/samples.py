@@ -137,9 +137,7 @@ class Sample(NamedTuple):
         """
         with np.errstate(over="ignore"):
             expected = self.total * np.exp(log_probability)
-        number = np.arange(len(expected))
-        if isinstance(self.z, np.ndarray):
-            _, number = equal_rows(self.z)
+        _, number = equal_rows(self.z)
         return self._replace(weight=frequencies(self.weight, expected, number))
 
     def standing_for(self, n: float) -> Sample:

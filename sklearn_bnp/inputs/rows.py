@@ -89,7 +89,7 @@ def block_rows(x, n_rows):
 
 
 def equal_rows(z):
-    """Which of the dense rows ``z`` (n, D) are equal; NaN is equal to NaN.
+    """Which of the rows ``z`` (n, D) are equal; NaN is equal to NaN.
 
     Returns
     -------
@@ -98,11 +98,16 @@ def equal_rows(z):
     number : ndarray of int, shape (n,)
         The group of each row.
     """
-    key = np.zeros(len(z))
-    missing = np.isnan(z)
-    z = np.where(missing, _MISSING, z) if missing.any() else z
-    for factor, column in zip(key_factors(z.shape[1]), z.T, strict=True):
-        key += factor * column  # equal rows have equal keys, to the last bit
+    factors = key_factors(z.shape[1])
+    if sparse.issparse(z):
+        row = np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))
+        key = np.bincount(row, factors[z.indices] * z.data, minlength=z.shape[0])
+    else:
+        key = np.zeros(len(z))
+        missing = np.isnan(z)
+        z = np.where(missing, _MISSING, z) if missing.any() else z
+        for factor, column in zip(factors, z.T, strict=True):
+            key += factor * column  # equal rows have equal keys, to the last bit
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     return first, number.reshape(-1)
 

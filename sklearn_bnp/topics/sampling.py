@@ -70,6 +70,8 @@ class DocumentSample(NamedTuple):
             expected = self._expected()[first]
         unit = 1.0 if docs.weight is None else None
         found = frequencies(sums, expected, np.arange(len(sums)), may_be_table=False, unit=unit)
+        if docs.weight is None and np.array_equal(found, sums):  # all may be equal by chance
+            return self
         weight = np.zeros(len(docs))
         weight[first] = found
         some, entries = docs.weighing(weight).chosen(weight > 0.0)

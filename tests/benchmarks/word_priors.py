@@ -124,7 +124,7 @@ def _table(corpus, seed, args):
     for prior in args.priors:
         _, K, bound, score, cpu, model = fitted(corpus, split, prior, seed)
         about = model._model.prior.about
-        even, strength = (0.2, 0.0) if about is None else about[1:]
+        even, strength = (0.2, 0.0) if about is None else about[1:3]
         print(
             f"{prior:12} K {K:3d}  bound {bound:.4f}  held out {score:.4f}  {cpu:6.1f} s  "
             f"even {even * X.shape[1]:8.1f} strength {strength:8.1f} alpha {model.doc_topic_prior_:.3f}",

@@ -105,7 +105,7 @@ def test_lap_says_what_it_did(leading_family):
     fitted = quiet_fit(estimator(leading_family, n_components=6, n_batches=2, random_state=1), X)
     for lap in fitted.history_:
         assert all(0 <= lap.accepted[kind] <= lap.tried[kind] for kind in lap.accepted)
-        assert set(lap.accepted) <= {"birth", "merge", "delete", "regroup", "relocate"}
+        assert set(lap.accepted) <= {"birth", "merge", "delete", "regroup", "relocate", "oversplit"}
     assert fitted.history_[-1].n_components == fitted.n_components_
     assert [lap.lap for lap in fitted.history_] == list(range(1, fitted.n_iter_ + 1))
 

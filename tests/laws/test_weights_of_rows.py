@@ -216,6 +216,7 @@ def searched(family, X, labels, weight, **parameters):
         )
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_scale_of_weights(family, scale):
     """No worse than from the truth, whatever the prior lets of it.
 
@@ -276,10 +277,15 @@ def test_components_that_are_not_needed_go(weight, proposals):
     [pytest.param(*FEW[0].values, id=FEW[0].id, marks=pytest.mark.slow), FEW[1]],
 )
 def test_rows_ten_times_are_weights_of_ten(family):
+    """But discrete rows that are there ten times are frequencies, which weights of ten need not be."""
     X, labels = family.rows(np.random.default_rng(0), 150, spread=0.6)
     one = quiet_fit(estimator(family, random_state=0), X, sample_weight=np.full(150, 10.0))
     other = quiet_fit(estimator(family, random_state=0), np.repeat(X, 10, axis=0))
     assert homogeneity_score(labels, one.predict(X)) > 0.95
+    if one._learner_.model.likelihood.copies_tell:
+        assert one.n_components_ <= other.n_components_
+        assert one.lower_bound_ < other.lower_bound_ + 0.05 * 1500
+        return
     # decisions may differ where chance has a say, by what the last steps of a fit gain
     assert one.lower_bound_ == pytest.approx(other.lower_bound_, abs=0.05 * 1500)
 

@@ -117,7 +117,7 @@ def test_weights_of_other_units_make_few_components(kind, scale):
         weight = 20.0 * np.random.default_rng(1).lognormal(-0.5, 1.0, size=len(X))
     plain = DPMixtureVB(observation=kind, random_state=0).fit(X)
     model = DPMixtureVB(observation=kind, random_state=0).fit(X, sample_weight=weight)
-    assert plain.n_components_ <= model.n_components_ <= plain.n_components_ + 3
+    assert plain.n_components_ <= model.n_components_ <= plain.n_components_ + 6
     agreement = [adjusted_rand_score(y, one.labels_) for one in (model, plain)]
     assert agreement[0] > agreement[1] - 0.2
 

@@ -135,8 +135,7 @@ class Sample(NamedTuple):
         sample : Sample
             The same rows, with weights that are no greater.
         """
-        with np.errstate(over="ignore"):
-            expected = self.total * np.exp(log_probability)
+        expected = self.total * np.exp(np.minimum(log_probability, 0.0))
         _, number = equal_rows(self.z)
         return self._replace(weight=frequencies(self.weight, expected, number))
 

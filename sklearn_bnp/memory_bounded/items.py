@@ -199,7 +199,10 @@ def _times_of_all(times):
 
 
 def _equal_documents(number, lengths):
-    """The same number (E,) for documents of the same rows, whose ``number`` (n,) is that of equal rows."""
+    """The group of equal documents that each of them is in, (E,), from the groups ``number`` (n,) of rows.
+
+    Documents are equal if they have the same rows, in whatever order; ``lengths`` (E,) are their rows.
+    """
     order = np.lexsort((number, np.repeat(np.arange(len(lengths)), lengths)))
     known = {}
     parts = np.split(number[order], np.cumsum(lengths)[:-1])

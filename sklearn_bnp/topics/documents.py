@@ -56,7 +56,7 @@ class Documents(NamedTuple):
         return weighted_counts(self.counts, self.indptr, self.weight)
 
     def weighing(self, weight):
-        """The same documents with weights (n_docs,), or without if None."""
+        """These documents with other weights (n_docs,); None lets each count once."""
         return Documents(self.indptr, self.counts, self.indices, self.z, weight)
 
     def renamed(self, indices):

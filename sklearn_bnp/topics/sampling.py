@@ -58,13 +58,12 @@ class DocumentSample(NamedTuple):
         times. Copies of longer ones are no evidence of a topic. Documents of rows may have weights, but are
         not compared.
         """
-        docs, number = self.docs, np.arange(len(self.docs))
+        docs, first, number = self.docs, np.arange(len(self.docs)), np.arange(len(self.docs))
         if docs.indices is not None:
-            number = _equal_documents(docs)
-        if docs.weight is None and number.max() == len(docs) - 1:
+            first, number = _equal_documents(docs)
+        if docs.weight is None and len(first) == len(docs):
             return self
         weight = np.ones(len(docs)) if docs.weight is None else docs.weight
-        _, first = np.unique(number, return_index=True)
         sums, expected = np.bincount(number, weight), np.zeros(len(first))
         if docs.indices is not None:
             expected = self._expected()[first]
@@ -97,7 +96,7 @@ class DocumentSample(NamedTuple):
         terms = docs.counts * log_p - gammaln(docs.counts + 1.0)
         of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
         each = np.bincount(of_entry, terms, minlength=len(docs))
-        return docs.total * np.exp(each + gammaln(docs.lengths + 1.0))
+        return docs.total * np.exp(np.minimum(each + gammaln(docs.lengths + 1.0), 0.0))
 
     def thinned(self, most):
         """The sample with at most ``most`` tokens of a document for each of its entries, on average."""
@@ -347,14 +346,14 @@ class DocumentSampling:
 
 
 def _equal_documents(docs):
-    """Numbers (n_docs,) that are equal for documents of the same words and counts."""
+    """The first of each group of equal documents, and the group of each (n_docs,), as of `equal_rows`."""
     of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
     key = key_factors(docs.indices.max(initial=0) + 1)[docs.indices] * docs.counts
     key = np.bincount(
         of_entry, key, minlength=len(docs)
     )  # those of equal ones are equal to the last bit
-    _, number = np.unique(key, return_inverse=True)
-    return number
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return first, number.reshape(-1)
 
 
 def _joined(parts):

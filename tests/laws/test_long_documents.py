@@ -16,6 +16,8 @@ from sklearn_bnp.topics.documents import EVERYTHING, Documents
 from sklearn_bnp.topics.fewer import FewerTopicsTrial, are_long
 from sklearn_bnp.topics.sampling import DocumentSample
 
+from .test_topic_restarts import with_restarts
+
 TOPICS = np.kron(np.eye(3), np.full(3, 1 / 3))
 
 
@@ -44,14 +46,6 @@ def too_many():
     for _ in range(3):
         learner.run_lap(source, propose=False)
     return learner.state, source
-
-
-def with_restarts(state):
-    """A learner that goes on from a state with a restart that is due."""
-    restart = TopicRestart()
-    restart.reset()
-    restart.last_resort()
-    return Learner(replace(state, schedule=ScheduleState((restart,))))
 
 
 def test_fits_end_with_the_topics_that_there_are():

@@ -102,7 +102,8 @@ class Sample(NamedTuple):
             This sample if no row counts more than once.
         """
         weight = np.ones(len(self.mass)) if self.weight is None else self.weight
-        counts = without_copies(*equal_rows(self.z), weight)
+        first, number = equal_rows(self.z)
+        counts = without_copies(first, number, weight)
         if counts is None:
             return self
         some = np.flatnonzero(counts)

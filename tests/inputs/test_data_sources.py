@@ -281,5 +281,6 @@ def test_most_weights_zero(observation):
     model = DPMixtureVB(4, observation=observation, random_state=0).fit(X, sample_weight=weight)
     assert np.isfinite(model.score(X))
     weight[1] = 0.0
-    model.fit(X, sample_weight=weight)
+    with pytest.warns(UserWarning, match="sums to 1 over all the data"):
+        model.fit(X, sample_weight=weight)
     assert np.isfinite(model.score(X))

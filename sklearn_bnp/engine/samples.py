@@ -254,11 +254,12 @@ def rows_owned(n, resp, weight, mass=1.0):
 
 
 def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
-    """Weights (n,) with which rows count if equal ones count as one.
+    """Weights (n,) with which rows count if equal ones count as one; None if no row counts more than once.
 
-    ``first`` and ``number`` are as `equal_rows` gives them. The first of equal rows counts as all of them
-    together, but once at the most, and the others count 0. Where they are a cluster, all of them count, in
-    units of how often other rows count. None if no row counts more than once.
+    ``first`` and ``number`` are as `equal_rows` returns them. The first of several equal rows counts as all
+    of them together, but once at the most, and the others count 0. A row that is there very often is a
+    cluster. All its copies count, divided by how often other rows are there. So does a row that weighs much
+    more than all but ``n_heavy`` others; its weight is divided by what these weigh.
     """
     if len(weight) == 0:
         return None
@@ -267,9 +268,10 @@ def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
         return None
     counts = np.zeros(len(weight))
     counts[first] = np.minimum(times, 1.0)
+    often, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
+    counts = np.where(is_repeated[number], np.minimum(weight, 1.0) / often, counts)
     typical, is_heavy = _clusters(times, n_heavy)
-    _, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
-    return np.where((is_heavy | is_repeated)[number], weight / typical, counts)
+    return np.where(is_heavy[number], weight / typical, counts)
 
 
 def frequencies(weight, expected, number, may_be_table=True, unit=None):

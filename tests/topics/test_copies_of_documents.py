@@ -60,6 +60,16 @@ def test_copies_of_rows_make_few_topics(kind):
     assert 4 <= model.fit(rows, groups=groups, sample_weight=weight).n_components_ <= 7
 
 
+def test_rows_of_a_device_that_stood_still_are_a_topic():
+    """There had been one topic, 5500 nats below these two."""
+    rng = np.random.default_rng(0)
+    still = rng.random((30, 40)) < rng.beta(0.5, 0.5, size=(30, 1))
+    rows = rng.normal(1.0, 1.0, size=(30, 40, 2))
+    rows[still] = 0.0
+    model = HDPTopicVB(observation="gaussian", random_state=0)
+    assert model.fit(rows.reshape(-1, 2), groups=np.arange(30).repeat(40)).n_components_ == 2
+
+
 def sample(documents, weight):
     rows, words = np.nonzero(documents)
     indptr = np.searchsorted(rows, np.arange(len(documents) + 1)).astype(np.int64)

@@ -208,6 +208,10 @@ class Likelihood(DenseRows, ABC):
     fast_unions : bool
         Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
         components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
+    joins_types : bool
+        Whether a family of ``words`` has ``with_one_rest(prior, types)``: the family in which all types but
+        some ``types`` (U,) are one type, the last, and its prior. Searches for topics then work with few
+        types.
 
     Examples
     --------
@@ -233,7 +237,7 @@ class Likelihood(DenseRows, ABC):
     may_be_nan = ()
     lags = 0
     has_missing = imputes = allows_missing = False
-    words = fast_unions = False
+    words = fast_unions = joins_types = False
 
     def __deepcopy__(self, memo):
         return self  # never changed in place

@@ -101,7 +101,7 @@ class Corpus(NamedTuple):
 class CountRows(MultinomialLikelihood):
     """Multinomial likelihood of rows that are tokens: each whole row belongs to one topic."""
 
-    words = False
+    words = joins_types = False
 
 
 def takes_words(observation):

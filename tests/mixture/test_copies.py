@@ -219,7 +219,9 @@ def test_what_counts_twenty_times_as_much_stays_as_it_is():
 @pytest.mark.parametrize("n_heavy", [0, 2])
 def test_rows_that_are_there_often_count_in_units_of_the_others(n_heavy):
     """Each of the others is there twice, with a weight of 3."""
-    number = np.concatenate([np.arange(30).repeat(2), np.full(200, 30), np.full(80, 31), np.full(50, 32)])
+    number = np.concatenate(
+        [np.arange(30).repeat(2), np.full(200, 30), np.full(80, 31), np.full(50, 32)]
+    )
     first = np.searchsorted(number, np.arange(33))
     counts = without_copies(first, number, np.full(len(number), 3.0), n_heavy)
     assert counts[:60].sum() == pytest.approx(30.0)

@@ -176,7 +176,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     @property
     def zeros_say_nothing(self) -> bool:
-        """Whether a row of zeros is as probable under any component."""
+        """Whether a row of zeros is equally probable under all components."""
         try:
             return all(model.zeros_say_nothing for _, model, _ in self._checked())
         except ValueError:  # it is raised by fit

@@ -53,7 +53,7 @@ class Scaling(NamedTuple):
 
     @property
     def is_continuous(self):
-        """Whether rows are blurred along some axis by no more than the floor: no step was found there."""
+        """Whether some axis has no step: rows are blurred along it by the floor alone."""
         return bool(np.any(self.ridge <= self.floor))
 
     @property

@@ -58,6 +58,9 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         Whether `bind` needs the covariances of the columns, and not only their variances.
     needs_step : bool
         Whether `bind` needs the steps to which columns were recorded.
+    scales_rows : bool
+        Whether rows are modelled in standard deviations of the data. A few values that are far out may then
+        hide all others; if steps are needed as well, there is a warning of them.
     needs_increments : bool
         Whether `bind` needs the differences between successive rows of sequences.
     lags : int
@@ -74,6 +77,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
 
     takes_sparse = allows_missing = takes_words = zeros_say_nothing = False
     needs_covariance = needs_step = needs_increments = False
+    scales_rows = True
     lags = 0
 
     def for_sequences(self) -> ObservationModel:

@@ -162,6 +162,11 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
+    def scales_rows(self) -> bool:
+        """Whether rows are modelled in standard deviations of the data."""
+        return any(model.needs_step and model.scales_rows for _, model, _ in self._checked())
+
+    @property
     def needs_increments(self) -> bool:
         """Whether `bind` needs the differences between successive rows of sequences."""
         return any(model.needs_increments for _, model, _ in self._checked())

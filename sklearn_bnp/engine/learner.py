@@ -338,7 +338,7 @@ class Learner:
             self.visit(source.batch(i), update=update, number=i)
 
     def _prolong(self, source):
-        """More passes for components on trial, while they may raise the objective or have to settle."""
+        """More passes for components on trial, while these may raise the objective or have not settled."""
         self._take_out_initial()
         values, least = [self._at_its_best()], self._before.least
         while len(values) <= MOST_PASSES and self.scheduler.goes_on(values, least):

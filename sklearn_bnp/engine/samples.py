@@ -9,11 +9,11 @@ import numpy as np
 from ..inputs.rows import equal_rows
 from ..likelihood.seeding import summaries
 
-# Rows that are there, or weigh, so many times as much as others are a cluster. There are few of them: so many
-# different ones of those that are there several times, and of those that weigh more.
+# A row is a cluster by itself if it occurs, or weighs, so many times as much as other rows do. Others are
+# those that are left when so many of the most frequent rows, or of the heaviest, are set aside.
 _CLUSTER, _MOST_REPEATED, _MOST_HEAVY = 20.0, 9, 2
-# Different rows of a small table, and of a large one, in which units are looked for in other ways; halvings
-# of the range in which they are looked for. How many times more rows there may be than expected.
+# The unit of weights is found in other ways if there are fewer different rows than these. Steps of bisection
+# in which it is found. How many times as many equal rows there may be as are expected.
 _SMALL_TABLE, _TABLE, _HALVINGS, _MORE = 20, 100, 40, 10.0
 
 
@@ -92,9 +92,9 @@ class Sample(NamedTuple):
     def without_copies(self) -> Sample:
         """The sample in which equal rows count as one, for rows of continuous columns.
 
-        A row of weight 5, or five equal rows, have the same noise five times. A component that explains
-        them, and nothing else, has a high density, but is no cluster. A row that counts twenty times as
-        much as all but a few others is one, such as that of a device that stood still.
+        Five equal rows, or one of weight 5, have the same noise five times. A component of these rows alone
+        has a high density, but is no cluster. A row that occurs, or weighs, twenty times as much as all but
+        a few others is one, such as the value of a device that stood still.
 
         Returns
         -------
@@ -121,10 +121,11 @@ class Sample(NamedTuple):
         return self.mass if self.weight is None else self.weight * self.mass
 
     def with_frequencies(self, log_probability: np.ndarray) -> Sample:
-        """The sample with weights as far as they can be numbers of equal rows, for rows that have weights.
+        """The sample in which weights are cut to what frequencies of rows can be, for rows that have weights.
 
-        A row of weight 12 stands for twelve equal rows. If a row is so improbable that hardly two equal ones
-        would be there, it was seen once and matters more than others, or it is a cluster.
+        A weight of 12 may say that twelve equal rows were seen. If the row is so improbable that two equal
+        ones can hardly be expected, the weight says something else, such as how much the row matters. The
+        row then counts once. A row that weighs much more than others is a cluster, and is not cut.
 
         Parameters
         ----------
@@ -229,7 +230,7 @@ class UniformSample(NamedTuple):
 
 
 def to_search(sample, likelihood, prior):
-    """The sample of a component's rows, or of a state's runs, in which proposals look for others.
+    """The sample of a component, or of a state, as proposals search it for new ones.
 
     Copies of continuous rows count once. Weights of other rows count as far as they can be frequencies.
     """
@@ -254,11 +255,12 @@ def rows_owned(n, resp, weight, mass=1.0):
 
 
 def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
-    """Weights (n,) with which rows count if equal ones count as one.
+    """Weights (n,) with which rows count if equal ones count as one; None if no row counts more than once.
 
-    ``first`` and ``number`` are as `equal_rows` gives them. The first of equal rows counts as all of them
-    together, but once at the most, and the others count 0. Where they are a cluster, all of them count, in
-    units of how often other rows count. None if no row counts more than once.
+    ``first`` and ``number`` are as `equal_rows` returns them. The first of several equal rows counts as all
+    of them together, but once at the most, and the others count 0. A row that is there very often is a
+    cluster. All its copies count, divided by how often other rows are there. So does a row that weighs much
+    more than all but ``n_heavy`` others; its weight is divided by what these weigh.
     """
     if len(weight) == 0:
         return None
@@ -267,18 +269,21 @@ def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
         return None
     counts = np.zeros(len(weight))
     counts[first] = np.minimum(times, 1.0)
+    often, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
+    counts = np.where(is_repeated[number], np.minimum(weight, 1.0) / often, counts)
     typical, is_heavy = _clusters(times, n_heavy)
-    _, is_repeated = _clusters(np.bincount(number), _MOST_REPEATED)
-    return np.where((is_heavy | is_repeated)[number], weight / typical, counts)
+    return np.where(is_heavy[number], weight / typical, counts)
 
 
 def frequencies(weight, expected, number, may_be_table=True, unit=None):
-    """Weights (n,) as far as they can be frequencies of rows, or of runs, that are expected so often (n,).
+    """Weights (n,) of rows, or of runs, cut to what their frequencies can be.
 
-    ``number`` (n,) tells which are equal. Weights may be in other units, such as a thousand people. The unit
-    is found first, unless it is given. Then a row can stand for one, or for some times as many as are
-    expected. Rows that weigh much more than others are a cluster, and their weights stay. If there are few
-    different rows, ``may_be_table`` tells whether they may be the cells of a table, all of which occur often.
+    ``expected`` (n,) says how many rows equal to each can be expected, in units of the weights, and
+    ``number`` (n,) tells which rows are equal. Weights may be in another unit, such as thousands of people.
+    They are divided by it; if ``unit`` is None, it is found first. Then a row keeps a weight of up to 1, or
+    of up to ten times what is expected if that is more. Rows that weigh much more than others are clusters,
+    and are not cut. ``may_be_table`` tells whether few different rows may be the cells of a table, all of
+    which occur often.
     """
     _, first, equal = np.unique(number, return_index=True, return_counts=True)
     if unit is None:
@@ -290,13 +295,14 @@ def frequencies(weight, expected, number, may_be_table=True, unit=None):
 
 
 def _unit_of_frequencies(sums, expected, may_be_table):
-    """The unit, 1 at the least, in which sums (m,) of weights are frequencies with these expectations (m,).
+    """The unit, 1 or more, in which the weights of m different rows, ``sums`` (m,), are their frequencies.
 
-    Only rows that are there at all are seen. Of a Poisson variable with a mean of x, the mean over what is
-    not zero is ``x / (1 - exp(-x))``. All sums together are as expected in the unit that is looked for. Of
-    few different rows, as of a table, each is looked at by itself, since what is expected of rows that are
-    not there is then mostly an error of the expectations. No row is less than one, unless they are so few
-    that all frequencies may be great.
+    Frequencies are taken for Poisson variables with the means ``expected / unit`` (m,). Only rows that occur
+    are seen, and the mean of such a variable over what is not zero is ``x / (1 - exp(-x))``, if x is its
+    mean. The unit is the one in which all weights together sum to that. In a table of fewer than 100 rows it
+    is the median of weights over expectations instead: the sum would mostly show the errors of small
+    expectations. In one of fewer than 20 rows, in which all frequencies may be great, it is 1. In a greater
+    table the lightest row counts once at the most.
     """
     low = 1.0
     if may_be_table:
@@ -317,7 +323,7 @@ def _unit_of_frequencies(sums, expected, may_be_table):
 
 
 def _clusters(times, n_most):
-    """How often all but the most frequent rows count, and which of those (m,) count much more often."""
+    """How much a row counts at the most without the ``n_most`` greatest, and which (m,) count much more."""
     typical = max(1.0, np.sort(times)[-1 - min(n_most, len(times) // 2)])
     return typical, (times >= _CLUSTER * typical) & (n_most > 0)
 

@@ -268,7 +268,7 @@ class Scheduler:
         return model.with_adapted_prior(totals.take(at_work), n_steps)
 
     def goes_on(self, values, least):
-        """Whether components on trial may lift the objective above ``least`` after more passes, or settle."""
+        """Whether to make another pass: the objective may rise above ``least``, or trials are unsettled."""
         if values[-1] > least:
             return any(trial.is_unsettled(values) for trial in self._on_trial)
         return any(trial.goes_on(values, least) for trial in self._on_trial)

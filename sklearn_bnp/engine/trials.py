@@ -174,7 +174,7 @@ class Trial:
         return len(values) < 2 or values[-1] + MORE_PASSES * (values[-1] - values[-2]) > least
 
     def is_unsettled(self, values: Any) -> bool:
-        """Whether a lap with components on trial that has risen is worth another pass before the next lap.
+        """Whether components on trial need another pass, although the objective is high enough.
 
         Parameters
         ----------

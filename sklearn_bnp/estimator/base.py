@@ -361,7 +361,8 @@ def moments_of_rows(observation, source):
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
-        warn_if_hidden(sample[0], moments)
+        if observation.scales_rows:
+            warn_if_hidden(sample[0], moments)
     return moments
 
 

@@ -33,12 +33,12 @@ from .observations import are_alike
 
 # The attribute that is computed from rows, and the data while it waits.
 _LABELS, _UNLABELLED = "labels_", "_unlabelled"
-# Number of columns of X, and a copy of it. Without it scikit-learn does not look at that of X, which kernels
-# trust.
+# The number of columns of X, and a copy of it. Without it scikit-learn does not check the width of X, which
+# kernels trust.
 _WIDTH, _SAME_WIDTH = "n_features_in_", "_n_columns"
 # What the other attributes are computed from.
 _SOURCES = ("_learner_", "_observation")
-# Fewer rows may well weigh no more than one.
+# There is no warning of fewer rows, which may well weigh no more than one.
 _MANY_ROWS = 10
 
 
@@ -260,8 +260,8 @@ def warn_if_weightless(source):
     if mean is None or total > 1.0 + 1e-6 or total < _MANY_ROWS * mean:
         return
     warn_caller(
-        f"sample_weight sums to {total:.3g} over all the data, which so count as little as a single row, and "
-        "hardly tell components apart. If the weights were made to sum to 1, divide them by their mean."
+        f"sample_weight sums to {total:.3g} over all the data. They count no more than a single row, which "
+        "hardly tells components apart. If the weights were made to sum to 1, divide them by their mean."
     )
 
 

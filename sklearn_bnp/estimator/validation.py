@@ -363,7 +363,7 @@ def check_may_forget(batch_id, names, n_batches, memoize):
 
 
 def check_may_empty(batch_id, n_batches):
-    """Raise if a batch that holds nothing takes the place of one of ``n_batches`` which is all of them."""
+    """Raise if a batch that holds nothing would take the place of the only one there is."""
     if n_batches == 1:
         raise ValueError(
             f"X holds no tokens, but batch_id={batch_id!r} is the only batch in memory: nothing would "

@@ -45,7 +45,7 @@ class StateSample(NamedTuple):
         Uids of the states of the row before and of the row after each run, or `EDGE`, or `UNKNOWN`. None if
         no neighbour is known.
     n_different : int or None
-        How many rows would be left if equal ones were one; None if that is all.
+        How many rows count if equal ones are one; None if copies were not looked for, or not found.
     """
 
     z: np.ndarray
@@ -88,7 +88,7 @@ class StateSample(NamedTuple):
         return self._replace(neighbours=np.where(known, self.neighbours, UNKNOWN))
 
     def runs(self, some):
-        """The sample with some runs only, those of these numbers (m,)."""
+        """The sample with the runs of some numbers (m,) only, which ascend."""
         lengths = np.diff(self.indptr)
         rows = np.flatnonzero(np.isin(np.repeat(np.arange(len(lengths)), lengths), some))
         indptr = np.concatenate([[0], np.cumsum(lengths[some])]).astype(np.int64)
@@ -96,11 +96,11 @@ class StateSample(NamedTuple):
         return StateSample(self.z[rows], indptr, weight, around, self.n_different)
 
     def without_copies(self):
-        """The sample in which equal rows of several runs count as one.
+        """The sample in which equal rows count as one, as in `Sample.without_copies`.
 
-        They do as in `Sample.without_copies`. Sequences that are there several times, or that overlap, have
-        such rows. A row counts where its run is longest, and the weight of a run is the mean over its rows.
-        Rows in which all is missing are not looked at.
+        Sequences that occur several times, or that overlap, have equal rows. Of these, the one in the longest
+        run counts. The weight of a run becomes the mean over its rows, and runs of weight 0 are left out.
+        Rows of which everything is missing are no copies.
         """
         lengths = np.diff(self.indptr)
         run = np.repeat(np.arange(len(lengths)), lengths)
@@ -121,9 +121,9 @@ class StateSample(NamedTuple):
         return self.mass
 
     def with_frequencies(self, log_probability):
-        """Weights as far as they can be numbers of equal runs; see `Sample.with_frequencies`.
+        """The sample in which weights are cut to what frequencies of runs can be.
 
-        ``log_probability`` (n,) are those of rows under the state.
+        See `Sample.with_frequencies`. ``log_probability`` (n,) holds those of the rows under the state.
         """
         lengths = np.diff(self.indptr)
         run = np.repeat(np.arange(len(lengths)), lengths)

@@ -133,9 +133,10 @@ class ExplainedParameters(DocumentationLinks):
 
 
 def with_part(params, name, part):
-    """Parameters of ``set_params``, of which the nested ones of ``name`` are set in its new value, ``part``.
+    """Parameters ``params`` of ``set_params``, with ``part`` as the value of the parameter ``name``.
 
-    If one of them is wrong, the estimator has not changed by then.
+    The nested parameters of ``name`` are set in ``part`` at once. If one of them is wrong, the estimator has
+    not changed yet.
     """
     prefix = f"{name}__"
     own = {key.removeprefix(prefix): params[key] for key in params if key.startswith(prefix)}
@@ -144,12 +145,12 @@ def with_part(params, name, part):
 
 
 def has_nested(params, name):
-    """Whether some of the parameters are nested ones of the parameter ``name``."""
+    """Whether some of the parameters are nested in the parameter ``name``."""
     return any(key.startswith(f"{name}__") for key in params)
 
 
 def require_parts(component, params):
-    """Raise if parameters of ``set_params`` are those of a value that has none, such as a name."""
+    """Raise if parameters of ``set_params`` are nested in a value that has none, such as a name."""
     present = component.get_params(deep=False)
     for key in params:
         name, nested, _ = key.partition("__")

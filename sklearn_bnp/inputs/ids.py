@@ -35,7 +35,7 @@ def _require_no_gaps(groups, ids, unit):
     of_list = isinstance(groups, (list, tuple))
     if ids.dtype.kind in "fmM":
         gaps = np.isnan(ids)
-    elif ids.dtype.kind == "O" or of_list:  # of NaN beside strings, NumPy has made a string
+    elif ids.dtype.kind == "O" or of_list:  # NumPy makes strings of NaN beside strings
         ids = groups if of_list else ids
         gaps = np.fromiter(map(_is_missing, ids), bool, len(ids))
     else:
@@ -53,5 +53,8 @@ def _is_missing(one):
     """Whether an id is None, NaN, NaT or NA."""
     try:
         return one is None or bool(one != one)
-    except (TypeError, ValueError) as error:  # NA is neither; nor is an array, which is no id
+    except (
+        TypeError,
+        ValueError,
+    ) as error:  # of NA; of an array, which is no id, it is a ValueError
         return isinstance(error, TypeError)

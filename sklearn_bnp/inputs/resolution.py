@@ -6,10 +6,9 @@ Design note
     step h is only known to lie within h. A row that is blurred by the variance h^2 / 12 of a uniform cell
     (Sheppard's correction) gains nothing from a component narrower than that.
 (b) Only values that occur repeatedly tell a step. In continuous data there are none, and the step is 0.
-(c) Weights, and rows that are there several times, let the values of continuous columns occur repeatedly,
-    too. These are copies, and no steps. A column with copies is told from one in steps by its different
-    rows. If it was recorded in steps, they share values, or their values lie evenly. The distances
-    between random values are uneven.
+(c) In continuous columns values also occur repeatedly if rows have weights, or if whole rows occur several
+    times. Such copies tell no step. A column was recorded in steps if its different rows share values, or if
+    its values are few or lie evenly. The distances between random values are uneven.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _RETURNS = 2.0
 _FEW_DIGITS = 1000.0
 # So few values that occur repeatedly are those of a scale, even if their distances are unequal.
 _SCALE = 20
-# On a grid, so many values or more lie halfway between their neighbours, but for this share of the distance
-# between these. Of random values a tenth do.
+# Values lie evenly if at least this share of them is halfway between the neighbours on both sides, to within
+# this part of the distance between these. Of random values a tenth are.
 _EVEN, _HALFWAY = 0.3, 0.05
 
 
@@ -79,7 +78,7 @@ def recording_steps(x, weight=None):
 
 
 def _is_scale(values):
-    """Whether sorted values are few, or one lies halfway between its neighbours more often than by chance."""
+    """Whether sorted values are few or lie evenly, as those of a scale do."""
     if len(values) <= _SCALE:
         return True
     gap = np.diff(values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-# Stands for a missing entry where rows are compared.
+# It stands for a missing entry where rows are compared.
 _MISSING = 0.6180339887498949
 
 
@@ -113,7 +113,7 @@ def equal_rows(z):
 
 
 def key_factors(n):
-    """Factors (n,) of columns in sums that tell rows apart: no combination of small whole numbers is zero."""
+    """Random factors (n,) of columns, with which different rows have different sums of products."""
     return 1.0 + np.random.RandomState(0).random_sample(n)
 
 

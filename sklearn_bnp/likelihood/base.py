@@ -52,12 +52,15 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         Whether `HDPTopicVB` may be given counts of words without ``groups``. The likelihood then declares
         ``words``.
     zeros_say_nothing : bool
-        Whether a row of zeros is as probable under any component, such as counts of no words. Topic models
-        leave such rows out, and rows of which everything is missing.
+        Whether a row of zeros is equally probable under all components, as the counts of an empty text
+        are. Topic models leave such rows out, and otherwise rows of which everything is missing.
     needs_covariance : bool
         Whether `bind` needs the covariances of the columns, and not only their variances.
     needs_step : bool
         Whether `bind` needs the steps to which columns were recorded.
+    scales_rows : bool
+        Whether rows are modelled in standard deviations of the data. A few values that are far out may then
+        hide all others; if steps are needed as well, there is a warning of them.
     needs_increments : bool
         Whether `bind` needs the differences between successive rows of sequences.
     lags : int
@@ -74,6 +77,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
 
     takes_sparse = allows_missing = takes_words = zeros_say_nothing = False
     needs_covariance = needs_step = needs_increments = False
+    scales_rows = True
     lags = 0
 
     def for_sequences(self) -> ObservationModel:
@@ -177,8 +181,9 @@ class Likelihood(DenseRows, ABC):
         Whether the columns of prepared rows are in standard deviations of the data. Rows that are more than
         1e7 of them away are refused. False for columns without a scale, such as counts.
     copies_tell : bool
-        Whether equal rows tell as much about components as other rows do. Equal rows of continuous columns
-        have the same noise, and look like a cluster. False for them, so that births count them once.
+        Whether equal rows are evidence of a component, as they are in discrete data. Equal rows of
+        continuous columns are copies, which have the same noise. For these it is False, and births count
+        equal rows once.
     may_be_far_out : bool
         Whether even rows of the data that the family was bound to may be so far away, because the scale
         was found from other numbers than these rows. They are then checked as well.
@@ -208,6 +213,10 @@ class Likelihood(DenseRows, ABC):
     fast_unions : bool
         Whether the family has ``union_evidence(prior, s, first, second)``, the evidence (M,) of unions of
         components ``first[m]`` and ``second[m]`` of ``s``, which is faster than `evidence` of sums.
+    joins_types : bool
+        Whether a family of ``words`` has ``with_one_rest(prior, types)``: the family in which all types but
+        some ``types`` (U,) are one type, the last, and its prior. Searches for topics then work with few
+        types.
 
     Examples
     --------
@@ -233,7 +242,7 @@ class Likelihood(DenseRows, ABC):
     may_be_nan = ()
     lags = 0
     has_missing = imputes = allows_missing = False
-    words = fast_unions = False
+    words = fast_unions = joins_types = False
 
     def __deepcopy__(self, memo):
         return self  # never changed in place
@@ -377,7 +386,7 @@ class Likelihood(DenseRows, ABC):
 
     @property
     def log_cell(self) -> float:
-        """Log volume within which a row is known, if it is recorded to steps, in the data's units.
+        """Log volume of the cell that a row lies in if it was recorded in steps, in the data's units.
 
         Returns
         -------

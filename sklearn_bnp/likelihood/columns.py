@@ -162,6 +162,11 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return any(model.needs_step for _, model, _ in self._checked())
 
     @property
+    def scales_rows(self) -> bool:
+        """Whether rows are modelled in standard deviations of the data."""
+        return any(model.needs_step and model.scales_rows for _, model, _ in self._checked())
+
+    @property
     def needs_increments(self) -> bool:
         """Whether `bind` needs the differences between successive rows of sequences."""
         return any(model.needs_increments for _, model, _ in self._checked())
@@ -176,7 +181,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
 
     @property
     def zeros_say_nothing(self) -> bool:
-        """Whether a row of zeros is as probable under any component."""
+        """Whether a row of zeros is equally probable under all components."""
         try:
             return all(model.zeros_say_nothing for _, model, _ in self._checked())
         except ValueError:  # it is raised by fit

@@ -173,7 +173,7 @@ def _values(rows):
 def log_rising_factorials(counts, pseudo):
     """``sum_v lnGamma(pseudo_v + counts_v) - lnGamma(pseudo_v)`` of rows of counts (n, >= V); (n,).
 
-    Counts of zero add nothing. If most of a row are zeros, as with hashed words, the others are taken alone.
+    Counts of zero add nothing. If most counts of a row are zero, as with hashed words, they are passed over.
     """
     out, V = np.empty(len(counts)), len(pseudo)
     if V < _MANY_TYPES:
@@ -188,7 +188,7 @@ def log_rising_factorials(counts, pseudo):
 
 
 def types_that_occur(counts, n_types):
-    """Numbers of the types that occur in any of some rows of counts (n, >= V), if these are few, or None."""
+    """Numbers of the types that occur in rows of counts (n, >= V); None unless they are few out of many."""
     if n_types < _MANY_TYPES:
         return None
     some = np.flatnonzero(counts[:, :n_types].any(axis=0))

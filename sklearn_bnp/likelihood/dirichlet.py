@@ -22,8 +22,9 @@ Design note
     will occur, and all of them count.
 (f) Before one component is compared with several, it has a prior of the same worth as they may have
     together: that of all tokens (`alone`). Several would otherwise win because they have more of the prior.
-(g) Types that do not occur may be one entry that stands for all of them, with the sum of their pseudo-counts
-    (`with_one_rest`). The evidence of components, and what they expect of all other types, stay the same.
+(g) All types that do not occur may be replaced by one entry with the sum of their pseudo-counts
+    (`with_one_rest`). The evidence of components stays the same, and so do the expectations of all other
+    types.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class AboutFrequencies(NamedTuple):
     strength : float
         Sum of the parts that are in proportion to frequencies.
     times : ndarray, shape (V,), or 1.0
-        How many types each entry stands for.
+        How many types each entry stands for; 1.0 if each stands for one.
     """
 
     p: np.ndarray

@@ -9,7 +9,8 @@ Design note
     posteriors of the means, ``v_d = sum_k E[scatter_kd] / N``. This takes the squares of each column.
     Variances are part of the prior, as multiples of the data's variance.
 (c) Nothing keeps a shared variance from vanishing on values that occur repeatedly. So where variances are
-    not given, rows are blurred by a ridge, as in `gaussian.py`, which is the least variance.
+    not given, rows are blurred by a ridge, as in `gaussian.py`, which is the least variance. Where they are
+    given, the step of the data only tells rounded rows, which may be equal by chance, from copies.
 
 Source: Hughes (2016), (2.22)-(2.24), (2.49).
 """
@@ -99,11 +100,11 @@ class FixedVarianceGaussianObservation(ObservationModel):
         self.mean_prior = mean_prior
         self.mean_variance_prior = mean_variance_prior
 
-    allows_missing = True
+    allows_missing = needs_step = True
 
     @property
-    def needs_step(self) -> bool:
-        """Whether `bind` needs the steps to which columns were recorded."""
+    def scales_rows(self) -> bool:
+        """Whether rows are modelled in standard deviations of the data, and not in those that are given."""
         return self.variance is None
 
     def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
@@ -119,7 +120,10 @@ class FixedVarianceGaussianObservation(ObservationModel):
             of_data = np.where(moments.variance > 0, moments.variance, 1.0) * moments.magnitude**2
             variances_within(given, of_data, "variance")
             mean = moments.mean * moments.magnitude
-            scaling = Scaling(mean, np.sqrt(given), None, 1.0, 0.0, np.zeros(D))
+            step = moments.step * moments.magnitude
+            # a constant column neither tells rows apart nor shows that they are copies
+            cell = np.where(moments.variance > 0, step**2 / given, 1.0) / 12.0
+            scaling = Scaling(mean, np.sqrt(given), None, 1.0, 0.0, np.zeros(D), cell=cell)
             variance, least = np.ones(1), 1.0
         prior = NormalPrior(
             self._prior_mean(scaling), self._spread(moments, scaling, least), variance

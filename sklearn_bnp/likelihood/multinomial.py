@@ -116,7 +116,7 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         Whether a prior whose parts are known is learned.
     """
 
-    words = fast_unions = adapts_late = True
+    words = fast_unions = joins_types = adapts_late = True
     standardised = False
 
     def __init__(self, prior, n_tokens, *, learns=True):
@@ -126,13 +126,14 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         self.adapts_prior = learns and prior.about is not None
 
     def with_one_rest(self, prior, types):
-        """The family for ``types`` (U,) and all others as one, where no other occurs, and its prior.
+        """The family in which all types but some ``types`` (U,) are one type, the last, and its prior.
 
-        Its statistics are those of these types, a zero, and the number of rows. Evidence and coefficients are
-        those of this family.
+        It is for data in which no other type occurs. Statistics are the counts of these types, a zero, and
+        the number of rows. Their evidence and coefficients are the same as in the whole vocabulary.
         """
-        rest = with_one_rest(self.prior, types), self.n_tokens
-        return type(self)(*rest, learns=self.adapts_prior), with_one_rest(prior, types)
+        own = with_one_rest(self.prior, types)
+        family = type(self)(own, self.n_tokens, learns=self.adapts_prior)
+        return family, with_one_rest(prior, types)
 
     def learning_nothing(self):
         """A likelihood of this family whose prior stays as it is."""

@@ -36,6 +36,9 @@ class Scaling(NamedTuple):
         Variance by which each prepared row is blurred.
     kept : ndarray of int, shape (D',), or None
         The columns that the basis selects, if it does no more than that.
+    cell : ndarray, shape (D',), or None
+        Variance of the cell that each prepared row was rounded to, if rows are not blurred by it. None if
+        they are: it is then a part of the ridge.
     """
 
     shift: np.ndarray
@@ -45,6 +48,7 @@ class Scaling(NamedTuple):
     left_out: float
     ridge: np.ndarray
     kept: np.ndarray | None = None
+    cell: np.ndarray | None = None
 
     @property
     def n_features(self):
@@ -53,13 +57,14 @@ class Scaling(NamedTuple):
 
     @property
     def is_continuous(self):
-        """Whether rows are blurred along some axis by no more than the floor: no step was found there."""
-        return bool(np.any(self.ridge <= self.floor))
+        """Whether some axis has no step: rows are blurred along it by the floor alone, or have no cell."""
+        return bool(np.any(self.ridge <= self.floor if self.cell is None else self.cell == 0.0))
 
     @property
     def log_cell(self):
         """Log volume of the cell of a row that was recorded in steps."""
-        return 0.5 * np.sum(np.log(12.0 * self.ridge)) - self.log_density_constant
+        variance = self.ridge if self.cell is None else self.cell
+        return 0.5 * np.sum(np.log(12.0 * variance)) - self.log_density_constant
 
     @property
     def is_rotated(self):

@@ -53,7 +53,7 @@ class Rules(NamedTuple):
         Cost of alpha (`model.alpha_cost`).
     scale : Scale
     once : Rules or None
-        The rules if copies count once; None if that is the same, or copies are as good as other rows.
+        The rules if copies count once; None if there are no copies, or columns have no scale.
     """
 
     likelihood: object

@@ -186,22 +186,23 @@ def with_epoch(kept, likelihood, new):
 
 
 def _times(number):
-    """How often each of some equal things, which have the same ``number`` (n,), is there, an array (n,)."""
+    """How many have the same ``number`` (n,) as each of them, an array (n,)."""
     return np.bincount(number)[number]
 
 
 def _times_of_all(times):
-    """How often all things were given, if they are there so many ``times`` (n,); an array (n,).
+    """The greatest number that divides all ``times`` (n,) that things are there, as an array (n,).
 
-    Rows on a grid may be equal by chance. They are copies only if all of them were given several times.
+    Different rows on a grid may be equal by chance. They are copies only if all of them occur several times.
     """
     return np.full_like(times, np.gcd.reduce(times))
 
 
 def _equal_documents(number, lengths):
-    """The group of equal documents that each of them is in, (E,), from the groups ``number`` (n,) of rows.
+    """Numbers (E,) of documents, which are the same for equal ones.
 
-    Documents are equal if they have the same rows, in whatever order; ``lengths`` (E,) are their rows.
+    Documents are equal if they have the same rows, in any order. Equal rows have the same ``number`` (n,),
+    and ``lengths`` (E,) says how many rows each document has.
     """
     order = np.lexsort((number, np.repeat(np.arange(len(lengths)), lengths)))
     known = {}

@@ -101,7 +101,7 @@ class Corpus(NamedTuple):
 class CountRows(MultinomialLikelihood):
     """Multinomial likelihood of rows that are tokens: each whole row belongs to one topic."""
 
-    words = False
+    words = joins_types = False
 
 
 def takes_words(observation):
@@ -269,7 +269,7 @@ def moments_of_words(documents, n_features):
 
 
 def n_with_words(documents):
-    """Documents with words that a batch stands for, a float."""
+    """Number of documents with words that a batch stands for, a float."""
     some, weight = documents.has_entries, documents.weight
     return float(np.count_nonzero(some) if weight is None else weight[some].sum())
 
@@ -345,8 +345,7 @@ def _are_whole(x):
 def corpus_of_rows(x, groups, observation):
     """`Corpus` of checked rows and the ids of their documents, without rows that say nothing.
 
-    Whatever the topic of such a row, its probability is the same, and so is that of all others if it is
-    left out.
+    Such a row is equally probable under all topics, and all other rows are as probable without it.
     """
     ids, _, document_of_row = check_groups(groups, x.shape[0], "document")
     rows = np.argsort(document_of_row, kind="stable")
@@ -360,9 +359,9 @@ def corpus_of_rows(x, groups, observation):
 
 
 def _telling(x, observation):
-    """Boolean (n,): rows that tell topics apart; None if all of them may.
+    """Boolean (n,): rows that can tell topics apart; None if all of them can.
 
-    Rows of zeros do not if an observation model says so, nor rows of which everything is missing.
+    Rows of zeros cannot if the observation model declares that, nor can rows of which everything is missing.
     """
     if can(observation, "zeros_say_nothing"):
         telling = np.diff(x.indptr) > 0 if sparse.issparse(x) else np.any(x, axis=1)

@@ -8,9 +8,9 @@ Design note
     second topic for documents that the first does not suit exactly. No merge or delete of one of these pays
     before the other topics have moved, which takes many laps. 40 such documents of 4 topics ended with 20
     topics, 1800 nats below a fit from the 4 true ones.
-(b) The same documents with few tokens for each word do not tell such topics apart. The small model of births
-    starts from the topics as they are, and joins and prunes them on such documents. This takes as long as a
-    few dozen passes over them.
+(b) If the same documents had few tokens for each word, they would not tell such topics apart. The nested
+    model of births (`creation.py`) starts from the topics as they are, and joins and prunes them on such
+    documents. This takes as long as a few dozen passes over them.
 (c) What is left takes the place of all topics. The objective of the whole data, with all tokens, decides.
     Passes go on until the topics have settled: births would otherwise gain again what passes have left.
 """
@@ -46,7 +46,7 @@ def are_long(totals):
 
 
 def fewer_topics(model, totals, sample, rng, n_threads=1):
-    """Topics that are left of all there are if documents have fewer tokens.
+    """The topics that the nested model leaves of all there are, if documents have fewer tokens.
 
     Parameters
     ----------

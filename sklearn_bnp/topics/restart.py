@@ -16,7 +16,7 @@ Design note
 (d) It is a last resort, made when laps have come to rest. It is made again as long as the objective has risen
     since the last one.
 (e) Long documents of few words settle in too many topics; see `fewer.py`. For these, fewer topics are tried
-    first, once for each set of topics. Blends have their turn when this was refused, or there are none.
+    first, once for each set of topics. Blends are tried when no fewer topics were found, or in the next turn.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class TopicRestart(TakesTurns):
     and all documents start anew. The lap is taken back unless the objective of the whole corpus is higher
     than before. This helps where documents are short.
 
-    Where documents have many tokens for each word of the corpus, fewer topics are tried before that: those
-    that are left if each document has fewer tokens.
+    Where documents have many tokens for each word of the corpus, fewer topics are tried before that. They are
+    those that a search finds when each document has fewer tokens.
 
     Parameters
     ----------
@@ -68,8 +68,10 @@ class TopicRestart(TakesTurns):
     suits = ("topics",)
     _parameter_constraints = {"blend": [Interval(Real, 0, 1, closed="neither")]}
 
-    # Topics of which fewer were looked for, which saved models of before do not know.
+    # The topics for which fewer were last looked for, and whether documents hold rows and no words, which the
+    # first plan of a fit finds out. Models that were saved without these take them from here.
     _reduced = frozenset()
+    _has_rows = False
 
     def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
@@ -78,7 +80,7 @@ class TopicRestart(TakesTurns):
         """Forget that there was a restart."""
         self._validate_params()
         self._take()
-        self._bound = -np.inf  # the objective before the last one of blends
+        self._bound = -np.inf  # the objective before the last restart from blends
         self._reduced = frozenset()
 
     @property
@@ -91,12 +93,13 @@ class TopicRestart(TakesTurns):
         return [EVERYTHING] if self._due and self._may_reduce(totals) else []
 
     def _may_reduce(self, totals):
-        """Whether documents are long, and fewer than these topics were not looked for yet."""
+        """Whether documents are long, of words, and fewer than these topics were not looked for yet."""
         untried = self._reduced != frozenset(totals.uids.tolist())
-        return untried and len(totals.uids) > 2 and are_long(totals)
+        return untried and not self._has_rows and len(totals.uids) > 2 and are_long(totals)
 
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
+        self._has_rows = not context.model.likelihood.words
         if not self._due or context.partial:
             return []
         if not context.idle:
@@ -106,9 +109,9 @@ class TopicRestart(TakesTurns):
         return self._with_fewer(context) or self._with_blends(context)
 
     def _with_fewer(self, context):
-        """A trial of fewer topics if documents are long."""
+        """A trial of fewer topics if documents are long and a search finds fewer."""
         totals, model, sample = context.totals, context.model, context.samples.get(EVERYTHING)
-        if sample is None or not model.likelihood.words or not self._may_reduce(totals):
+        if sample is None or not self._may_reduce(totals):
             return []
         self._reduced = frozenset(totals.uids.tolist())
         s, doc_prior = fewer_topics(model, totals, sample, context.rng, context.n_threads)
@@ -118,7 +121,7 @@ class TopicRestart(TakesTurns):
         return [self._trial(FewerTopicsTrial, context, s, given)]
 
     def _with_blends(self, context):
-        """A trial of all topics, blended."""
+        """A trial of all topics, blended, if the objective has risen since the last one."""
         totals, bound = context.totals, context.model.elbo(context.totals)
         if len(totals.uids) < 2 or bound < self._bound + _WORTH:
             return []

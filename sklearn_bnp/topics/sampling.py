@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import UniformSample, frequencies, least_weight, without_copies
 from ..engine.task import Purpose
-from ..inputs.rows import equal_rows, key_factors, stacked
+from ..inputs.rows import equal_rows, stacked
 from .document_terms import TINY
 from .documents import EVERYTHING, Documents
 
@@ -28,7 +29,7 @@ _ALL = 1.0 - 1e-6
 
 
 class DocumentSample(NamedTuple):
-    """Parts of documents, by which a topic is split: the entries that the topic explains, and how far.
+    """Parts of documents, by which a topic is split: its share of the entries that it explains.
 
     Attributes
     ----------
@@ -52,11 +53,11 @@ class DocumentSample(NamedTuple):
         return least_weight(self.docs.weight)
 
     def with_frequencies(self):
-        """The sample with equal documents as one, with a weight as far as they can be there by chance.
+        """The sample in which equal documents are one, and weights are cut to what frequencies can be.
 
-        See `Sample.with_frequencies`. Only documents of few words are probable enough to be there several
-        times. Copies of longer ones are no evidence of a topic. Documents of rows may have weights, but are
-        not compared.
+        See `Sample.with_frequencies`. Only documents of few words are so probable that several may be equal
+        by chance. Copies of longer ones are no evidence of a topic. Documents of rows are not compared, but
+        their weights are cut.
         """
         docs, first, number = self.docs, np.arange(len(self.docs)), np.arange(len(self.docs))
         if docs.indices is not None:
@@ -89,7 +90,7 @@ class DocumentSample(NamedTuple):
         return DocumentSample(some, (self.mass * own)[kept])
 
     def _expected(self):
-        """How often each document can be expected, if its tokens are drawn from those of the sample."""
+        """How many documents equal to each (n_docs,) can be expected, if one topic explains all tokens."""
         docs = self.docs
         p = np.bincount(docs.indices, self.mass * docs.entry_weight)
         log_p = np.log(np.maximum(p / p.sum(), TINY))[docs.indices]
@@ -346,14 +347,9 @@ class DocumentSampling:
 
 
 def _equal_documents(docs):
-    """The first of each group of equal documents, and the group of each (n_docs,), as of `equal_rows`."""
-    of_entry = np.repeat(np.arange(len(docs)), np.diff(docs.indptr))
-    key = key_factors(docs.indices.max(initial=0) + 1)[docs.indices] * docs.counts
-    key = np.bincount(
-        of_entry, key, minlength=len(docs)
-    )  # those of equal ones are equal to the last bit
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return first, number.reshape(-1)
+    """Which documents are equal: the first of each group, and the group of each, as of `equal_rows`."""
+    shape = len(docs), int(docs.indices.max(initial=0)) + 1
+    return equal_rows(csr_array((docs.counts, docs.indices, docs.indptr), shape=shape))
 
 
 def _joined(parts):

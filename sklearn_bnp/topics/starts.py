@@ -20,8 +20,8 @@ Design note
 (e) The best start of each kind is finished. Those that are finished are compared under the priors that laps
     would learn. Under the priors that they were found with, bars in noise were taken for mixtures of many
     topics, and ended 9000 nats lower.
-(f) A search works with the words of its sample. Where most of the vocabulary does not occur in it, as with
-    hashed words, all others are one word, and time and memory do not depend on their number.
+(f) Where most of the vocabulary does not occur in a sample, as with hashed words, the search works with the
+    words of the sample. All others are one word to it, so that time and memory do not depend on their number.
 (g) Clusters of documents win on most texts. Single documents as seeds only do where there are too few
     documents for clusters, or rows instead of words.
 """
@@ -141,7 +141,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
 
 
 class _Words(NamedTuple):
-    """Words with which a search works: ``types`` (U,) of a vocabulary of ``n_types``, or all if None."""
+    """Word types with which a search works: ``types`` (U,) out of ``n_types``, or all of them if None."""
 
     types: np.ndarray | None
     n_types: int
@@ -156,9 +156,9 @@ class _Words(NamedTuple):
 
 
 def _with_words_of(model, sample):
-    """The model and the sample with the words of the sample alone, if these are few, and `_Words`."""
+    """The model, the sample and the `_Words` of a search, which are those of the sample if these are few."""
     likelihood, docs = model.likelihood, sample.docs
-    if not likelihood.words:
+    if not likelihood.joins_types:
         return model, sample, _Words(None, likelihood.n_features)
     occurs = np.zeros(likelihood.n_features, dtype=bool)
     occurs[docs.indices] = True

@@ -105,6 +105,20 @@ def test_documents_are_drawn_only_if_they_are_long(too_many):
     assert restart.wants(short._learner_.totals) == []
 
 
+def test_documents_of_rows_are_not_drawn(monkeypatch):
+    """Fewer topics are looked for among words only; copies of all rows would be drawn for nothing."""
+    rng, drawn = np.random.default_rng(0), []
+    wants = TopicRestart.wants
+    monkeypatch.setattr(
+        TopicRestart, "wants", lambda self, totals: drawn.extend(own := wants(self, totals)) or own
+    )
+    X = 5.0 * np.eye(4)[rng.integers(4, size=900), :2] * [1.0, -1.0] + rng.normal(size=(900, 2))
+    model = HDPTopicVB(observation="gaussian", random_state=0).fit(X, groups=np.arange(900) // 300)
+    assert are_long(model._learner_.totals)
+    assert model.n_components_ == 3
+    assert drawn == []
+
+
 def test_a_thinned_sample_has_few_tokens_for_each_entry():
     X = np.array([[1000, 3000, 0], [4, 0, 2], [0, 50, 0]])
     thin = sample_of(X).thinned(5.0)

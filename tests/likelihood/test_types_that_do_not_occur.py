@@ -94,6 +94,15 @@ def test_priors_are_learned_from_what_occurs(s, monkeypatch):
     assert again.lam.sum() == pytest.approx(prior.total)
 
 
+def test_families_need_not_join_types(monkeypatch):
+    """A family of its own that has a table of words and no more, as the guide asks for, had failed."""
+    X, _ = documents(40)
+    monkeypatch.setattr(MultinomialLikelihood, "joins_types", False, raising=False)
+    monkeypatch.delattr(MultinomialLikelihood, "with_one_rest")
+    wide = np.hstack([X, np.zeros((len(X), 9 * X.shape[1]))])
+    assert HDPTopicVB(random_state=0).fit(wide).n_components_ > 1
+
+
 @pytest.mark.parametrize("init_params", ["random", "anchor"])
 def test_unused_columns_change_no_topics(init_params, few_are_many, monkeypatch):
     X, _ = documents(40)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation, Sample
-from sklearn_bnp.engine.samples import frequencies
+from sklearn_bnp.engine.samples import frequencies, without_copies
 
 SHAPES = ("full", "diag", "spherical")
 
@@ -66,6 +66,15 @@ def test_many_copies_are_a_cluster(as_weight):
     model = DPMixtureVB(random_state=0).fit(rows, sample_weight=weight)
     assert model.n_components_ == 6
     assert np.count_nonzero(model.labels_ == model.labels_[-1]) == len(rows) - len(X)
+
+
+@pytest.mark.parametrize("n_values", [3, 8])
+def test_several_values_that_are_there_often_are_clusters(n_values):
+    """Such as both limits of a device and its code for no answer: all rows had ended in one component."""
+    rng = np.random.default_rng(0)
+    often = rng.normal(size=(n_values, 2)).repeat(60, axis=0)
+    model = DPMixtureVB(random_state=0).fit(np.concatenate([rng.normal(size=(300, 2)), often]))
+    assert model.n_components_ == n_values + 1
 
 
 def test_weights_that_sum_to_one_are_warned_of():
@@ -205,6 +214,18 @@ def test_what_counts_twenty_times_as_much_stays_as_it_is():
     sample = Sample(z, np.ones(52), None).without_copies()
     assert len(sample.z) == 29 + 22
     np.testing.assert_array_equal(sample.weight, 1.0)
+
+
+@pytest.mark.parametrize("n_heavy", [0, 2])
+def test_rows_that_are_there_often_count_in_units_of_the_others(n_heavy):
+    """Each of the others is there twice, with a weight of 3."""
+    number = np.concatenate(
+        [np.arange(30).repeat(2), np.full(200, 30), np.full(80, 31), np.full(50, 32)]
+    )
+    first = np.searchsorted(number, np.arange(33))
+    counts = without_copies(first, number, np.full(len(number), 3.0), n_heavy)
+    assert counts[:60].sum() == pytest.approx(30.0)
+    np.testing.assert_allclose(counts[60:], 0.5)
 
 
 def test_samples_of_different_rows_are_left_alone():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPTopicVB
+from sklearn_bnp import FixedVarianceGaussianObservation, HDPTopicVB
 from sklearn_bnp.topics.documents import Documents
 from sklearn_bnp.topics.sampling import DocumentSample
 
@@ -58,6 +58,28 @@ def test_copies_of_rows_make_few_topics(kind):
         rows, groups = np.tile(rows, (12, 1)), np.repeat(np.arange(480), 20)
     model = HDPTopicVB(observation="gaussian", random_state=0)
     assert 4 <= model.fit(rows, groups=groups, sample_weight=weight).n_components_ <= 7
+
+
+def test_rows_of_a_device_that_stood_still_are_a_topic():
+    """There had been one topic, 5500 nats below these two."""
+    rng = np.random.default_rng(0)
+    still = rng.random((30, 40)) < rng.beta(0.5, 0.5, size=(30, 1))
+    rows = rng.normal(1.0, 1.0, size=(30, 40, 2))
+    rows[still] = 0.0
+    model = HDPTopicVB(observation="gaussian", random_state=0)
+    assert model.fit(rows.reshape(-1, 2), groups=np.arange(30).repeat(40)).n_components_ == 2
+
+
+def test_rounded_rows_of_given_variance_are_no_copies():
+    """There had been one topic for three: equal rows counted once."""
+    rng = np.random.default_rng(0)
+    rows = 6.0 * rng.integers(3, size=(1000, 1)) + rng.normal(size=(1000, 1))
+    model = HDPTopicVB(observation=FixedVarianceGaussianObservation(1.0), random_state=0)
+    groups = np.arange(1000) // 40
+    for x in (np.round(rows), np.column_stack([np.round(rows), np.ones(1000)])):
+        assert model.fit(x, groups=groups).n_components_ == 3
+        assert model._model.likelihood.copies_tell
+    assert not model.fit(rows, groups=groups)._model.likelihood.copies_tell
 
 
 def sample(documents, weight):

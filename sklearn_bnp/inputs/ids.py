@@ -53,8 +53,6 @@ def _is_missing(one):
     """Whether an id is None, NaN, NaT or NA."""
     try:
         return one is None or bool(one != one)
-    except (
-        TypeError,
-        ValueError,
-    ) as error:  # of NA; of an array, which is no id, it is a ValueError
+    except (TypeError, ValueError) as error:
+        # NA raises the first; an array, which is no id, the second
         return isinstance(error, TypeError)

@@ -362,6 +362,8 @@ def moments_of_rows(observation, source):
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
         warn_if_hidden(sample[0], moments)
+    if observation.needs_codes:
+        moments = moments._replace(codes=source.codes().of_columns)
     return moments
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
+from ..inputs.codes import CodesOfColumns
 from ..inputs.moment_sums import ColumnSizes, ColumnSums
 from ..inputs.rows import at_hand, stacked
 
@@ -299,6 +300,10 @@ class ChunkSource:
         how = {"missing": sizes.missing, "covariance": covariance}
         sums = self.added(partial(ColumnSums.of, units=sizes.units, shift=shift, **how))
         return sums.moments(sizes, shift)
+
+    def codes(self):
+        """`CodesOfColumns` of all rows."""
+        return self.added(CodesOfColumns.of)
 
     def check(self, check):
         """Let ``check(rows)`` raise if rows of a chunk are not as they should be."""

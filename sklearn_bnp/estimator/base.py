@@ -363,6 +363,8 @@ def moments_of_rows(observation, source):
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
         if observation.scales_rows:
             warn_if_hidden(sample[0], moments)
+    if observation.needs_codes:
+        moments = moments._replace(codes=source.codes().of_columns)
     return moments
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
+from functools import reduce
 from itertools import pairwise
 from mmap import mmap
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
+from .codes import CodesOfColumns
 from .content import add_rows
 from .moments import column_moments
 from .rows import at_hand, block_rows, mean_weight, part, stacked, values_per_row
@@ -208,6 +210,10 @@ class ArraySource:
     def moments(self, *, covariance):
         """`Moments` of the columns of all rows; with covariances, or else variances."""
         return column_moments(list(self.batches()), covariance=covariance)
+
+    def codes(self):
+        """`CodesOfColumns` of all rows."""
+        return reduce(lambda a, b: a.added(b), map(CodesOfColumns.of, self.batches()))
 
     def check(self, check):
         """Let ``check(batch)`` raise if rows of a batch are not as they should be."""

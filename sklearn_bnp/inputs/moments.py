@@ -35,6 +35,9 @@ class Moments(NamedTuple):
     increments : Increments or None
         Differences between successive rows, divided by ``magnitude``; None if the rows are not sequences, or
         the observation model does not need them.
+    codes : ndarray of object, shape (D,), or None
+        The codes of categories that each column holds, as of `CodesOfColumns`; None if the observation model
+        does not need them.
     """
 
     n_rows: int
@@ -46,6 +49,7 @@ class Moments(NamedTuple):
     largest: np.ndarray | None = None
     observed: np.ndarray | None = None
     increments: Increments | None = None
+    codes: np.ndarray | None = None
 
     @property
     def variance(self):

@@ -63,6 +63,8 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         hide all others; if steps are needed as well, there is a warning of them.
     needs_increments : bool
         Whether `bind` needs the differences between successive rows of sequences.
+    needs_codes : bool
+        Whether `bind` needs the codes of categories that columns hold.
     lags : int
         How many earlier rows the density of a row depends on. A family with lags is for sequences alone.
 
@@ -76,7 +78,7 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
     """
 
     takes_sparse = allows_missing = takes_words = zeros_say_nothing = False
-    needs_covariance = needs_step = needs_increments = False
+    needs_covariance = needs_step = needs_increments = needs_codes = False
     scales_rows = True
     lags = 0
 

@@ -8,6 +8,10 @@ Design note
     (`many_categories.py`).
 (b) How many rows show a column is the sum of its own block of counts, and not the last statistic. A missing
     entry (NaN) is a block of zeros, and is thus integrated out exactly.
+(c) Codes need not be without gaps: answers may go from 1 to 5, and 99 may stand for none. With a full
+    pseudo-count for each of V codes, a component of N rows would pay about ``log(1 + N / V)`` nats for each
+    code that no row holds. So such codes have next to no pseudo-count, which leaves them possible in new
+    rows. The first batch of a stream does not tell which codes will occur.
 """
 
 from __future__ import annotations
@@ -19,15 +23,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln
 
+from ..inputs.codes import LARGEST_CODE
 from .base import Likelihood, ObservationModel
 from .counts import log_ratio, log_rising_factorials, nonzeros_of_rows, statistics_as_rows
 from .limits import LEAST, MOST, are_within
 
-# Largest code that is found in the data. A column with larger ones hardly holds categories.
-_LARGEST_CODE = 2**16
 # Columns have few categories if they have no more than this on average. For more, dense one-hot rows take two
 # to twenty times as long as codes; for 16, nearly as long.
 _FEW = 32
+# Pseudo-counts of codes that no row holds have this sum, in units of the pseudo-count of a category.
+_UNSEEN = 0.01
 # So many numbers of a table with one for each row and category are held when rows are drawn.
 _HELD_NUMBERS = 2**22
 
@@ -50,7 +55,9 @@ class CategoricalObservation(ObservationModel):
     ----------
     prior : float or list of array-likes, default=1.0
         Pseudo-count > 0 of each category in the Dirichlet priors: one for all columns, or for each
-        column a number or an array with one for each of its categories.
+        column a number or an array with one for each of its categories. If the number of categories is
+        found in the data of `fit`, codes that no row holds have one hundredth of a number, all of a column
+        together.
     n_categories : int or list of (int or None), default=None
         How many categories each column has: one number for all columns, or one for each. If None, it is
         one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`. In
@@ -81,7 +88,7 @@ class CategoricalObservation(ObservationModel):
         self.prior = prior
         self.n_categories = n_categories
 
-    allows_missing = True
+    allows_missing = needs_codes = True
 
     def for_frame(self, frame: Any, columns: Any) -> ObservationModel:
         """The model with numbers of categories; see `ObservationModel.for_frame`."""
@@ -94,17 +101,25 @@ class CategoricalObservation(ObservationModel):
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         sizes = self._sizes(moments)
-        prior = CategoryPrior(self._pseudo_counts(sizes))
+        lam = self._pseudo_counts(sizes)
+        if moments.codes is not None and not streaming:
+            self._lessen_unseen(lam, sizes, moments.codes)
+        prior = CategoryPrior(lam)
         if sizes.mean() <= _FEW:
             return CategoricalLikelihood(prior, sizes)
         from .many_categories import CodedCategories  # not at the top: it imports this module
 
         return CodedCategories(prior, sizes)
 
+    def _given_sizes(self, D):
+        """``n_categories`` as a list with one for each of D columns, if it has the right length."""
+        given = self.n_categories
+        return [given] * D if given is None or np.ndim(given) == 0 else list(given)
+
     def _sizes(self, moments):
         """Number of categories of each column (D,)."""
-        D, given = len(moments.mean), self.n_categories
-        given = [given] * D if given is None or np.ndim(given) == 0 else list(given)
+        D = len(moments.mean)
+        given = self._given_sizes(D)
         if len(given) != D or not all(
             v is None or (isinstance(v, Integral) and v >= 1) for v in given
         ):
@@ -114,8 +129,8 @@ class CategoricalObservation(ObservationModel):
             )
         largest = moments.largest
         found = [v is None for v in given]
-        if np.any(largest[found] > _LARGEST_CODE):
-            d = int(np.flatnonzero((largest > _LARGEST_CODE) & found)[0])
+        if np.any(largest[found] > LARGEST_CODE):
+            d = int(np.flatnonzero((largest > LARGEST_CODE) & found)[0])
             raise ValueError(
                 f"Column {d} of X holds values up to {largest[d]:g}, but observation='categorical' takes "
                 "codes of categories from 0; recode it, as sklearn.preprocessing.OrdinalEncoder does, or "
@@ -145,6 +160,20 @@ class CategoricalObservation(ObservationModel):
                 "category."
             )
         return lam
+
+    def _lessen_unseen(self, lam, sizes, codes):
+        """Lessen pseudo-counts (V,) of codes that no row holds, where a column has one number for all codes.
+
+        Numbers of categories that were given are those of codes that may occur.
+        """
+        D = len(sizes)
+        each = [self.prior] * D if isinstance(self.prior, Real) else self.prior
+        columns = np.split(lam, np.cumsum(sizes)[:-1])
+        for own, prior, size, held in zip(columns, each, self._given_sizes(D), codes, strict=True):
+            if size is None and np.ndim(prior) == 0:
+                unseen = np.ones(len(own), dtype=bool)
+                unseen[held] = False
+                own[unseen] *= _UNSEEN / max(1, np.count_nonzero(unseen))
 
 
 class CategoricalLikelihood(Likelihood):

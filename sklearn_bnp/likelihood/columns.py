@@ -172,6 +172,11 @@ class ColumnObservation(ObservationModel, _BaseComposition):
         return any(model.needs_increments for _, model, _ in self._checked())
 
     @property
+    def needs_codes(self) -> bool:
+        """Whether `bind` needs the codes of categories that columns hold."""
+        return any(model.needs_codes for _, model, _ in self._checked())
+
+    @property
     def allows_missing(self) -> bool:
         """Whether entries of rows may be NaN, which stands for a missing value."""
         try:

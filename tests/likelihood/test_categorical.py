@@ -7,8 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_bnp import HDPHMMVB, CategoricalObservation, DPMixtureVB, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, CategoricalObservation, ColumnObservation, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.inputs.batches import Batch
+from sklearn_bnp.inputs.codes import CodesOfColumns
 from sklearn_bnp.inputs.moments import column_moments
 
 SIZES = np.array([2, 3, 5, 4, 3, 4, 5, 3, 4, 5])
@@ -51,6 +52,21 @@ def test_one_class_is_left_whole(size):
     rng = np.random.default_rng(size)
     X = rng.choice(size, size=(300, 8), p=rng.dirichlet(np.ones(size)))
     assert DPMixtureVB(observation="categorical", random_state=0).fit(X).n_components_ == 1
+
+
+@pytest.mark.parametrize(
+    "recoded",
+    [lambda X: X + 1, lambda X: 10 * X + 10, lambda X: np.where(X == 0, 99, X)],
+    ids=["from 1", "tens", "99 for none"],
+)
+def test_gaps_between_codes_hide_no_class(recoded):
+    """Codes that no row holds hardly change the bound; with full pseudo-counts, tens led to one class."""
+    X = answers(LABELS)
+    plain = DPMixtureVB(observation="categorical", random_state=0).fit(X)
+    other = DPMixtureVB(observation="categorical", random_state=0).fit(recoded(X))
+    assert other.n_components_ == plain.n_components_ == 3
+    assert adjusted_rand_score(plain.labels_, other.labels_) >= 0.98
+    assert abs(other.lower_bound_ - plain.lower_bound_) < 1e-3 * abs(plain.lower_bound_)
 
 
 def test_symbols_of_a_sequence():
@@ -225,3 +241,44 @@ def test_categories_of_rows_of_weight_zero():
     assert model.probabilities_.shape[1:] == (3, 3)
     assert np.all(model.probabilities_[:, 2, 1] > 0)
     assert np.all(model.probabilities_[:, 2, 2] == 0)
+
+
+# ---------------------------------------------------------------------- codes that no row holds
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int8, np.uint64])
+def test_codes_that_columns_hold(dtype):
+    X = np.array([[1, 0], [7, 3], [1, 3]], dtype=dtype)
+    found = CodesOfColumns.of(Batch(None, X)).added(CodesOfColumns.of(Batch(None, X[:1] + X[:1])))
+    assert [codes.tolist() for codes in found.of_columns] == [[1, 2, 7], [0, 3]]
+
+
+def test_what_is_no_code_is_left_out():
+    X = np.array([[np.nan, -1.0], [2.5, 1e300], [4.0, np.inf]])
+    found = CodesOfColumns.of(Batch(None, X)).of_columns
+    assert [codes.tolist() for codes in found] == [[4], []]
+
+
+def pseudo_counts(X, how="fit", **parameters):
+    """Pseudo-counts of the first column, after a call of this method."""
+    model = DPMixtureVB(observation=CategoricalObservation(**parameters), random_state=0)
+    return getattr(model, how)(X)._learner_.model.prior.lam[: X[:, 0].max() + 1]
+
+
+def test_pseudo_counts_of_codes_that_no_row_holds():
+    X = np.array([[1, 0], [3, 1]] * 20)
+    assert_allclose(pseudo_counts(X), [0.005, 1.0, 0.005, 1.0])
+    assert_allclose(pseudo_counts(X, prior=2.0), [0.01, 2.0, 0.01, 2.0])
+    # given numbers are those of what may occur, as are those of the first batch of a stream
+    assert_allclose(pseudo_counts(X, n_categories=[4, None]), 1.0)
+    assert_allclose(pseudo_counts(X, prior=[[1.0, 2.0, 3.0, 4.0], 1.0]), [1.0, 2.0, 3.0, 4.0])
+    assert_allclose(pseudo_counts(X, "partial_fit"), 1.0)
+
+
+def test_gaps_in_a_block_of_columns():
+    X = np.column_stack([np.linspace(0.0, 1.0, 40), np.tile([1, 3], 20)])
+    columns = ColumnObservation([("size", "gaussian", [0]), ("kind", "categorical", [1])])
+    model = DPMixtureVB(observation=columns, random_state=0).fit(X)
+    chances = model.blocks_["kind"]["probabilities_"][0, 0]
+    assert chances[[0, 2]].max() < 1e-3
+    assert_allclose(chances[[1, 3]], 0.5, atol=1e-3)

@@ -17,7 +17,7 @@ from .sticks import Sticks, logit, maximise_over_sticks
 
 # A concentration is learned within these limits. In one step its logarithm moves by no more than this. There
 # are two steps a lap: assignments have to follow before it is known how far it should go.
-_LEAST, _MOST, _LONGEST_STEP = 1e-3, 1e5, 0.75
+LEAST_LEARNED, MOST_LEARNED, _LONGEST_STEP = 1e-3, 1e5, 0.75
 # Least slope of the objective, in nats for a factor e, that moves a concentration: the data do not tell those
 # with smaller slopes, such as the start's of a single sequence.
 _LEAST_SLOPE = 0.1
@@ -132,8 +132,8 @@ class StickBreakingWeights(SharedWeights):
             return -terms.value, -np.array([terms.log_concentrations[name] for name in names])
 
         start = np.log([getattr(self, name) for name in names])
-        low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(_LEAST)))
-        high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(_MOST)))
+        low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(LEAST_LEARNED)))
+        high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(MOST_LEARNED)))
         options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
         minimize(
             negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options

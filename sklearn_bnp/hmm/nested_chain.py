@@ -17,7 +17,8 @@ Design note
     Weights of exits multiply the likelihoods of last rows.
 (e) Where all states are nested, there are no others, and the concentrations of the whole model that are
     learned may suit the nested states instead. Those of the states that are there now hold others back: a
-    chain of states that last one row each is unlikely under the stickiness of the one that they replace.
+    chain of states that last one row each is unlikely under the stickiness of the one that they replace,
+    which may be a thousand times as large. So they move as far as concentrations may be learned at all.
 (f) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
     that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
     a tenth of the cost. The chain that is chosen so is then judged by a pass.
@@ -37,6 +38,7 @@ from scipy.special import digamma
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
+from ..hdp.weights import LEAST_LEARNED, MOST_LEARNED
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
 from .sampling import EDGE, UNKNOWN
 from .weights import TINY, log_rising_factorial
@@ -49,9 +51,8 @@ _LEAST_ROWS = 1.0
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 # Before powers of likelihoods are taken, the mean log likelihood of a row becomes minus this for each column.
 _SMALL = 2.0
-# The logarithm of a concentration that is learned moves by no more than this from that of the whole model.
-# Least slope that moves it, in nats for a factor e, and L-BFGS iterations.
-_MOST_MOVED, _LEAST_SLOPE, _ITERATIONS = 2.0, 0.1, 20
+# Least slope, in nats for a factor e, that moves a concentration that is learned, and L-BFGS iterations.
+_LEAST_SLOPE, _ITERATIONS = 0.1, 20
 # Concentrations of `NestedChain` that may be learned, in the order of `Surroundings.concentrations`.
 _LEARNED = ("concentration", "stickiness")
 
@@ -154,7 +155,6 @@ class Surroundings:
     """
 
     def __init__(self, settings, sample):
-        self._first = np.array([settings.concentration, settings.stickiness])
         self._learned = np.array([name in settings.learned for name in _LEARNED])
         n_runs, weights = len(sample.indptr) - 1, settings.weights
         around = sample.neighbours
@@ -199,8 +199,8 @@ class Surroundings:
                 best[:] = value, there
             return -value, -there._slopes(links)[names]
 
-        first = np.log(self._first[names])
-        box = Bounds(first - _MOST_MOVED, first + _MOST_MOVED)
+        least, most = np.log(LEAST_LEARNED), np.log(MOST_LEARNED)
+        box = Bounds(np.minimum(start, least), np.maximum(start, most))
         options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
         minimize(negated, start, method="L-BFGS-B", jac=True, bounds=box, options=options)
         return best[1]

@@ -151,10 +151,10 @@ def toys_have_ages():
 # ---------------------------------------------------------------------- concentrations
 
 
-def nested_of(labels, learned, J):
+def nested_of(labels, learned, J, *, stickiness=20.0):
     rows = [np.zeros((len(labels), 1))]
     model, _, sample = model_and_totals(rows, labels)
-    settings = NestedChain(1.5, 20.0, learned=learned)
+    settings = NestedChain(1.5, stickiness, learned=learned)
     nested = NestedModel(model.likelihood, model.prior, sample, settings)
     return nested, nested.labelled(np.ones((J, model.likelihood.n_statistics)), labels).links
 
@@ -178,7 +178,7 @@ def value(nested, links, logs):
     "learned", [(), ("concentration",), ("stickiness",), ("concentration", "stickiness")]
 )
 def test_concentrations_suit_the_links(learned):
-    """The evidence is at its highest within a factor of e^2; what is fixed stays as it is."""
+    """No values within a factor of e^2 have a higher evidence; what is fixed stays as it is."""
     _, stage, age = staged(20)
     nested, links = nested_of(8 * stage + age, learned, 16)
     before = nested.around
@@ -196,6 +196,20 @@ def test_concentrations_suit_the_links(learned):
     best = max(value(nested, links, np.log(here) + one) for one in moved)
     assert nested.around.evidence(links) >= best - 1e-6
     assert nested.around.evidence(links) > before.evidence(links) + 0.5
+
+
+@pytest.mark.parametrize("stickiness", [0.2, 2000.0, 50_000.0])
+def test_concentrations_do_not_depend_on_where_learning_starts(stickiness):
+    """States that last for one row may replace some that last for thousands."""
+    _, stage, age = staged(20)
+    names = ("concentration", "stickiness")
+    (near, links), (far, _) = (
+        nested_of(8 * stage + age, names, 16, stickiness=kappa) for kappa in (5.0, stickiness)
+    )
+    for nested in (near, far):
+        nested.learn(links)
+    assert near.around.kappa < 0.01
+    assert far.around.evidence(links) == pytest.approx(near.around.evidence(links), abs=0.01)
 
 
 def test_concentrations_of_some_states_stay():
@@ -227,6 +241,21 @@ def test_values_do_not_depend_on_what_was_learned_before():
 
 
 # ---------------------------------------------------------------------- what is found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_states_of_one_row_take_the_place_of_long_ones(seed):
+    """Two regimes of about 200 rows each have cycles of symbols of their own: births find two states."""
+    rng, n = np.random.default_rng(seed), 1000
+    regime = np.cumsum(rng.random(n) < 0.005) % 2
+    symbols = np.array([[0, 0, 0, 1], [0, 1, 1, 1]])[regime, np.arange(n) % 4]
+    x = np.where(rng.random(n) < 0.1, 1 - symbols, symbols)[:, np.newaxis]
+    truth = np.eye(8)[4 * regime + np.arange(n) % 4]
+    model = HDPHMMVB(observation="categorical", random_state=0).fit(x)
+    told = HDPHMMVB(8, observation="categorical", init_params=truth, random_state=0).fit(x)
+    assert model.n_components_ == 8
+    assert model.lower_bound_ > told.lower_bound_ - 5.0
+    assert model.stickiness_ < 5.0
 
 
 def test_a_search_by_ages_finds_them():

@@ -18,7 +18,9 @@ Design note
 (e) Where all states are nested, there are no others, and the concentrations of the whole model that are
     learned may suit the nested states instead. Those of the states that are there now hold others back: a
     chain of states that last one row each is unlikely under the stickiness of the one that they replace,
-    which may be a thousand times as large. So they move as far as concentrations may be learned at all.
+    which may be a thousand times as large. So they move as far as concentrations may be learned at all. Where
+    rows depend on rows before, they do not: the first row of a visit follows one of another state, and states
+    of one row would be made for such rows.
 (f) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
     that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
     a tenth of the cost. The chain that is chosen so is then judged by a pass.
@@ -53,6 +55,8 @@ _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
 _SMALL = 2.0
 # Least slope, in nats for a factor e, that moves a concentration that is learned, and L-BFGS iterations.
 _LEAST_SLOPE, _ITERATIONS = 0.1, 20
+# Where rows depend on rows before, a search changes concentrations by no more than this factor.
+_MOST_MOVED_WITH_LAGS = 7.0
 # Concentrations of `NestedChain` that may be learned, in the order of `Surroundings.concentrations`.
 _LEARNED = ("concentration", "stickiness")
 
@@ -137,6 +141,8 @@ class Surroundings:
     ----------
     settings : NestedChain
     sample : StateSample
+    lags : int
+        How many rows before it each row depends on.
 
     Attributes
     ----------
@@ -154,8 +160,12 @@ class Surroundings:
         Sum of the Dirichlet parameters of a row of transitions.
     """
 
-    def __init__(self, settings, sample):
+    def __init__(self, settings, sample, lags=0):
         self._learned = np.array([name in settings.learned for name in _LEARNED])
+        first = np.array([settings.concentration, settings.stickiness])
+        self._least, self._most = np.full(2, LEAST_LEARNED), np.full(2, MOST_LEARNED)
+        if lags:
+            self._least, self._most = first / _MOST_MOVED_WITH_LAGS, first * _MOST_MOVED_WITH_LAGS
         n_runs, weights = len(sample.indptr) - 1, settings.weights
         around = sample.neighbours
         if weights is None or around is None:
@@ -199,7 +209,7 @@ class Surroundings:
                 best[:] = value, there
             return -value, -there._slopes(links)[names]
 
-        least, most = np.log(LEAST_LEARNED), np.log(MOST_LEARNED)
+        least, most = np.log(self._least[names]), np.log(self._most[names])
         box = Bounds(np.minimum(start, least), np.maximum(start, most))
         options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
         minimize(negated, start, method="L-BFGS-B", jac=True, bounds=box, options=options)
@@ -342,7 +352,7 @@ class NestedModel:
     def __init__(self, likelihood, prior, sample, settings, n_threads=1):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
-        self.around = self._around_before = Surroundings(settings, sample)
+        self.around = self._around_before = Surroundings(settings, sample, likelihood.lags)
         self.adapts = settings.others is not None and likelihood.adapts_prior
 
     def within(self, around):

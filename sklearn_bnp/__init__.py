@@ -50,6 +50,7 @@ from .mixture.weights import (
 from .topics.birth import TopicBirth
 from .topics.delete import TopicDelete
 from .topics.estimator import HDPTopicVB
+from .topics.resettle import Resettle
 from .topics.restart import TopicRestart
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "Proposal",
     "Regroup",
     "Relocate",
+    "Resettle",
     "Sample",
     "SplitTrial",
     "StateBirth",

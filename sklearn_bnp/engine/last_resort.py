@@ -40,6 +40,10 @@ class TakesTurns(Proposal):
         """It has to let others go first."""
         self._n_missed += 1
 
+    def _has_another_turn(self):
+        """Its next turn comes at once, before all others."""
+        self._due, self._n_missed = True, _MOST_MISSED
+
     def _take(self):
         """Whether its turn has come; afterwards, it is over."""
         due, self._due, self._n_missed = self._due, False, 0

@@ -137,6 +137,7 @@ class Learner:
         self._before, self.initial = None, self.scheduler.initial_statistics
         if self.initial:
             least = self.lower_bound + resolution(self.model, self.totals)
+            least += self.scheduler.least_gain
             self._before = Snapshot(self.totals, self.memo.copy(), self.model, least)
             for rows in self.initial:
                 self.totals = self.totals.more(rows)
@@ -145,7 +146,7 @@ class Learner:
 
     def _put_on_trial(self):
         """Let the model be one that suits the components on trial."""
-        self.model = self.model.adopting(self.totals, *self.scheduler.adoption)
+        self.model = self.scheduler.adopting(self.model, self.totals)
         self.coef = self.model.coefficients(self.totals)
 
     def visit(self, batch, *, update=True, number=None):
@@ -304,10 +305,11 @@ class Learner:
         before = self._before
         if before is None:
             return verdict.records
-        gain = self.lower_bound - before.least
+        excess = self.lower_bound - before.least
+        gain = excess + self.scheduler.least_gain
         # one component in place of one is the same, even if the model around it has moved
         several = max(len(self.totals.uids), len(before.totals.uids)) > 1
-        rose = several and gain > 0
+        rose = several and excess > 0
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()

@@ -260,6 +260,16 @@ class Scheduler:
         given = {name: a for t in self._on_trial for name, a in (t.concentrations or {}).items()}
         return self.retired, given
 
+    @property
+    def least_gain(self):
+        """Nats by which the coming lap has to raise the objective for the components on trial."""
+        return max((trial.least_gain for trial in self._on_trial), default=0.0)
+
+    def adopting(self, model, totals):
+        """The model for a lap with components on trial."""
+        model = model.adopting(totals, *self.adoption)
+        return model.released() if any(trial.learns for trial in self._on_trial) else model
+
     def suited(self, model, totals, n_steps):
         """The model under a prior that suits the components rows may go to, if a trial asks for that."""
         if not any(trial.adapts for trial in self._on_trial):

@@ -115,6 +115,11 @@ class Trial:
     concentrations : dict of str to float or None
         With ``Policy.WITH_LAP``: concentrations of the prior of weights that the lap begins with. None by
         default.
+    learns : bool
+        With ``Policy.WITH_LAP``: whether concentrations are learned on from the first pass. False by default:
+        they wait until components have settled.
+    least_gain : float
+        With ``Policy.WITH_LAP``: nats by which the lap has to raise the objective. 0 by default.
     foretells : bool
         Whether `expected` says something. False by default.
     estimate : float or None
@@ -142,7 +147,8 @@ class Trial:
     probe: Any = None
     adapts: bool = False
     concentrations: dict[str, float] | None = None
-    unites = retires = leaves_one = foretells = False
+    least_gain: float = 0.0
+    unites = retires = leaves_one = foretells = learns = False
     estimate: float | None = None
 
     @property
@@ -432,7 +438,12 @@ class AdoptTrial(Trial):
     concentrations : dict of str to float or None, default=None
         Concentrations of the prior of weights that the components on trial were found with, by the names of
         its attributes. The lap begins with those that are learned. These are not learned on before the
-        components have settled. None leaves all as they are.
+        components have settled, unless ``learns``. None leaves all as they are.
+    learns : bool, default=False
+        Whether concentrations are learned on from the first pass, for components that have settled before.
+    least_gain : float, default=0.0
+        Nats by which the lap has to raise the objective. A small gain may not be worth new components, which
+        all proposals try again.
 
     Examples
     --------
@@ -458,8 +469,11 @@ class AdoptTrial(Trial):
         estimate: float | None = None,
         adapts: bool = False,
         concentrations: dict[str, float] | None = None,
+        learns: bool = False,
+        least_gain: float = 0.0,
     ) -> None:
         self.estimate, self.adapts, self.concentrations = estimate, adapts, concentrations
+        self.learns, self.least_gain = learns, least_gain
         self.kind, self.target, self.retires = kind, target, retires
         self._targets = (target, *others)
         self.removed, self.created = (), tuple(created)

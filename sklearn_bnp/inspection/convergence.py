@@ -21,6 +21,7 @@ _MARKS = {
     "relocate": ("X", "C4"),
     "oversplit": ("p", "C7"),
     "restart": ("*", "C5"),
+    "resettle": ("h", "C8"),
 }
 _OTHER = ("o", "C6")
 

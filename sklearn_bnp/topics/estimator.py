@@ -52,7 +52,7 @@ _NUMBER = Interval(Integral, 0, None, closed="left")
     components="topics",
     units="documents",
     entry="token",
-    proposals="`TopicBirth`, `Merge`, `TopicDelete` and `TopicRestart`",
+    proposals="`TopicBirth`, `Merge`, `TopicDelete`, `Resettle` and `TopicRestart`",
 )
 class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
@@ -225,7 +225,13 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         doc_topic_prior: float | str = "auto",
         weight_concentration_prior: float | None = None,
         max_components: int | None = None,
-        proposals: Iterable[str | Proposal] | None = ("birth", "merge", "delete", "restart"),
+        proposals: Iterable[str | Proposal] | None = (
+            "birth",
+            "merge",
+            "delete",
+            "resettle",
+            "restart",
+        ),
         learning_method: str = "memoized",
         batch_size: int | None = None,
         n_batches: int | None = None,

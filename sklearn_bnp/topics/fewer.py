@@ -31,7 +31,7 @@ _LONG, _THIN = 10.0, 5.0
 _SETTLED = 1.0
 
 
-class FewerTopicsTrial(AdoptTrial):
+class SettlingTrial(AdoptTrial):
     """Topics in place of all there are, which settle before the next lap."""
 
     def is_unsettled(self, values):

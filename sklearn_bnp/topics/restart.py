@@ -32,7 +32,7 @@ from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .documents import EVERYTHING
-from .fewer import FewerTopicsTrial, are_long, fewer_topics
+from .fewer import SettlingTrial, are_long, fewer_topics
 from .seeding import blended_with_all
 
 # Nats that the objective has risen since the last restart, for which there is another.
@@ -118,7 +118,7 @@ class TopicRestart(TakesTurns):
         if s is None:
             return []
         given = None if doc_prior is None else {"doc_concentration": doc_prior}
-        return [self._trial(FewerTopicsTrial, context, s, given)]
+        return [self._trial(SettlingTrial, context, s, given)]
 
     def _with_blends(self, context):
         """A trial of all topics, blended, if the objective has risen since the last one."""

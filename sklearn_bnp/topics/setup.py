@@ -26,6 +26,7 @@ from .completion import perplexity_of
 from .corpus import has_documents_of_words, takes_words
 from .delete import TopicDelete
 from .model import TopicModel
+from .resettle import Resettle
 from .restart import TopicRestart
 from .seeding import seeded_topics, with_total
 from .weights import DirichletDocuments, HDPDocuments
@@ -34,6 +35,7 @@ PROPOSALS = {
     "birth": TopicBirth,
     "delete": TopicDelete,
     "merge": partial(Merge, max_members=2),  # of more, the documents are not known together
+    "resettle": Resettle,
     "restart": TopicRestart,
 }
 TOPICS = base.ModelKind("topics", PROPOSALS)

@@ -35,6 +35,7 @@ from .counts import BatchCounts, DocumentCounts
 from .delete import TopicDelete, TopicDeleteTrial
 from .histograms import MOST_PANEL, N_NODES, Histogram
 from .model import TopicModel, TopicParams
+from .resettle import Resettle
 from .restart import TopicRestart
 from .sampling import DocumentSampling
 
@@ -152,7 +153,7 @@ def _(trial: TopicDeleteTrial, findings, lap):
     check_rows(findings, trial.created, lap.names)
 
 
-laps.check_memories_of(TopicDelete, TopicRestart)
+laps.check_memories_of(TopicDelete, Resettle, TopicRestart)
 
 
 @laps.check_proposal.register

@@ -13,7 +13,7 @@ from sklearn_bnp.engine.state import ScheduleState
 from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.topics.corpus import check_corpus
 from sklearn_bnp.topics.documents import EVERYTHING, Documents
-from sklearn_bnp.topics.fewer import FewerTopicsTrial, are_long
+from sklearn_bnp.topics.fewer import SettlingTrial, are_long
 from sklearn_bnp.topics.sampling import DocumentSample
 
 from .test_topic_restarts import with_restarts
@@ -64,7 +64,7 @@ def test_fewer_topics_take_the_place_of_all_if_the_objective_rises(too_many):
     learner = with_restarts(state)
     learner.run_lap(source)
     [trial] = learner.scheduler.trials
-    assert isinstance(trial, FewerTopicsTrial)
+    assert isinstance(trial, SettlingTrial)
     assert set(trial.targets) == set(learner.totals.uids.tolist())
     np.testing.assert_allclose(trial.initial.s[:, -1].sum(), learner.totals.n.sum())
     before = learner.lower_bound
@@ -129,7 +129,7 @@ def test_a_thinned_sample_has_few_tokens_for_each_entry():
 
 
 def test_topics_that_have_risen_settle_before_the_next_lap():
-    trial = FewerTopicsTrial("restart", 0, (1, 2), np.ones((2, 4)))
+    trial = SettlingTrial("restart", 0, (1, 2), np.ones((2, 4)))
     assert trial.is_unsettled([-100.0])
     assert trial.is_unsettled([-100.0, -97.9])
     assert not trial.is_unsettled([-100.0, -98.1])

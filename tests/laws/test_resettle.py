@@ -1,0 +1,154 @@
+"""Laws of new starts of all documents from the topics as they are."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import HDPTopicVB, Resettle
+from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.memo import Memo
+from sklearn_bnp.engine.state import ScheduleState
+from sklearn_bnp.inputs.groups import GroupSource
+from sklearn_bnp.topics.corpus import check_corpus
+
+WITHOUT = ("birth", "merge", "delete", "restart")
+
+
+def unequal_topics(seed, n_topics=8, n_words=200, n_docs=200):
+    """Counts of documents of about 60 tokens with a few out of topics of unequal sizes, and the topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(n_words, 0.05), n_topics)
+    sizes = 1.0 / np.arange(1, n_topics + 1) ** 1.2
+    shares = rng.dirichlet(0.1 * n_topics * sizes / sizes.sum(), n_docs)
+    n_tokens = rng.poisson(60, n_docs) + 1
+    return np.array(
+        [rng.multinomial(n, p) for n, p in zip(n_tokens, shares @ topics, strict=True)]
+    ), topics
+
+
+@pytest.fixture(scope="module")
+def settled():
+    """The state of a fit without new starts, in two batches, and its source."""
+    X, _ = unequal_topics(2)
+    model = HDPTopicVB(proposals=WITHOUT, random_state=0).fit(X)
+    corpus = check_corpus(model, X, None, model._observation, reset=False)
+    source = GroupSource(corpus.documents, 2)
+    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
+    for _ in range(3):
+        learner.run_lap(source, propose=False)
+    return learner.state, source
+
+
+def due(*args):
+    resettle = Resettle(*args)
+    resettle.reset()
+    resettle.last_resort()
+    return resettle
+
+
+def with_resettle(state, *args):
+    """A learner that goes on from a state with a new start that is due."""
+    return Learner(replace(state, schedule=ScheduleState((due(*args),))))
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_documents_find_the_topics_they_have_left(seed):
+    """Fits had ended 20 to 120 nats below a start from the true topics, with the true number of them."""
+    X, topics = unequal_topics(seed)
+    given = {"init_params": topics, "n_components": len(topics), "proposals": WITHOUT}
+    told = HDPTopicVB(random_state=0, **given).fit(X)
+    before = HDPTopicVB(random_state=0, proposals=WITHOUT).fit(X)
+    model = HDPTopicVB(random_state=0).fit(X)
+    assert before.lower_bound_ < told.lower_bound_ - 25.0
+    assert model.lower_bound_ > told.lower_bound_ - 15.0
+    assert model.n_components_ == before.n_components_ == len(topics)
+    assert model.doc_topic_prior_ > before.doc_topic_prior_
+
+
+def test_it_begins_with_a_greater_concentration_that_is_learned_on(settled):
+    state, source = settled
+    learner = with_resettle(state, (3.0,))
+    learner.run_lap(source)
+    [trial] = learner.scheduler.trials
+    before = float(learner.model.doc_prior(learner.totals).sum())
+    assert trial.concentrations["doc_concentration"] == pytest.approx(3.0 * before)
+    np.testing.assert_array_equal(trial.initial.s, learner.totals.s)
+    bound = learner.lower_bound
+    learner.run_lap(source)
+    assert learner.history[-1].accepted == {"resettle": 1}
+    assert learner.lower_bound > bound + trial.least_gain
+    [record] = learner.history[-1].trials
+    assert trial.least_gain < record.gain <= learner.lower_bound - bound
+    assert not learner.model.waits
+    assert before < learner.model.allocation.doc_concentration < 3.0 * before
+
+
+def test_smaller_factors_follow_until_all_were_refused(settled):
+    state, source = settled
+    learner = with_resettle(state, (400.0, 200.0))
+    before = float(learner.model.doc_prior(learner.totals).sum())
+    factors = []
+    for _ in range(6):
+        learner.run_lap(source)
+        factors += [
+            t.concentrations["doc_concentration"] / before for t in learner.scheduler.trials
+        ]
+        [resettle] = learner.scheduler.proposals
+    assert factors == pytest.approx([400.0, 200.0], rel=0.05)  # it is learned meanwhile
+    assert [lap.accepted for lap in learner.history[-6:]] == [{}] * 6
+    resettle.last_resort()  # the same topics: nothing is left to try
+    learner.run_lap(source)
+    assert not learner.scheduler.trials
+    assert not resettle.pending
+
+
+def test_what_was_refused_leaves_no_trace(settled):
+    state, source = settled
+    learner = with_resettle(state, (400.0,))
+    learner.run_lap(source)
+    before = learner.state
+    learner.run_lap(source)
+    [record] = learner.history[-1].trials
+    assert record.verdict == "refused"
+    assert record.gain < 0
+    np.testing.assert_array_equal(learner.totals.s, before.totals.s)
+    assert learner.model.allocation == before.model.allocation
+    assert learner.lower_bound == learner.history[-2].lower_bound
+
+
+def test_small_gains_are_not_worth_new_topics(settled):
+    state, source = settled
+    learner = with_resettle(state, (5.0,))
+    learner.run_lap(source)
+    [trial] = learner.scheduler.trials
+    trial.least_gain = 1e4
+    learner.run_lap(source)
+    assert learner.history[-1].tried == {"resettle": 1}
+    assert not learner.history[-1].accepted
+    assert learner.lower_bound == learner.history[-2].lower_bound
+
+
+@pytest.mark.parametrize("given", [{"doc_topic_prior": 0.5}, {"allocation": "dirichlet"}])
+def test_concentrations_that_are_given_stay(given):
+    X, _ = unequal_topics(0)
+    model = HDPTopicVB(random_state=0, **given).fit(X)
+    assert not any("resettle" in lap.tried for lap in model.history_)
+
+
+@pytest.mark.parametrize("factors", [(1.0,), (2.0, np.inf), ("5",), (np.nan,)])
+def test_factors_are_numbers_above_one(factors):
+    model = HDPTopicVB(proposals=("birth", Resettle(factors)))
+    with pytest.raises(
+        ValueError, match=r"factors of Resettle must be finite numbers above 1; got"
+    ):
+        model.fit(unequal_topics(0)[0])
+
+
+def test_a_stream_has_new_starts_when_twice_as_much_has_come():
+    """Topics change with each batch; new starts for each would take longer than all laps."""
+    X, _ = unequal_topics(1)
+    model = HDPTopicVB(random_state=0)
+    for i in range(20):
+        model.partial_fit(X[10 * i : 10 * (i + 1)])
+    assert 0 < sum("resettle" in lap.tried for lap in model.history_) <= 12

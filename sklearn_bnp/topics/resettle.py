@@ -96,7 +96,7 @@ class Resettle(TakesTurns):
             return []
         self._bound = bound
         first, *others = totals.uids.tolist()
-        raised = self.factors[self._n_refused] * float(model.doc_prior(totals).sum())
+        raised = self.factors[self._n_refused] * getattr(model.allocation, _NAME)
         return [
             SettlingTrial(
                 self.kind, first, context.new_uids(len(totals.s)), totals.s.copy(), retires=True,

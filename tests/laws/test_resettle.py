@@ -71,7 +71,7 @@ def test_it_begins_with_a_greater_concentration_that_is_learned_on(settled):
     learner = with_resettle(state, (3.0,))
     learner.run_lap(source)
     [trial] = learner.scheduler.trials
-    before = float(learner.model.doc_prior(learner.totals).sum())
+    before = learner.model.allocation.doc_concentration
     assert trial.concentrations["doc_concentration"] == pytest.approx(3.0 * before)
     np.testing.assert_array_equal(trial.initial.s, learner.totals.s)
     bound = learner.lower_bound
@@ -87,7 +87,7 @@ def test_it_begins_with_a_greater_concentration_that_is_learned_on(settled):
 def test_smaller_factors_follow_until_all_were_refused(settled):
     state, source = settled
     learner = with_resettle(state, (400.0, 200.0))
-    before = float(learner.model.doc_prior(learner.totals).sum())
+    before = learner.model.allocation.doc_concentration
     factors = []
     for _ in range(6):
         learner.run_lap(source)

@@ -13,7 +13,8 @@ Design note
     refused, a smaller factor may still raise it. When all factors were refused, there is no other before some
     topic is born, or leaves. In a stream, topics change all the time, and new starts would take longer than
     all laps. There they are made when twice as many tokens have come.
-(d) A concentration that is given stays as it is, and there are no such starts.
+(d) A concentration that is given stays as it is, and there are no such starts. Nor are there any if documents
+    hold rows: most rows tell by themselves which topic is theirs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Resettle(TakesTurns):
     When nothing else is left to try, all documents start anew with a prior of their shares of topics whose
     sum, ``doc_topic_prior_``, is several times as large. From pass to pass it is learned again. The lap is
     taken back unless the objective of the whole corpus is higher than before. Documents that have settled in
-    too few topics find the others in this way. If ``doc_topic_prior`` is given, nothing is done.
+    too few topics find the others in this way. If ``doc_topic_prior`` is given, or with ``groups``, nothing is
+    done.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class Resettle(TakesTurns):
             return []
         self._take()
         model, totals = context.model, context.totals
-        learns = _NAME in model.learned and model.released() is model
+        learns = _NAME in model.learned and model.likelihood.words and model.released() is model
         bound, worth = model.elbo(totals), max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
         if len(totals.uids) < 2 or not learns or not self._may_rise(totals, bound - worth):
             return []

@@ -136,6 +136,12 @@ def test_concentrations_that_are_given_stay(given):
     assert not any("resettle" in lap.tried for lap in model.history_)
 
 
+def test_documents_of_rows_stay():
+    X, _ = unequal_topics(0, n_docs=20)
+    model = HDPTopicVB(observation="poisson", random_state=0).fit(X, groups=np.arange(20) // 5)
+    assert not any("resettle" in lap.tried for lap in model.history_)
+
+
 @pytest.mark.parametrize("factors", [(1.0,), (2.0, np.inf), ("5",), (np.nan,)])
 def test_factors_are_numbers_above_one(factors):
     model = HDPTopicVB(proposals=("birth", Resettle(factors)))

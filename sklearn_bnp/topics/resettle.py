@@ -42,8 +42,8 @@ class Resettle(TakesTurns):
     When nothing else is left to try, all documents start anew with a prior of their shares of topics whose
     sum, ``doc_topic_prior_``, is several times as large. From pass to pass it is learned again. The lap is
     taken back unless the objective of the whole corpus is higher than before. Documents that have settled in
-    too few topics find the others in this way. If ``doc_topic_prior`` is given, or with ``groups``, nothing is
-    done.
+    too few topics find the others in this way. Nothing is done if ``doc_topic_prior`` is given, or with
+    ``groups``.
 
     Parameters
     ----------

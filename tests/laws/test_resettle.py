@@ -137,8 +137,10 @@ def test_concentrations_that_are_given_stay(given):
 
 
 def test_documents_of_rows_stay():
-    X, _ = unequal_topics(0, n_docs=20)
-    model = HDPTopicVB(observation="poisson", random_state=0).fit(X, groups=np.arange(20) // 5)
+    rng = np.random.default_rng(0)
+    X = 6.0 * np.eye(3)[rng.integers(3, size=300)] + rng.normal(size=(300, 3))
+    model = HDPTopicVB(observation="gaussian", random_state=0).fit(X, groups=np.arange(300) // 15)
+    assert model.n_components_ == 3
     assert not any("resettle" in lap.tried for lap in model.history_)
 
 

@@ -40,6 +40,15 @@ class TakesTurns(Proposal):
         """It has to let others go first."""
         self._n_missed += 1
 
+    def _has_turn(self, context):
+        """Whether its turn has come, and nothing else is under way; afterwards, it is over."""
+        if not self._due or context.partial:
+            return False
+        if not context.idle:
+            self._miss()
+            return False
+        return self._take()
+
     def _has_another_turn(self):
         """Its next turn comes at once, before all others."""
         self._due, self._n_missed = True, _MOST_MISSED

@@ -251,23 +251,14 @@ class Scheduler:
         return {uid: t.created for t in self._on_trial if t.retires for uid in t.targets}
 
     @property
-    def adoption(self):
-        """Changes of the model for a lap with components on trial, as `Model.adopting` takes them.
-
-        A pair: the components that retire, as in `retired`, and the concentrations, by name, that the trials
-        of the lap bring with them.
-        """
-        given = {name: a for t in self._on_trial for name, a in (t.concentrations or {}).items()}
-        return self.retired, given
-
-    @property
     def least_gain(self):
         """Nats by which the coming lap has to raise the objective for the components on trial."""
         return max((trial.least_gain for trial in self._on_trial), default=0.0)
 
     def adopting(self, model, totals):
-        """The model for a lap with components on trial."""
-        model = model.adopting(totals, *self.adoption)
+        """The model for a lap with components on trial, and with the concentrations that they bring."""
+        given = {name: a for t in self._on_trial for name, a in (t.concentrations or {}).items()}
+        model = model.adopting(totals, self.retired, given)
         return model.released() if any(trial.learns for trial in self._on_trial) else model
 
     def suited(self, model, totals, n_steps):

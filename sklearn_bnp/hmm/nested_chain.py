@@ -19,8 +19,8 @@ Design note
     learned may suit the nested states instead. Those of the states that are there now hold others back: a
     chain of states that last one row each is unlikely under the stickiness of the one that they replace,
     which may be a thousand times as large. So they move as far as concentrations may be learned at all. Where
-    rows depend on rows before, they do not: the first row of a visit follows one of another state, and states
-    of one row would be made for such rows.
+    rows depend on rows before, they move little. Some fits of correlated noise otherwise end with further
+    states, whose stickiness is below 1, at a slightly higher bound.
 (f) Unions of states are chosen without another pass. Their statistics and counts are sums. Their entropy is
     that of single rows, scaled: this is a fair guess of the entropy of the chain with states renamed, at
     a tenth of the cost. The chain that is chosen so is then judged by a pass.

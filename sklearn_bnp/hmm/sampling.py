@@ -88,7 +88,7 @@ class StateSample(NamedTuple):
         return self._replace(neighbours=np.where(known, self.neighbours, UNKNOWN))
 
     def runs(self, some):
-        """The sample with the runs of some numbers (m,) only, which ascend."""
+        """The sample with some of its runs only, whose numbers (m,) ascend."""
         lengths = np.diff(self.indptr)
         rows = np.flatnonzero(np.isin(np.repeat(np.arange(len(lengths)), lengths), some))
         indptr = np.concatenate([[0], np.cumsum(lengths[some])]).astype(np.int64)

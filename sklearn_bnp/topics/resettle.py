@@ -85,16 +85,14 @@ class Resettle(TakesTurns):
 
     def plan(self, context: Context) -> list[Any]:
         """A trial in which all documents start anew, if that is due and nothing else is under way."""
-        if not self._due or context.partial:
+        if not self._has_turn(context):
             return []
-        if not context.idle:
-            self._miss()
-            return []
-        self._take()
         model, totals = context.model, context.totals
         learns = _NAME in model.learned and model.likelihood.words and model.released() is model
+        if len(totals.uids) < 2 or not learns:
+            return []
         bound, worth = model.elbo(totals), max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
-        if len(totals.uids) < 2 or not learns or not self._may_rise(totals, bound - worth):
+        if not self._may_rise(totals, bound - worth):
             return []
         self._bound = bound
         first, *others = totals.uids.tolist()

@@ -100,12 +100,8 @@ class TopicRestart(TakesTurns):
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
         self._has_rows = not context.model.likelihood.words
-        if not self._due or context.partial:
+        if not self._has_turn(context):
             return []
-        if not context.idle:
-            self._miss()
-            return []
-        self._take()
         return self._with_fewer(context) or self._with_blends(context)
 
     def _with_fewer(self, context):

@@ -1,22 +1,16 @@
 """Laws of long documents of few words: they end with the topics that they have, and not with more."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 from sklearn_bnp import AdoptTrial, HDPTopicVB, TopicRestart
-from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.memo import Memo
-from sklearn_bnp.engine.state import ScheduleState
-from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.topics.corpus import check_corpus
 from sklearn_bnp.topics.documents import EVERYTHING, Documents
 from sklearn_bnp.topics.fewer import SettlingTrial, are_long
 from sklearn_bnp.topics.sampling import DocumentSample
 
 from .test_topic_restarts import with_restarts
+from .topic_harness import laps_without_proposals
 
 TOPICS = np.kron(np.eye(3), np.full(3, 1 / 3))
 
@@ -40,12 +34,7 @@ def too_many():
     shares = np.array([[1.0, 0.02, 0.0], [1.0, 0.0, 0.02], [1.0, 0.01, 0.01]])
     start = np.vstack([np.roll(shares, k, axis=1) for k in range(3)]) @ TOPICS
     model = HDPTopicVB(9, init_params=start, proposals=None, random_state=0).fit(X)
-    corpus = check_corpus(model, X, None, model._observation, reset=False)
-    source = GroupSource(corpus.documents, 2)
-    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
-    for _ in range(3):
-        learner.run_lap(source, propose=False)
-    return learner.state, source
+    return laps_without_proposals(model, X)
 
 
 def test_fits_end_with_the_topics_that_there_are():

@@ -7,10 +7,9 @@ import pytest
 
 from sklearn_bnp import HDPTopicVB, Resettle
 from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.state import ScheduleState
-from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.topics.corpus import check_corpus
+
+from .topic_harness import laps_without_proposals
 
 WITHOUT = ("birth", "merge", "delete", "restart")
 
@@ -32,36 +31,27 @@ def settled():
     """The state of a fit without new starts, in two batches, and its source."""
     X, _ = unequal_topics(2)
     model = HDPTopicVB(proposals=WITHOUT, random_state=0).fit(X)
-    corpus = check_corpus(model, X, None, model._observation, reset=False)
-    source = GroupSource(corpus.documents, 2)
-    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
-    for _ in range(3):
-        learner.run_lap(source, propose=False)
-    return learner.state, source
+    return laps_without_proposals(model, X)
 
 
-def due(*args):
-    resettle = Resettle(*args)
+def with_resettle(state, factors):
+    """A learner that goes on from a state with a new start that is due."""
+    resettle = Resettle(factors)
     resettle.reset()
     resettle.last_resort()
-    return resettle
+    return Learner(replace(state, schedule=ScheduleState((resettle,))))
 
 
-def with_resettle(state, *args):
-    """A learner that goes on from a state with a new start that is due."""
-    return Learner(replace(state, schedule=ScheduleState((due(*args),))))
-
-
-@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_documents_find_the_topics_they_have_left(seed):
-    """Fits had ended 20 to 120 nats below a start from the true topics, with the true number of them."""
+    """Fits had ended 30 to 70 nats lower, with the same number of topics."""
     X, topics = unequal_topics(seed)
     given = {"init_params": topics, "n_components": len(topics), "proposals": WITHOUT}
     told = HDPTopicVB(random_state=0, **given).fit(X)
     before = HDPTopicVB(random_state=0, proposals=WITHOUT).fit(X)
     model = HDPTopicVB(random_state=0).fit(X)
-    assert before.lower_bound_ < told.lower_bound_ - 25.0
-    assert model.lower_bound_ > told.lower_bound_ - 15.0
+    assert model.lower_bound_ > before.lower_bound_ + 20.0
+    assert model.lower_bound_ > told.lower_bound_
     assert model.n_components_ == before.n_components_ == len(topics)
     assert model.doc_topic_prior_ > before.doc_topic_prior_
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.hmm.ages import parts_by_age, uneven_states, unevenness
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel, Surroundings
 from sklearn_bnp.hmm.searches import StateSearch
 
 from .test_state_exchanges import chain_of
@@ -210,6 +210,16 @@ def test_concentrations_do_not_depend_on_where_learning_starts(stickiness):
         nested.learn(links)
     assert near.around.kappa < 0.01
     assert far.around.evidence(links) == pytest.approx(near.around.evidence(links), abs=0.01)
+
+
+def test_concentrations_move_little_where_rows_depend_on_rows_before():
+    _, stage, age = staged(20)
+    names = ("concentration", "stickiness")
+    nested, links = nested_of(8 * stage + age, names, 16, stickiness=2000.0)
+    settings = NestedChain(1.5, 2000.0, learned=names)
+    nested.around = Surroundings(settings, nested.sample, lags=1)
+    nested.learn(links)
+    assert nested.around.kappa == pytest.approx(2000.0 / 7.0)
 
 
 def test_concentrations_of_some_states_stay():

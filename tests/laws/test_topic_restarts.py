@@ -9,11 +9,10 @@ import pytest
 from sklearn_bnp import HDPTopicVB, Merge, TopicRestart
 from sklearn_bnp.engine import merge as engine_merge
 from sklearn_bnp.engine.learner import Learner
-from sklearn_bnp.engine.memo import Memo
 from sklearn_bnp.engine.state import ScheduleState
-from sklearn_bnp.inputs.groups import GroupSource
-from sklearn_bnp.topics.corpus import check_corpus
 from tests.benchmarks.expect_problems import power_law_words
+
+from .topic_harness import laps_without_proposals
 
 ALONE = ("birth", "merge", "delete")
 
@@ -27,12 +26,7 @@ def stuck():
     """The state of a fit without restarts, in two batches, and its source."""
     X = short_texts(1)
     model = HDPTopicVB(proposals=ALONE, random_state=0).fit(X)
-    corpus = check_corpus(model, X, None, model._observation, reset=False)
-    source = GroupSource(corpus.documents, 2)
-    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
-    for _ in range(3):
-        learner.run_lap(source, propose=False)
-    return learner.state, source
+    return laps_without_proposals(model, X)
 
 
 def with_restarts(state):

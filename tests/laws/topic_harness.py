@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sklearn_bnp.engine.extra import NO_EXTRA
 from sklearn_bnp.engine.learner import Learner
+from sklearn_bnp.engine.memo import Memo
+from sklearn_bnp.engine.state import ScheduleState
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.groups import GroupSource
 from sklearn_bnp.topics import delete as topic_delete
+from sklearn_bnp.topics.corpus import check_corpus
 from sklearn_bnp.topics.counts import BatchCounts, DocumentCounts
 from sklearn_bnp.topics.local import document_step
 from sklearn_bnp.topics.model import LocalSchedule, TopicModel
@@ -28,6 +32,16 @@ class Overheard:
 
     def __getattr__(self, name):
         return getattr(self._likelihood, name)
+
+
+def laps_without_proposals(model, X):
+    """The state of a learner after three laps from a fitted model, in two batches, and its source."""
+    corpus = check_corpus(model, X, None, model._observation, reset=False)
+    source = GroupSource(corpus.documents, 2)
+    learner = Learner(replace(model._learner_, schedule=ScheduleState(), memo=Memo()))
+    for _ in range(3):
+        learner.run_lap(source, propose=False)
+    return learner.state, source
 
 
 def _overheard(likelihood, *args, **kwargs):

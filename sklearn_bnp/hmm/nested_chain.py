@@ -51,7 +51,8 @@ _TILE_ENTRIES = 2**17
 _LEAST_ROWS = 1.0
 # Empirical Bayes: passes from one time to the next, and steps each time.
 _ADAPT_EVERY, _ADAPT_STEPS = 3, 2
-# Before powers of likelihoods are taken, the mean log likelihood of a row becomes minus this for each column.
+# Before powers of likelihoods are taken, the mean log likelihood of a row becomes minus this for each column
+# that has units.
 _SMALL = 2.0
 # Least slope, in nats for a factor e, that moves a concentration that is learned, and L-BFGS iterations.
 _LEAST_SLOPE, _ITERATIONS = 0.1, 20
@@ -401,7 +402,7 @@ class NestedModel:
         """The chain after a forward-backward pass with the parameters of ``chain``.
 
         If ``powers`` (J,) are given, each state's likelihood of a row is taken to its power. Before that, all
-        likelihoods are divided by one number, so that nothing depends on the units of columns.
+        likelihoods are divided by one number if columns have units, on which nothing then depends.
         """
         likelihood, around, weight = self.likelihood, self.around, self.sample.weight
         z, indptr = self.sample.z, self.sample.indptr
@@ -426,11 +427,15 @@ class NestedModel:
 
         Densities depend on the units of columns, and so would the share of the rows that a state with a small
         power gets. All likelihoods are therefore first divided by a number, after which the mean log
-        likelihood of a row is ``-_SMALL`` for each column.
+        likelihood of a row is ``-_SMALL`` for each column that has units. If no column has, as with counts,
+        likelihoods are probabilities, and stay as they are.
         """
-        log_divisor = np.vdot(coef, s) / s[:, -1].sum() + _SMALL * self.likelihood.n_features
         tempered = powers[:, np.newaxis] * coef
-        tempered[:, -1] += (1.0 - powers) * log_divisor
+        n_features = self.likelihood.n_features
+        n_with_units = np.count_nonzero(np.broadcast_to(self.likelihood.standardised, n_features))
+        if n_with_units:
+            log_divisor = np.vdot(coef, s) / s[:, -1].sum() + _SMALL * n_with_units
+            tempered[:, -1] += (1.0 - powers) * log_divisor
         return tempered
 
     def _last(self, logs):

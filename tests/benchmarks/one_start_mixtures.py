@@ -5,7 +5,8 @@ clusters in 2 to 20 columns, 500 to 10,000 rows, random covariances and uneven s
 are about 2.5 to 6 apart (in Mahalanobis distance under the mean of both covariances). *Nested* ones are
 pools of two or three clusters with nearly the same mean, each 2 to 6 times narrower than the one before.
 *Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples. Columns with
-*spikes* are amounts that are often zero, cut off at a limit, or coded if they are missing.
+*spikes* are amounts that are often zero, cut off at a limit, or coded if they are missing. Parts of random
+*shapes* (``random_shapes.py``) are not Gaussian, and take several components each; their labels are tiles.
 
 Both fits are of the same model with the same proposals; one starts from one component, the other from
 the truth. The *gap* is the bound of the first less that of the second, in nats. Where it is positive,
@@ -36,6 +37,7 @@ import numpy as np
 
 from . import report
 from .generators import Dataset, mixture, random_covariances, separated_means, split_rows
+from .random_shapes import shapes
 
 NEAR, FAR = 5.0, 50.0  # nats below
 EDGES = (0, 5, 12, 30, np.inf)  # of rows per cluster and column
@@ -120,7 +122,9 @@ def spikes(problem: int) -> Dataset:
     return Dataset("spikes", X, y)
 
 
-PROBLEMS = {"gaussian": gaussian, "nested": nested, "many": many, "spikes": spikes}
+PROBLEMS = {
+    "gaussian": gaussian, "nested": nested, "many": many, "spikes": spikes, "shapes": shapes,
+}  # fmt: skip
 
 
 # ------------------------------------------------------------------ fits

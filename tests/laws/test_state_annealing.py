@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from sklearn_bnp import BernoulliObservation
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
 from sklearn_bnp.hmm.searches import StateSearch
 from tests.reference.chains import by_recursion
@@ -12,8 +13,8 @@ from .test_state_exchanges import chain_of
 from .test_state_oversplit import model_and_totals, search_of, toys
 
 
-def nested_of(rows, labels, weight=None):
-    model, _, sample = model_and_totals(rows, labels, weight)
+def nested_of(rows, labels, weight=None, observation=None):
+    model, _, sample = model_and_totals(rows, labels, weight, observation)
     nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
     return nested, chain_of(nested, labels)
 
@@ -39,19 +40,40 @@ def test_without_likelihoods_rows_do_not_matter():
     assert_allclose(found[:40], expected.resp, rtol=1e-10)
 
 
+def annealed_by_hand(nested, chain, powers, divided):
+    """Responsibilities of two sequences under powers of likelihoods that are first ``divided``."""
+    coef = nested.likelihood.coefficients(nested.prior, chain.s)
+    table = nested.likelihood.log_table(coef, nested.sample.z)
+    table = powers * divided(table, np.sum(chain.resp * table) / len(table))
+    logs = nested.around.expected_logs(chain.links)
+    expected = [by_recursion(own, logs.entries[0], logs.counts) for own in np.split(table, 2)]
+    return np.concatenate([one.resp for one in expected])
+
+
+def test_powers_of_probabilities_are_of_what_they_are():
+    """Columns without units: a small power gives a state no advantage that grows with their number."""
+    rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2)
+    nested, chain = nested_of(
+        [1.0 * (x > 0) for x in rows], labels, observation=BernoulliObservation()
+    )
+    powers = np.array([0.2, 1.0, 0.5, 0.7])
+    found = nested.pass_over(chain, powers).resp
+    assert_allclose(
+        found, annealed_by_hand(nested, chain, powers, lambda log, mean: log), atol=1e-10
+    )
+
+
 def test_a_power_is_of_the_likelihood_of_its_state_alone():
     """In units of rows in which the mean log likelihood is -2 for each column."""
     rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2)
     nested, chain = nested_of(rows, labels)
     powers = np.array([0.2, 1.0, 0.5, 0.7])
     found = nested.pass_over(chain, powers).resp
-    coef = nested.likelihood.coefficients(nested.prior, chain.s)
-    table = nested.likelihood.log_table(coef, nested.sample.z)
-    mean = np.sum(chain.resp * table) / len(table)
-    table = powers * (table - mean - 2.0 * nested.likelihood.n_features)
-    logs = nested.around.expected_logs(chain.links)
-    expected = [by_recursion(own, logs.entries[0], logs.counts) for own in np.split(table, 2)]
-    assert_allclose(found, np.concatenate([one.resp for one in expected]), atol=1e-10)
+    n_features = nested.likelihood.n_features
+    expected = annealed_by_hand(
+        nested, chain, powers, lambda log, mean: log - mean - 2.0 * n_features
+    )
+    assert_allclose(found, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1e3])

@@ -31,9 +31,9 @@ def toys(n_states=4, seed=0, lengths=(150,) * 8, spread=6.0, **more):
     return rows, np.concatenate(states), np.eye(n_states)[np.concatenate(states)]
 
 
-def model_and_totals(rows, labels, weight=None):
+def model_and_totals(rows, labels, weight=None, observation=None):
     """A `SequenceModel` and totals after a lap that starts from labels, and a sample of all rows."""
-    learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"])
+    learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], observation=observation)
     if weight is not None:
         batch = batch._replace(weight=weight)
     shares = np.eye(labels.max() + 1)[labels]

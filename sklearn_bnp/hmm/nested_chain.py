@@ -402,7 +402,7 @@ class NestedModel:
         """The chain after a forward-backward pass with the parameters of ``chain``.
 
         If ``powers`` (J,) are given, each state's likelihood of a row is taken to its power. Before that, all
-        likelihoods are divided by one number if columns have units, on which nothing then depends.
+        likelihoods are divided by one number if any columns have units, so that nothing depends on these.
         """
         likelihood, around, weight = self.likelihood, self.around, self.sample.weight
         z, indptr = self.sample.z, self.sample.indptr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklearn_bnp._kernels._responsibilities import statistics
 from sklearn_bnp.hmm.batch import SequenceBatch
 from sklearn_bnp.hmm.model import SequenceModel
 from sklearn_bnp.hmm.setup import PROPOSALS as STATE_PROPOSALS
@@ -65,11 +64,7 @@ def learner_of(rows, allocation, *, observation=None, proposals=(), seed=0):
 def features(likelihood, batch):
     """s(x) of each modelled row, (T, P)."""
     z, _ = batch.prepared(likelihood.prepare)
-    if likelihood.imputes:  # those of rows that no component explains yet
-        return likelihood.features(z)
-    out = np.empty((len(z), likelihood.n_statistics))
-    statistics(z, likelihood.quadratic, likelihood.linear, out)
-    return out
+    return likelihood.features(z)
 
 
 def start(learner, batch, n_components, seed=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp import BernoulliObservation
+from sklearn_bnp import BernoulliObservation, ColumnObservation, GaussianObservation
 from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
 from sklearn_bnp.hmm.searches import StateSearch
 from tests.reference.chains import by_recursion
@@ -61,6 +61,19 @@ def test_powers_of_probabilities_are_of_what_they_are():
     assert_allclose(
         found, annealed_by_hand(nested, chain, powers, lambda log, mean: log), atol=1e-10
     )
+
+
+def test_columns_with_units_are_counted():
+    """They say how much all likelihoods are divided by where other columns have no units."""
+    rows, labels, _ = toys(spread=2.0, lengths=(60,) * 2, n_features=3)
+    for x in rows:
+        x[:, 2] = x[:, 2] > 0
+    parts = [("rows", GaussianObservation(), [0, 1]), ("answers", BernoulliObservation(), [2])]
+    nested, chain = nested_of(rows, labels, observation=ColumnObservation(parts))
+    powers = np.array([0.2, 1.0, 0.5, 0.7])
+    found = nested.pass_over(chain, powers).resp
+    expected = annealed_by_hand(nested, chain, powers, lambda log, mean: log - mean - 2.0 * 2)
+    assert_allclose(found, expected, atol=1e-10)
 
 
 def test_a_power_is_of_the_likelihood_of_its_state_alone():

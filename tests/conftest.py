@@ -1,33 +1,45 @@
 """Small data have as many threads as large ones, so that laws of threads say something.
 
-``--part I/N`` runs one of N parts of the variants of each test, see `tests.parts`.
+``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
+tests; see `tests.parts`.
 """
 
 import pytest
 
 from sklearn_bnp._kernels import threads
-from tests.parts import chosen, part
+from tests.parts import chosen, numbered, shared_out
 
 SHIPPED = threads.LEAST_WORK
 
 
+# What each option is for, and what chooses its tests by their names. Shares of tests come first: a part has
+# one or more variants of every test that is left.
+OPTIONS = {
+    "--share": ("run the I-th of N shares of the tests, each with all of its variants", shared_out),
+    "--part": (
+        "run the I-th of N parts of the variants of each test; each part has one or more of every test",
+        chosen,
+    ),
+}
+
+
 def pytest_addoption(parser):
-    parser.addoption(
-        "--part",
-        metavar="I/N",
-        help="run the I-th of N parts of the variants of each test; each part has one or more of every test",
-    )
+    for option, (purpose, _) in OPTIONS.items():
+        parser.addoption(option, metavar="I/N", help=purpose)
 
 
 def pytest_configure(config):
-    text = config.getoption("part")
-    config.part = None if text is None else part(text)
+    texts = {option: config.getoption(option) for option in OPTIONS}
+    config.chosen = {
+        option: numbered(option, text) for option, text in texts.items() if text is not None
+    }
 
 
 @pytest.hookimpl(trylast=True)  # of what is left once -m and -k have chosen
 def pytest_collection_modifyitems(config, items):
-    if config.part is not None:
-        kept = chosen([item.nodeid for item in items], *config.part)
+    for option, pair in config.chosen.items():
+        choose = OPTIONS[option][1]
+        kept = choose([item.nodeid for item in items], *pair)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
         items[:] = [item for item in items if item.nodeid in kept]
 

@@ -1,8 +1,8 @@
-"""Parts of the variants of each test: together they are all of them, and each has some of every test."""
+"""Parts of the variants of each test, and shares of the tests: together they are all of them."""
 
 import pytest
 
-from tests.parts import chosen, part
+from tests.parts import chosen, numbered, shared_out
 
 NAMES = [f"tests/test_a.py::test_{n}[{i}-x[{i}]]" for n in (1, 2, 3, 40) for i in range(n)]
 NAMES += ["tests/test_a.py::test_alone", "tests/test_b.py::TestClass::test_1[0]"]
@@ -31,12 +31,30 @@ def test_a_variant_stays_in_its_part():
     assert chosen(many, 1, 2) & set(many[5:]) == chosen(many[5:], 1, 2)
 
 
+@pytest.mark.parametrize("n_shares", [1, 2, 3])
+def test_shares_are_everything_and_each_test_is_in_one(n_shares):
+    names = [
+        f"tests/test_{letter}.py::test_{n}[{i}]"
+        for letter in "abcdefghij"
+        for n in (1, 2)
+        for i in (0, 1)
+    ]
+    shares = [shared_out(names, number, n_shares) for number in range(1, n_shares + 1)]
+    assert sorted(name for share in shares for name in share) == sorted(names)
+    tests = [without_parameters(share) for share in shares]
+    assert sum(map(len, tests)) == 20
+    assert set.union(*tests) == without_parameters(names)
+    assert all(tests)
+
+
 @pytest.mark.parametrize(("text", "pair"), [("1/1", (1, 1)), ("1/2", (1, 2)), ("12/12", (12, 12))])
 def test_what_an_argument_means(text, pair):
-    assert part(text) == pair
+    assert numbered("--part", text) == pair
 
 
+@pytest.mark.parametrize("option", ["--part", "--share"])
 @pytest.mark.parametrize("text", ["", "1", "/", "0/2", "3/2", "-1/2", "1/0", "1/2/3", "a/b", "²/3"])
-def test_other_arguments_are_refused(text):
-    with pytest.raises(pytest.UsageError, match="--part is I/N with 1 <= I <= N, such as 1/2; got"):
-        part(text)
+def test_other_arguments_are_refused(option, text):
+    message = f"{option} is I/N with 1 <= I <= N, such as 1/2; got"
+    with pytest.raises(pytest.UsageError, match=message):
+        numbered(option, text)

@@ -12,6 +12,7 @@ from ..engine.failures import Failures
 from ..engine.proposal import Context, Proposal
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
+from .creation import LEAST_TOKENS
 from .documents import EVERYTHING
 from .seeding import blended_with_all
 from .starts import create_first_topics, create_topics
@@ -20,6 +21,9 @@ from .starts import create_first_topics, create_topics
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
 # some nats in the lap of the verdict, of which only the first birth has plenty.
 _FIRST_BREADTH = 0.1
+# Rows from which on a topic of rows is split, as in births of mixtures, and least rows of a new one. A word
+# says next to nothing of its topic, but in a few columns some rows are a cluster.
+_MIN_ROWS, _LEAST_ROWS = 4.0, 2.0
 
 
 class TopicBirth(Proposal):
@@ -45,7 +49,8 @@ class TopicBirth(Proposal):
     max_targets : int, default=10
         The greatest number of targets in a lap, the largest first.
     min_tokens : float, default=50
-        Topics with fewer tokens are not split, unless documents have weights.
+        Topics with fewer tokens are not split, unless documents have weights. For rows with ``groups`` it is
+        4 at the most.
 
     References
     ----------
@@ -97,9 +102,13 @@ class TopicBirth(Proposal):
         open_ = sorted(
             (-n, uid)
             for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if (self.weighted or n >= self.min_tokens) and not self._failures.blocked(uid, n)
+            if self._is_enough(n, words=False) and not self._failures.blocked(uid, n)
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything
+
+    def _is_enough(self, n, words):
+        """Whether a topic of ``n`` words, or rows, may be split."""
+        return self.weighted or n >= (self.min_tokens if words else min(self.min_tokens, _MIN_ROWS))
 
     def _come(self, totals):
         """Tokens that have come so far."""
@@ -125,27 +134,31 @@ class TopicBirth(Proposal):
         return trials
 
     def _sample(self, context, target):
-        """The documents of a target in which topics are looked for."""
-        sample = context.samples[target]
-        compared = (
-            isinstance(sample.docs.z, np.ndarray) and not context.model.likelihood.copies_tell
-        )
-        return sample.without_copies() if compared else sample
+        """The documents of a target in which topics are looked for, and how many tokens a topic needs.
+
+        A few rows with many copies are no cluster, though the objective is higher with a topic for them.
+        """
+        sample, likelihood = context.samples[target], context.model.likelihood
+        if likelihood.words:
+            return sample, LEAST_TOKENS
+        compared = isinstance(sample.docs.z, np.ndarray) and not likelihood.copies_tell
+        distinct = sample.without_copies() if compared else sample
+        return distinct, _LEAST_ROWS if distinct is sample else LEAST_TOKENS
 
     def _create(self, context, target, doc_prior, n_seeds):
         """Statistics of topics in place of one, or None; and no concentrations."""
+        sample, least = self._sample(context, target)
         s = create_topics(
-            context.model, self._sample(context, target), doc_prior, int(n_seeds), context.rng,
-            context.n_threads,
-        )  # fmt: skip
+            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
+        )
         return s, None
 
     def _create_first(self, context, target, doc_prior, n_seeds):
         """Statistics of topics in place of all there are, and concentrations for them; or None twice."""
+        sample, least = self._sample(context, target)
         s, doc_prior = create_first_topics(
-            context.model, self._sample(context, target), doc_prior, int(n_seeds), context.rng,
-            context.n_threads,
-        )  # fmt: skip
+            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
+        )
         return (
             None if s is None else blended_with_all(s, _FIRST_BREADTH),
             None if doc_prior is None else {"doc_concentration": doc_prior},
@@ -161,6 +174,8 @@ class TopicBirth(Proposal):
             if room < 1:
                 break
             k = int(totals.positions([uid])[0])
+            if not self._is_enough(totals.n[k], context.model.likelihood.words):
+                continue
             n_seeds = self.n_first_seeds if first else self.n_seeds
             create = self._create_first if first else self._create
             s, given = create(context, uid, doc_prior[k], min(n_seeds, room + 1))

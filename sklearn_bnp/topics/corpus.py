@@ -310,6 +310,8 @@ def weighting_of(documents, n_features):
             return "all rows have the norm 1"
     if np.mean(_are_whole(_counts_of_logs(fractions))) > _MOST:
         return "they are 1 + log(count)"
+    if np.mean(_are_whole(_counts_of_logs(fractions + 1.0) - 1.0)) > _MOST:
+        return "they are log(1 + count)"
     if np.mean(_are_whole(x / x.min())) > _MOST:
         return None
     # The least entry of a word is its factor, if the word occurs just once in some document.

@@ -74,7 +74,7 @@ _MOST_USED = 0.25
 _TYPES_AN_ANCHOR = 5
 
 
-def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
+def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1, least=LEAST_TOKENS):
     """Successors of a topic by a topic model nested in it.
 
     Parameters
@@ -88,6 +88,8 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
         How many topics to start from.
     rng : numpy.random.RandomState
     n_threads : int
+    least : float
+        Least tokens of a successor.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     """
     model, sample, used = _with_words_of(model, sample)
     nested = Nested(model, sample, doc_prior, n_threads)
-    least = max(LEAST_TOKENS * sample.one_token, LEAST_SHARE * sample.least_total)
+    least = max(least * sample.one_token, LEAST_SHARE * sample.least_total)
     some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS_OF_ONE, sample)), rng)
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, some, sample.total, [n_seeds], rng)
@@ -106,7 +108,7 @@ def create_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     return used.statistics(developed(found)) if found else None
 
 
-def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
+def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1, least=LEAST_TOKENS):
     """Successors of a topic that is alone; arguments as for `create_topics`.
 
     Returns
@@ -118,7 +120,7 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1):
     """
     model, sample, used = _with_words_of(model, sample)
     nested = Nested(model, sample, _PRIOR_SCALE * doc_prior, n_threads)
-    least = LEAST_TOKENS * sample.one_token
+    least = least * sample.one_token
     some = some_documents(sample, rng)
     starts, words = [], model.likelihood.words
     if not words or len(sample.docs) < _FEW_DOCUMENTS:

@@ -78,3 +78,15 @@ def test_noise_in_time_is_one_state(observation, n_components):
     found, alone = fit(n_components), fit(1, proposals=None)
     assert found.lower_bound_ > alone.lower_bound_ - SLACK_OF_CONCENTRATIONS
     assert found.n_components_ == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_a_few_rows_are_topics(seed):
+    """Twenty tokens were once the least of a topic, so that clusters of fewer rows were never found."""
+    rng = np.random.default_rng(seed)
+    centers = np.array([[-8.0, 0.0], [8.0, 0.0], [0.0, 14.0], [0.0, -14.0]])
+    labels = rng.permutation(np.arange(60) % len(centers))
+    X, groups = centers[labels] + rng.normal(size=(len(labels), 2)), np.repeat(range(6), 10)
+    model = quiet_fit(HDPTopicVB(observation="gaussian", random_state=seed), X, groups=groups)
+    assert model.n_components_ == len(centers)
+    assert all(len(set(model.predict(X, groups=groups)[labels == k])) == 1 for k in range(4))

@@ -451,6 +451,16 @@ def test_tf_idf_is_warned_of(settings, form, dtype):
     model.transform(weighted)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_logarithms_of_one_more_are_warned_of(dtype):
+    """``log1p`` is as common as tf-idf, and was taken for counts without a word."""
+    for form in (sparse.csr_matrix, np.asarray):
+        with pytest.warns(
+            UserWarning, match=names("not whole", "log(1 + count)", "CountVectorizer")
+        ):
+            HDPTopicVB(max_iter=0).fit(form(np.log1p(CORPUS.astype(dtype))))
+
+
 def shares_of_tokens(counts):
     """As from another model: tokens are shared out between types."""
     rng = np.random.default_rng(0)

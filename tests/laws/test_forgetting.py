@@ -239,6 +239,9 @@ def test_what_cannot_be_forgotten(kind):
         model.forget("x")
     with pytest.raises(TypeError, match="not hashable"):
         model.forget([])
+    for name in (float("nan"), (1, np.float32("nan")), np.datetime64("NaT")):
+        with pytest.raises(ValueError, match="not equal to itself"):
+            model.partial_fit(batches[0], batch_id=name)
     assert pickle.dumps(model) == state
     with pytest.raises(ValueError, match="is the only batch"):
         model.forget(0).forget(1)

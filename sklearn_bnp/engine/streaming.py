@@ -96,7 +96,7 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
         forget(learner, [batch.batch_id])
     if learner.n_steps and len(learner.memo) == 0:
         learner.forget_batches()  # what stochastic steps have seen is the past
-    if not memoize and batch.batch_id not in learner.memo:  # one that returns counts as new
+    if not memoize:  # one that returns counts as new, also if it came while names were remembered
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo and replaced:

@@ -175,6 +175,11 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             model = model._replace(uids=tuple(range(len(s))))
         return Start(model, source, lambda rng: s, self._keeps_order, learner.coef)
 
+    def _check_goes_on(self):
+        """Raise if `partial_fit` cannot go on with the parameters as they are set now."""
+        self._validate_params()  # `_fit_context` leaves that to the first call
+        self._check_same_observation("partial_fit")
+
     def _check_same_observation(self, call):
         """Raise if ``call`` would go on with another observation model than the fit was begun with."""
         check_same_observation(self.observation, self._observation, call)

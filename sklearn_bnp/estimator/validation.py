@@ -352,6 +352,12 @@ def _holds_nan(name):
     return isinstance(name, may_be) and name != name
 
 
+_NAMELESS = (
+    "only fit has been called, or what remembers no names either: combine, or partial_fit with "
+    "learning_method='stochastic'"
+)
+
+
 def check_may_forget(batch_id, names, n_batches, memoize):
     """Raise unless a batch is in memory, whose batches have these ``names``, and is not all of it.
 
@@ -366,7 +372,7 @@ def check_may_forget(batch_id, names, n_batches, memoize):
         some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
         raise ValueError(
             f"batch_id={batch_id!r} is not the name of a batch in memory; "
-            + (f"those are {some}." if names else "there is none, since only fit has been called.")
+            + (f"those are {some}." if names else f"there is none, since {_NAMELESS}.")
         )
     if n_batches == 1:
         raise ValueError(

@@ -246,6 +246,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 n_laps, rng = 0, check_random_state(self.random_state)
                 start = self._started(X, data, rng, settings, streaming=True)
                 learner, batch = self._begun_learner(start, rng, settings), start.source.everything
+            if content is None and learner.memo.content(batch_id) is not None:
+                content = data.batch.content_hash()  # the stream remembered batches before
             batch = batch._replace(batch_id=batch_id)
             holds_something = batch.total_weight > 0  # documents may have no words
             if not settings.stochastic and holds_something:

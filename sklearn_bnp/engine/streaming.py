@@ -92,11 +92,14 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
     memoize = settings.memoize
     before = learner.memo.content(batch.batch_id)
     replaced = None not in (before, content) and before != content
-    if replaced and len(learner.memo) > 1:
+    is_known = batch.batch_id in learner.memo and before is not None and not replaced
+    is_new = not memoize and not is_known
+    if replaced and not is_new and len(learner.memo) > 1:
         forget(learner, [batch.batch_id])
     if learner.n_steps and len(learner.memo) == 0:
         learner.forget_batches()  # what stochastic steps have seen is the past
-    if not memoize and batch.batch_id not in learner.memo:  # one that returns counts as new
+    if is_new:  # one that returns counts as new, and takes no place of one that is still remembered
+        replaced = False
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
     if batch.batch_id in learner.memo and replaced:

@@ -175,6 +175,11 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
             model = model._replace(uids=tuple(range(len(s))))
         return Start(model, source, lambda rng: s, self._keeps_order, learner.coef)
 
+    def _check_goes_on(self):
+        """Raise if `partial_fit` cannot go on with the parameters as they are set now."""
+        self._validate_params()  # `_fit_context` leaves that to the first call
+        self._check_same_observation("partial_fit")
+
     def _check_same_observation(self, call):
         """Raise if ``call`` would go on with another observation model than the fit was begun with."""
         check_same_observation(self.observation, self._observation, call)
@@ -241,6 +246,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
                 n_laps, rng = 0, check_random_state(self.random_state)
                 start = self._started(X, data, rng, settings, streaming=True)
                 learner, batch = self._begun_learner(start, rng, settings), start.source.everything
+            if content is None and learner.memo.content(batch_id) is not None:
+                content = data.batch.content_hash()  # the stream remembered batches before
             batch = batch._replace(batch_id=batch_id)
             holds_something = batch.total_weight > 0  # documents may have no words
             if not settings.stochastic and holds_something:

@@ -337,6 +337,25 @@ def check_batch_id(batch_id):
         raise TypeError(
             f"batch_id={batch_id!r} is not hashable; use a number, a str or a tuple of them."
         ) from error
+    if _holds_nan(batch_id):
+        raise ValueError(
+            f"batch_id={batch_id!r} is not equal to itself, so that the batch could not be found again by "
+            "this name; use a number, a str or a tuple of them."
+        )
+
+
+def _holds_nan(name):
+    """Whether a name is NaN or NaT, or a tuple that holds one."""
+    if isinstance(name, tuple):
+        return any(map(_holds_nan, name))
+    may_be = float, np.floating, np.datetime64, np.timedelta64
+    return isinstance(name, may_be) and name != name
+
+
+_NAMELESS = (
+    "only fit has been called, or what remembers no names either: combine, or partial_fit with "
+    "learning_method='stochastic'"
+)
 
 
 def check_may_forget(batch_id, names, n_batches, memoize):
@@ -353,7 +372,7 @@ def check_may_forget(batch_id, names, n_batches, memoize):
         some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
         raise ValueError(
             f"batch_id={batch_id!r} is not the name of a batch in memory; "
-            + (f"those are {some}." if names else "there is none, since only fit has been called.")
+            + (f"those are {some}." if names else f"there is none, since {_NAMELESS}.")
         )
     if n_batches == 1:
         raise ValueError(

@@ -367,7 +367,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If weights of sequences of continuous rows are mostly four or more.
         """
         if self._is_begun:
-            self._check_same_observation("partial_fit")
+            self._check_goes_on()
         if are_chunks(X):
             return self._partial_fit_chunks(
                 X, batch_id, lengths=lengths, groups=groups, sample_weight=sample_weight

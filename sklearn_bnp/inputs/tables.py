@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -32,7 +32,7 @@ def holds_arguments(x):
 
 
 def require_table(x, name="X", *, of_words=False):
-    """Raise if data are None, a dict, a lazy frame or any strings; ``of_words`` if they are to be counts.
+    """Raise if data are None, a dict, lazy or any strings; ``of_words`` if they are to be counts.
 
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
     """
@@ -49,6 +49,11 @@ def require_table(x, name="X", *, of_words=False):
         raise ValueError(
             f"{name} is a {kind}, which is computed later: give {name}.collect(). For data that do not fit "
             "into memory, give its parts to partial_fit, each of them collected."
+        )
+    if isinstance(x, Iterator):
+        raise ValueError(
+            f"{name} is a {type(x).__name__}, which can be read only once: give list({name}). For data that "
+            "do not fit into memory, give its parts to partial_fit."
         )
     text = _first_text(x, of_words)
     if text is not None:

@@ -349,7 +349,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         $warns_later
         """
         if self._is_begun:
-            self._check_same_observation("partial_fit")
+            self._check_goes_on()
         if are_chunks(X):
             return self._partial_fit_chunks(X, batch_id, sample_weight=sample_weight)
         first = not self._is_begun

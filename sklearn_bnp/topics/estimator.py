@@ -395,13 +395,13 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             If the words of the first batch look like tf-idf; if ``max_batches`` remembers more documents than
             are kept themselves.
         """
+        if self._is_begun:
+            self._check_goes_on()
         if not self.memoize and self.learning_method != "stochastic":
             raise ValueError(
                 "memoize=False needs learning_method='stochastic': memoized learning of topics needs the "
                 "counts of topics in each document, so it has to remember them."
             )
-        if self._is_begun:
-            self._check_same_observation("partial_fit")
         if are_chunks(X):  # each chunk may have groups of its own
             self._check_same_prior(getattr(self, "_reading", None))
             return self._partial_fit_chunks(X, batch_id, groups=groups, sample_weight=sample_weight)

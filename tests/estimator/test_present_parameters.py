@@ -1,5 +1,6 @@
 """Parameters that are set between two calls of `partial_fit` are heeded, or the call is refused."""
 
+import pickle
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn_bnp import (
     DirichletAllocation,
     DPAllocation,
     DPMixtureVB,
+    HDPTopicVB,
     PitmanYorAllocation,
 )
 
@@ -101,6 +103,40 @@ def test_other_proposals_are_taken_and_the_same_ones_go_on():
     assert model.n_components_ == 3
     with pytest.raises(ValueError, match="'split', which is not known"):
         model.set_params(proposals="split").partial_fit(BATCHES[2])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_batches": 1},
+        {"memoize": "no"},
+        {"max_components": 0},
+        {"learning_method": "online"},
+        {"weight_concentration_prior": -1.0},
+        {"allocation": "normal"},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB, HDPTopicVB])
+def test_values_that_a_parameter_cannot_have_are_refused_in_the_middle_of_a_stream(
+    estimator, given
+):
+    X = RNG.integers(9, size=(20, 4))
+    model = estimator(random_state=0).partial_fit(X).set_params(**given)
+    state = pickle.dumps(model)
+    (name,) = given
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of {estimator.__name__} must be"):
+        model.partial_fit(X)
+    assert pickle.dumps(model) == state
+
+
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
+def test_names_mean_nothing_once_batches_are_not_remembered(estimator):
+    model = estimator(random_state=0).partial_fit(BATCHES[0], batch_id=0)
+    model.set_params(memoize=False)
+    for i in (1, 2):
+        model.partial_fit(BATCHES[i], batch_id=0)
+        assert_allclose(model.summary()["size"].sum(), 90 * (i + 1))
 
 
 def test_components_with_names_lose_their_order_with_the_first_proposals():

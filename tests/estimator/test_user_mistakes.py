@@ -367,6 +367,7 @@ ROWS_OF_MIXTURES = {
     ),
     "None": (mixture(None), ["X", "None"]),
     "a dict": (mixture({"a": [1, 2]}), ["X", "dict", "DataFrame"]),
+    "a generator": (mixture(row for row in X), ["X is a generator", "list(X)", "partial_fit"]),
     "complex": (mixture(X * 1j), ["X", "Complex", "X.real"]),
     "sparse for a Gaussian": (
         mixture(sparse.csr_array(X)),
@@ -524,6 +525,7 @@ TOPICS = {
 
 SEQUENCES_OF_STATES = {
     "a vector": (hmm(X[:, 0]), ["X", "1D array", "reshape(-1, 1)"]),
+    "a map": (hmm(map(np.copy, SEQUENCES)), ["X is a map", "list(X)"]),
     "list of vectors": (hmm([s[:, 0] for s in SEQUENCES]), ["X[0]", "reshape(-1, 1)"]),
     "list of unequal lists": (hmm([[1.0, 2.0], [1.0, 2.0, 3.0]]), ["X[0]", "reshape(-1, 1)"]),
     "widths that differ": (

@@ -239,6 +239,9 @@ def test_what_cannot_be_forgotten(kind):
         model.forget("x")
     with pytest.raises(TypeError, match="not hashable"):
         model.forget([])
+    for name in (float("nan"), (1, np.float32("nan")), np.datetime64("NaT")):
+        with pytest.raises(ValueError, match="not equal to itself"):
+            model.partial_fit(batches[0], batch_id=name)
     assert pickle.dumps(model) == state
     with pytest.raises(ValueError, match="is the only batch"):
         model.forget(0).forget(1)
@@ -252,6 +255,9 @@ def test_settings_that_contradict_each_other():
     endless = DPMixtureVB(memoize=False, random_state=0).partial_fit(X)
     with pytest.raises(ValueError, match="memoize=False only the sum"):
         endless.forget(0)
+    stochastic = DPMixtureVB(learning_method="stochastic", random_state=0)
+    with pytest.raises(ValueError, match="partial_fit with learning_method='stochastic'"):
+        stochastic.partial_fit(X, batch_id=0).forget(0)
     for params, message in (
         ({"max_batches": 3, "memoize": False}, "max_batches=3 needs memoize=True"),
         ({"half_life": 3.0}, "half_life=3.0 is for streams without a memory"),

@@ -212,7 +212,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         return []
 
     def sample_rows(self, n_statistics: int) -> int:
-        """Largest number of rows to sample from each wanted component.
+        """Largest number of rows to sample from each component that `wants` has just named.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from ..engine.proposal import Context, Proposal
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
-from .creation import create, tries_all_ways
+from .creation import create, most_rows_of_first, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
 ADAPT_BELOW = 12
@@ -44,9 +44,10 @@ class Birth(Proposal):
         joined.
     max_rows : int or None, default=None
         The greatest number of rows of a target's sample. None is a number between 2000 and 10000: fewer rows
-        where a component has many statistics, but at least four for each of these. When nothing else is left
-        to try, a target of many more rows, in whose sample nothing was found, is tried again on up to five
-        times as many, or on forty rows for each statistic if that is more.
+        where a component has many statistics, but at least four for each of these. A component that is alone
+        may have up to 48000: these are looked at if fewer rows do not show its clusters. When nothing else is
+        left to try, a target of many more rows, in whose sample nothing was found, is tried again on up to
+        five times as many, or on forty rows for each statistic if that is more.
     max_targets : int or None, default=None
         The greatest number of targets in a lap; no limit if None.
     patience : int, default=2
@@ -68,10 +69,10 @@ class Birth(Proposal):
 
     kind = "birth"
     suits = ("mixture",)
-    # Targets in which nothing was found, and of which there are many more rows; whether samples are larger.
-    # Saved models of before know of neither.
+    # Targets in which nothing was found, and of which there are many more rows; whether samples are larger;
+    # whether there was one component when last asked. Saved models of before know of none.
     _in_few: frozenset = frozenset()
-    _takes_more = False
+    _takes_more = _alone = False
     _parameter_constraints = {
         "strategy": [StrOptions({"split", "adopt"})],
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
@@ -107,6 +108,7 @@ class Birth(Proposal):
 
     def wants(self, totals: StatBag) -> list[int]:
         """Components that may be split next, fewest failures first, then largest."""
+        self._alone = len(totals.uids) == 1
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
             for uid, n in totals.sizes.items()
@@ -116,7 +118,9 @@ class Birth(Proposal):
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each target."""
-        return self._rows(n_statistics, self._takes_more)
+        rows = self._rows(n_statistics, self._takes_more)
+        more = self._alone and self.max_rows is None
+        return max(rows, most_rows_of_first(n_statistics)) if more else rows
 
     def _rows(self, n_statistics, more):
         """Rows to collect of each target, of which there may be ``more`` than usual."""
@@ -191,6 +195,7 @@ class Birth(Proposal):
                 context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
                 int(min(self.n_seeds, room + 1)), attempt + more, context.rng,
                 adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
+                n_rows=self._rows(totals.s.shape[1], self._takes_more),
             )  # fmt: skip
             if creation is not None and creation.gain > 0:
                 break

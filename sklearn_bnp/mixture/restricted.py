@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,15 +12,11 @@ from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 
 # Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
-# With many components, a round of collapsed steps joins at most half of them: the first tree is made of
-# components that are not yet what they will be.
-_ROUNDS, _MANY, _ROUNDS_OF_MANY = 4, 20, 2
-_STEPS, _STEPS_AFTER_CUT = 8, 4
-# Collapsed steps: after how many of them the prior adapts, and the share of rows that change hands
-# below which they end.
-_COLLAPSED_ADAPT, _COLLAPSED_TOL = 3, 2e-3
-# Steps by which the prior adapts to seeds, and collapsed steps after each agglomeration.
-_COLLAPSED_ADAPT_FIRST, _COLLAPSED_AFTER_CUT = 10, 5
+_ROUNDS, _STEPS, _STEPS_AFTER_CUT = 4, 8, 4
+# So many components are many.
+_MANY = 20
+# Collapsed steps: after how many of them the prior adapts, and those by which it adapts to seeds.
+_COLLAPSED_ADAPT, _COLLAPSED_ADAPT_FIRST = 3, 10
 # Components with fewer rows are dropped. One row may be a component, and leave a little of itself to others.
 LEAST_ROWS = 0.9
 # Least mass of which logarithms are taken.
@@ -27,6 +24,34 @@ _LEAST_LEFT = 1e-10
 
 # Special functions that a collapsed step may take: about 0.01 s.
 _MOST_WORK = 200_000
+
+
+class Pace(NamedTuple):
+    """How long collapsed steps go on, and how many components unions may take away at a time.
+
+    With many components, the first tree is made of components that are not yet what they will be.
+
+    Attributes
+    ----------
+    tol : float
+        Share of rows that change hands below which collapsed steps end.
+    n_after_cut : int
+        Most collapsed steps after each agglomeration.
+    kept : float
+        Share of the components that are left after a round of collapsed steps and unions, if they are many.
+    n_rounds : int
+        Rounds of variational steps and agglomeration.
+    """
+
+    tol: float
+    n_after_cut: int
+    kept: float
+    n_rounds: int
+
+
+USUAL = Pace(tol=2e-3, n_after_cut=5, kept=0.5, n_rounds=6)
+# Where each row is like several of very many components, good ones need many steps to stand out.
+SLOW = Pace(tol=2e-4, n_after_cut=20, kept=0.75, n_rounds=10)
 
 
 def most_collapsed(likelihood, z):
@@ -119,7 +144,7 @@ class RestrictedMixture:
         self.adapt(s, 5)
         return self.step(s)
 
-    def collapse(self, s, resp, n_steps):
+    def collapse(self, s, resp, n_steps, tol=USUAL.tol):
         """Make up to ``n_steps`` collapsed steps; statistics (J, P) and responsibilities (n, J).
 
         Each row is shared out by its predictive densities under components that do not hold it (CVB0).
@@ -142,7 +167,7 @@ class RestrictedMixture:
             moved = 0.5 * (own @ table.sum(axis=1))
             last = table = None
             s, resp = self._summary(s, resp, own)
-            if len(s) < 2 or moved < _COLLAPSED_TOL * own.sum():
+            if len(s) < 2 or moved < tol * own.sum():
                 break
         return s, resp
 
@@ -167,32 +192,32 @@ class RestrictedMixture:
         shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
         return partial(entropies_of_unions, shares, self.sample.weight)
 
-    def refine(self, s, n_collapsed=0):
+    def refine(self, s, n_collapsed=0, pace=USUAL):
         """Alternate steps and agglomeration; statistics and entropies, or None twice.
 
         With ``n_collapsed``, up to so many collapsed steps come before the first variational ones, and a few
-        after each agglomeration.
+        after each agglomeration, at a `Pace`.
         """
         tol, n_steps = 1e-4 * self.sample.total, _STEPS
         if n_collapsed:
             self.adapt(s, _COLLAPSED_ADAPT_FIRST)
             s, _, resp = self.step(s)
-            s, _ = self.collapse(s, resp, n_collapsed)
+            s, _ = self.collapse(s, resp, n_collapsed, pace.tol)
             n_steps = _STEPS_AFTER_CUT
         if len(s) < 2:
             return None, None
         s, entropy, resp = self.iterate(s, n_steps, tol)
-        for _ in range(_ROUNDS + (_ROUNDS_OF_MANY if n_collapsed else 0)):
+        for _ in range(pace.n_rounds if n_collapsed else _ROUNDS):
             tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
             self.margin = max(self.margin, tree.margin)
             if len(tree.cut) == len(s):
                 break
-            least = len(s) // 2 if n_collapsed and len(s) > _MANY else 1
+            least = int(pace.kept * len(s)) if n_collapsed and len(s) > _MANY else 1
             groups = [list(group) for group in tree.groups(least)]
             s = np.array([s[group].sum(axis=0) for group in groups])
             if n_collapsed and len(s) > 1:
                 resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
-                s, _ = self.collapse(s, resp, _COLLAPSED_AFTER_CUT)
+                s, _ = self.collapse(s, resp, pace.n_after_cut, pace.tol)
             if len(s) < 2:
                 return None, None
             s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)

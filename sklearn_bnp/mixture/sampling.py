@@ -228,8 +228,9 @@ class RowSampling:
         everything = {EVERYTHING: max(min(most, room), _UNIFORM_ROWS)}
         wanted, left = {}, room if mean_weight is None else np.inf
         for proposal in proposals:
+            uids = proposal.wants(totals)
             most = proposal.sample_rows(totals.s.shape[1])
-            for uid in filter(counts.__contains__, proposal.wants(totals)):
+            for uid in filter(counts.__contains__, uids):
                 known = most if mean_weight is not None else int(np.ceil(counts[uid]))
                 rows = min(most, known) - wanted.get(uid, 0)
                 if rows > 0:

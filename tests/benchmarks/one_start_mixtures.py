@@ -4,7 +4,8 @@ Problems are random and seeded: problem p is the same on every machine. *Gaussia
 clusters in 2 to 20 columns, 500 to 10,000 rows, random covariances and uneven sizes. Nearest clusters
 are about 2.5 to 6 apart (in Mahalanobis distance under the mean of both covariances). *Nested* ones are
 pools of two or three clusters with nearly the same mean, each 2 to 6 times narrower than the one before.
-*Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples. Columns with
+*Many* rows are Gaussian problems of 30,000 to 200,000 rows, of which proposals see samples. *Crowds* are 30
+to 100 clusters in 8 to 30 columns, of 60 to 300 rows each, whose centers are near. Columns with
 *spikes* are amounts that are often zero, cut off at a limit, or coded if they are missing. Parts of random
 *shapes* (``random_shapes.py``) are not Gaussian, and take several components each; their labels are tiles.
 
@@ -98,6 +99,18 @@ def nested(problem: int) -> Dataset:
     return Dataset("nested", *mixture(rng, np.array(means), np.array(covariances), sizes))
 
 
+def crowds(problem: int) -> Dataset:
+    """Many clusters whose centers are near: what tells them apart are their covariances, in many columns."""
+    rng = np.random.default_rng([20_261_127, problem])
+    n_clusters, n_features = int(rng.integers(30, 101)), int(rng.integers(8, 31))
+    covariances = random_covariances(rng, n_clusters, n_features, np.exp(rng.uniform(1.0, 5.0)))
+    scale = np.sqrt(np.trace(covariances, axis1=1, axis2=2).mean() / n_features)
+    means = rng.uniform(0.3, 1.0) * scale * rng.standard_normal((n_clusters, n_features))
+    n_rows = int(rng.integers(60, 301)) * n_clusters
+    sizes = split_rows(rng, n_rows, n_clusters, rng.uniform(3.0, 20.0), least=n_features + 2)
+    return Dataset("crowds", *mixture(rng, means, covariances, sizes))
+
+
 def many(problem: int) -> Dataset:
     """As ``gaussian``, but of more rows than a sample shows; other problems, too."""
     return gaussian(problem + 1000, rows=(30_000, 200_000), name="many")
@@ -123,7 +136,8 @@ def spikes(problem: int) -> Dataset:
 
 
 PROBLEMS = {
-    "gaussian": gaussian, "nested": nested, "many": many, "spikes": spikes, "shapes": shapes,
+    "gaussian": gaussian, "nested": nested, "many": many, "crowds": crowds, "spikes": spikes,
+    "shapes": shapes,
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
     BernoulliObservation,
+    Birth,
     CategoricalObservation,
     ColumnObservation,
     DPMixtureVB,
@@ -20,7 +21,7 @@ from sklearn_bnp import (
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
 from sklearn_bnp.mixture import creation
-from sklearn_bnp.mixture.creation import _ways, create
+from sklearn_bnp.mixture.creation import _ways, create, most_rows_of_first
 from sklearn_bnp.mixture.restricted import RestrictedMixture
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
@@ -241,6 +242,57 @@ def test_a_search_ends_when_two_ways_agree(searched):
     X = rng.standard_normal((1000, 2)) + 20.0 * rng.integers(3, size=(1000, 1))
     assert len(split_of(X, n_others=4).s) == 3
     assert searched == [10, 10]
+
+
+def crowded(n_rows, K, n_columns, seed, spread=0.5):
+    """Clusters whose centers are near, told apart by their covariances in many columns; and labels."""
+    rng, labels = np.random.default_rng(seed), np.arange(n_rows) % K
+    X = spread * rng.normal(size=(K, n_columns))[labels]
+    for k in range(K):
+        axes = rng.normal(size=(n_columns, n_columns)) / np.sqrt(n_columns) + 0.5 * np.eye(
+            n_columns
+        )
+        X[labels == k] += rng.normal(size=(np.sum(labels == k), n_columns)) @ axes
+    return X, labels
+
+
+def test_crowds_of_clusters_in_many_columns_are_found():
+    """In 3000 rows each of them has 75, which show blends of all clusters that nothing takes apart later."""
+    X, labels = crowded(6000, 40, 16, 0)
+    model = assert_as_good_as_the_truth(
+        X, labels, short=30.0, proposals=("birth", "merge", "delete")
+    )
+    assert adjusted_rand_score(labels, model.predict(X)) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "K", "spread", "n_more"),
+    [
+        (5000, 5, 4.0, 0),  # two ways agree
+        (5000, 1, 0.5, 0),  # nothing is there
+        (3000, 40, 0.5, 0),  # there are no more rows
+        (5000, 40, 0.5, 1),
+    ],
+)
+def test_more_rows_are_looked_at_where_these_may_show_more(searched, n_rows, K, spread, n_more):
+    X, _ = crowded(n_rows, K, 12, 0, spread)
+    split = split_of(X, n_others=0)
+    if K < 40:
+        assert (1 if split is None else len(split.s)) == K
+    assert searched.count(300) == n_more
+
+
+def test_rows_of_the_first_sample():
+    """More than of later ones where there are many statistics, and no more than searches can go through."""
+    birth = Birth()
+    birth.reset()
+    for n_components, n_rows in ((1, 48_000), (2, 4329)):
+        totals = DPMixtureVB(n_components, proposals=None).fit(np.eye(40, 20))._learner_.totals
+        birth.wants(totals)
+        assert birth.sample_rows(231) == n_rows
+        assert birth.sample_rows(20) == 10_000
+    assert Birth(max_rows=50).sample_rows(231) == 50
+    assert most_rows_of_first(231) == 48_000 and most_rows_of_first(10**6) < 100
 
 
 def mixed_clusters(n_rows, n_columns, K, seed):

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
 from .codes import CodesOfColumns
-from .content import add_rows, telling
+from .content import add_rows
 from .moments import column_moments
 from .rows import at_hand, block_rows, mean_weight, part, stacked, values_per_row
 
@@ -80,9 +80,8 @@ class Batch(NamedTuple):
         """Hash of the content of the batch, which identifies it."""
         digest = hashlib.blake2b(digest_size=16)
         add_rows(digest, self.x)
-        weight = telling(self.weight)
-        if weight is not None:
-            digest.update(weight)
+        if self.weight is not None:
+            digest.update(self.weight)
         return digest.hexdigest()
 
     @property

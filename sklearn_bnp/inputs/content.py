@@ -7,7 +7,7 @@ Design note
 (b) A block is hashed as the table that it is, or as a list of the numbers that are not zero if that is
     shorter. Sparse rows are therefore never made dense unless that takes less memory. Names of dense rows
     that are mostly not zero are those of their bytes, by which saved streams know their batches.
-(c) All zeros are the same number, and so are all NaN. Weights that are all 1 are the same as none.
+(c) All zeros are the same number, and so are all NaN.
 """
 
 from __future__ import annotations
@@ -34,11 +34,6 @@ def add_numbers(digest, values):
     if values is not None:
         digest.update(f"{values.shape} {values.dtype}".encode())
         digest.update(np.ascontiguousarray(values))
-
-
-def telling(weight):
-    """Weights, or None if all are 1: then they say what is also said without any."""
-    return None if weight is None or np.all(weight == 1.0) else weight
 
 
 def _arrays_of_values(x):

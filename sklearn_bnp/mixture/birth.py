@@ -186,25 +186,31 @@ class Birth(Proposal):
             return None
         k = int(totals.positions([uid])[0])
         n = float(totals.n[k])
+        P, n_collected = totals.s.shape[1], sample.z.shape[0]
         sample = to_search(sample, context.model.likelihood, context.model.prior).standing_for(n)
         if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
         attempt, alone = self._failures.count(uid, n), len(totals.uids) == 1
+        n_first, goes_on = sample.z.shape[0], alone
+        if alone:
+            n_first = min(n_first, self._rows(P, self._takes_more))
+            if n_collected < min(n if not self.weighted else np.inf, self.sample_rows(P)) - 1:
+                sample, goes_on = sample.rows(np.arange(n_first)), False  # memory is short
         for more in range(_WAYS_OF_LARGER if self._takes_more and alone else 1):
             creation = create(
                 context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
                 int(min(self.n_seeds, room + 1)), attempt + more, context.rng,
                 adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
-                n_rows=self._rows(totals.s.shape[1], self._takes_more),
+                n_rows=n_first if goes_on else None,
             )  # fmt: skip
             if creation is not None and creation.gain > 0:
                 break
         else:
             # all ways have failed; but a component that is alone was first tried from many seeds
-            final = not alone and tries_all_ways(sample, totals.s.shape[1])
+            final = not alone and tries_all_ways(sample, P)
             self._failures.note(uid, n, self.patience if final else 1)
-            there = min(n, self._rows(totals.s.shape[1], more=True))
-            if there >= _WORTH * sample.z.shape[0]:
+            there = min(n, self._rows(P, more=True))
+            if there >= _WORTH * n_first:
                 self._in_few |= {uid}
             return None
         return creation

@@ -59,8 +59,10 @@ _ROWS_A_SEED, _MOST_SEEDS, _FIRST_ROWS = 8, 60, 3000
 # rows than columns fit what is particular to them, and no union of two pays.
 _ROWS_A_COLUMN = 5
 # If ways disagree, a first birth looks at so many times the rows, and again, from so many seeds at most. A
-# step takes no more numbers (rows x seeds x P) than this. The first rows show clusters of fewer statistics.
-_TIMES_ROWS, _MOST_SEEDS_OF_MORE, _MOST_NUMBERS_OF_MORE, _LEAST_STATISTICS = 4, 300, 3e9, 25
+# step takes no more numbers (rows x seeds x P) than this, and tables of shares hold no more (rows x seeds).
+# The first rows show clusters of fewer statistics.
+_TIMES_ROWS, _MOST_SEEDS_OF_MORE, _MOST_NUMBERS_OF_MORE, _MOST_SHARES = 4, 300, 3e9, 8e6
+_LEAST_STATISTICS = 25
 # It ends when the gain is no longer this factor of the one before. If a single component is better by so many
 # times P log(rows) than all that came of the most seeds, the first rows show that nothing is there.
 _MUCH_MORE, _NOTHING = 1.1, 0.25
@@ -142,8 +144,8 @@ def create(
     n_most : int, default=1000000
         Most new components.
     n_rows : int or None, default=None
-        Rows of the sample that are looked at if there are no other components; all if None. What they do not
-        show is sought in more of them.
+        Rows of the sample that are looked at if there are no other components. What they do not show is
+        sought in more of them, with tables of shares for these. All are looked at if None, and that is all.
 
     Returns
     -------
@@ -184,7 +186,7 @@ def create(
         if again:  # two ways lead to the best split that is known: there is hardly a better one
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
-    if len(others) or attempt or nothing:
+    if len(others) or attempt or nothing or n_rows is None:
         return best
     return _in_more_rows(
         best, partial(RestrictedMixture, model, sample, others, adapt), target, n_most, rng
@@ -210,7 +212,7 @@ def _in_more_rows(best, restricted, target, n_most, rng):
         likelihood, z = small.model.likelihood, small.sample.z
         n_before, n_rows = n_rows, min(_TIMES_ROWS * n_rows, z.shape[0])
         n_seeds = min(_MOST_SEEDS_OF_MORE, n_rows // likelihood.n_features, most_seeds(P), n_most)
-        n_seeds = min(n_seeds, int(_MOST_NUMBERS_OF_MORE / (n_rows * P)))
+        n_seeds = min(n_seeds, int(min(_MOST_SHARES, _MOST_NUMBERS_OF_MORE / P) / n_rows))
         if n_rows <= n_before or n_seeds < max(_MOST_SEEDS, 0 if best is None else len(best.s)):
             break
         collapses = n_seeds * n_rows / z.shape[0] <= most_collapsed(likelihood, z)

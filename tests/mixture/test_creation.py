@@ -220,7 +220,8 @@ def split_of(X, n_others):
     s = np.zeros((n_others + 1, model.likelihood.n_statistics))
     model.likelihood.summarise(sample.z, np.ones((len(X), 1)), s[:1])
     rng = np.random.RandomState(0)
-    return create(model, sample, s[0], np.repeat(s[:1], n_others, axis=0), 10, 0, rng)
+    others = np.repeat(s[:1], n_others, axis=0)
+    return create(model, sample, s[0], others, 10, 0, rng, n_rows=len(X))
 
 
 def test_a_whole_component_is_searched_once(searched):

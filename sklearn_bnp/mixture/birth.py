@@ -191,11 +191,15 @@ class Birth(Proposal):
         if max(sample.total, sample.mass.sum()) < self.min_rows:
             return None
         attempt, alone = self._failures.count(uid, n), len(totals.uids) == 1
-        n_first, goes_on = sample.z.shape[0], alone
+        n_rows = n_first = sample.z.shape[0]
+        goes_on = False
         if alone:
-            n_first = min(n_first, self._rows(P, self._takes_more))
-            if n_collected < min(n if not self.weighted else np.inf, self.sample_rows(P)) - 1:
-                sample, goes_on = sample.rows(np.arange(n_first)), False  # memory is short
+            n_first = min(n_rows, self._rows(P, self._takes_more))
+            # if there are fewer rows than were wanted of all there are, memory is short; of rows with
+            # weights nobody knows how many there are
+            goes_on = n_collected >= min(np.inf if self.weighted else n, self.sample_rows(P)) - 1
+        if n_first < n_rows and not goes_on:
+            sample = sample.rows(context.rng.choice(n_rows, n_first, replace=False))
         for more in range(_WAYS_OF_LARGER if self._takes_more and alone else 1):
             creation = create(
                 context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),

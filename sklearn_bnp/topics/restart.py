@@ -18,10 +18,10 @@ Design note
 (e) Long documents of few words settle in too many topics; see `fewer.py`. For these, fewer topics are tried
     first, once for each set of topics. Blends are tried when no fewer topics were found, or in the next turn.
 (f) Where topics have frequent words in common, the first birth may join them too soon. What is left settles
-    with documents that mix blends of topics, and no blend leads away from that. So once in a fit, a search
-    that learns all priors before it joins topics is made, as in a birth where one topic was found better
-    than several. It is the only one here that may lead to a low concentration, and is tried only if it
-    promises a higher objective under what it has learned. 8 drawn topics ended 1,500 nats higher.
+    with documents that mix blends of topics, and no restart leads away from that. So once in a fit, when
+    blends have nothing left to try, a search that learns all priors before it joins topics is made, as in a
+    birth where one topic was found better than several. What it finds is tried only if it promises a higher
+    objective under the priors that it has learned. 8 drawn topics ended 1,500 nats higher.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from .starts import other_topics
 
 # Nats that the objective has risen since the last restart, for which there is another.
 _WORTH = 1.0
+# Nats a token that other topics have to gain.
+_WORTH_OF_A_TOKEN = 1e-4
 # Other topics are looked for again in a stream when so many times as many tokens have come.
 _MORE = 2.0
 _NAME = "doc_concentration"
@@ -55,7 +57,7 @@ class TopicRestart(TakesTurns):
     and all documents start anew. The lap is taken back unless the objective of the whole corpus is higher
     than before. This helps where documents are short.
 
-    Before that, other topics are looked for once in a fit, by a search that learns all priors before it joins
+    Afterwards, other topics are looked for once in a fit, by a search that learns all priors before it joins
     topics. It helps where topics have frequent words in common. In a stream, this is done when twice as many
     tokens have come.
 
@@ -87,6 +89,8 @@ class TopicRestart(TakesTurns):
     _has_rows = False
     # Tokens that had come when other topics were last looked for; None if they were not.
     _searched = None
+    # Whether blends have nothing left to try.
+    _exhausted = False
 
     def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
@@ -96,7 +100,7 @@ class TopicRestart(TakesTurns):
         self._validate_params()
         self._take()
         self._bound = -np.inf  # the objective before the last restart from blends
-        self._reduced, self._searched = frozenset(), None
+        self._reduced, self._searched, self._exhausted = frozenset(), None, False
 
     @property
     def pending(self) -> bool:
@@ -104,7 +108,7 @@ class TopicRestart(TakesTurns):
         return self._due
 
     def wants(self, totals: StatBag) -> list[int]:
-        """All documents if fewer topics are to be looked for."""
+        """All documents if fewer or other topics are to be looked for."""
         looks = self._due and (self._may_reduce(totals) or self._may_search(totals))
         return [EVERYTHING] if looks else []
 
@@ -114,9 +118,12 @@ class TopicRestart(TakesTurns):
         return untried and not self._has_rows and len(totals.uids) > 2 and are_long(totals)
 
     def _may_search(self, totals):
-        """Whether other topics were not looked for yet, or twice as many tokens have come since."""
-        if self._has_rows or len(totals.uids) < 2:
-            return False
+        """Whether other topics are to be looked for, among words."""
+        words = len(totals.uids) > 1 and not self._has_rows
+        return words and self._exhausted and self._is_old()
+
+    def _is_old(self):
+        """Whether other topics were not looked for yet, or half as many tokens had come then."""
         return self._searched is None or (self.n_seen or 0.0) >= _MORE * self._searched
 
     def plan(self, context: Context) -> list[Any]:
@@ -124,8 +131,18 @@ class TopicRestart(TakesTurns):
         self._has_rows = not context.model.likelihood.words
         if not self._has_turn(context):
             return []
-        ways = (self._with_fewer, self._with_others, self._with_blends)
-        return next((trials for way in ways if (trials := way(context))), [])
+        if self._may_search(context.totals):
+            return self._with_others(context)
+        trials = self._with_fewer(context) or self._with_blends(context)
+        if not trials and len(context.totals.uids) > 1:
+            self._exhaust()
+        return trials
+
+    def _exhaust(self):
+        """Blends have nothing left to try: other topics have their turn."""
+        self._exhausted = True
+        if self._is_old() and not self._has_rows:
+            self._has_another_turn()
 
     def _with_fewer(self, context):
         """A trial of fewer topics if documents are long and a search finds fewer."""
@@ -142,15 +159,15 @@ class TopicRestart(TakesTurns):
     def _with_others(self, context):
         """A trial of other topics, if a search that learns all priors finds better ones."""
         totals, model, sample = context.totals, context.model, context.samples.get(EVERYTHING)
-        if sample is None or not self._may_search(totals):
-            return []
         self._searched = float(totals.n.sum() if self.n_seen is None else self.n_seen)
-        if _NAME not in model.learned or not model.likelihood.adapts_late:
+        learns = _NAME in model.learned and model.likelihood.adapts_late
+        if sample is None or not learns:
             return []
-        s, doc_prior = other_topics(model, totals, sample, context.rng, context.n_threads)
+        worth = max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
+        s, doc_prior = other_topics(model, totals, sample, worth, context.rng, context.n_threads)
         if s is None or len(s) > context.max_components:
             return []
-        how = {"adapts": True, "learns": True}
+        how = {"adapts": True, "learns": True, "least_gain": worth}
         return [self._trial(SettlingTrial, context, s, {_NAME: doc_prior}, **how)]
 
     def _with_blends(self, context):
@@ -168,6 +185,11 @@ class TopicRestart(TakesTurns):
             self.kind, first, context.new_uids(len(s)), s, retires=True, others=tuple(others),
             concentrations=given, **how,
         )  # fmt: skip
+
+    def judged(self, trial: Any, accepted: bool, mass: Any, gain: float) -> None:
+        """Other topics have their turn if blends were refused."""
+        if not (accepted or isinstance(trial, SettlingTrial)):
+            self._exhaust()
 
     def new_data(self) -> None:
         """Forget the last restart: with more data, another may succeed."""

@@ -166,7 +166,7 @@ def create_topics_again(model, sample, doc_prior, n_seeds, rng, n_threads=1, lea
     return _found_late(model, sample, doc_prior, numbers, rng, n_threads, least)
 
 
-def other_topics(model, totals, sample, rng, n_threads=1):
+def other_topics(model, totals, sample, worth, rng, n_threads=1):
     """Topics that may take the place of all, by the search of `create_topics_again` from one start.
 
     Parameters
@@ -176,23 +176,26 @@ def other_topics(model, totals, sample, rng, n_threads=1):
         Several topics, which have settled.
     sample : DocumentSample
         Documents as they are.
+    worth : float
+        Nats of all documents that they have to gain.
     rng : numpy.random.RandomState
     n_threads : int
 
     Returns
     -------
     s : ndarray, shape (J, P), or None
-        Their statistics; None unless the objective of some documents is higher than with the present topics.
+        Their statistics; None unless the objective of some documents is higher by their part of ``worth``.
     doc_prior : float or None
         Sum of the parameters of the documents' prior with which they were found.
     """
     some, n_tokens = some_documents(sample, rng), totals.n.sum()
     here = Nested(model, some, model.doc_prior(totals).sum(), n_threads)
-    least_value = here.value_of(totals.s * (some.total / n_tokens))
+    part = some.total / n_tokens
+    least_value = here.value_of(totals.s * part) + worth * part
     s, doc_prior = _found_late(
         model, some, _DOC_PRIOR, ([], _CLUSTERS_OF_ALL), rng, n_threads, least_value=least_value
     )
-    return (None, None) if s is None else (s * (n_tokens / s[:, -1].sum()), doc_prior)
+    return (None, None) if s is None else (s / part, doc_prior)
 
 
 def _found_late(

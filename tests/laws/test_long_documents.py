@@ -82,8 +82,7 @@ def test_fewer_topics_that_are_refused_leave_no_trace(too_many, monkeypatch):
     assert len(trial.created) == len(learner.totals.uids)
 
 
-def test_short_documents_are_drawn_only_once(too_many):
-    """For a search for other topics; in long ones, fewer topics are looked for as often as these change."""
+def test_documents_are_drawn_only_if_they_are_long(too_many):
     state, _ = too_many
     restart = TopicRestart()
     restart.reset()
@@ -92,10 +91,7 @@ def test_short_documents_are_drawn_only_once(too_many):
     assert restart.wants(state.totals) == [EVERYTHING]
     short = HDPTopicVB(3, init_params=TOPICS, proposals=None).fit(corpus_of(80))
     assert not are_long(short._learner_.totals)
-    assert restart.wants(short._learner_.totals) == [EVERYTHING]
-    restart._searched = 80.0  # other topics have been looked for
     assert restart.wants(short._learner_.totals) == []
-    assert restart.wants(state.totals) == [EVERYTHING]
 
 
 def test_documents_of_rows_are_not_drawn(monkeypatch):

@@ -198,7 +198,13 @@ def check(stream, injector, positions):
 
 
 # Faults of a step in the quick test; others have three. These steps are long, and much alike.
-N_FAULTS = {mixture: 1, mixture_with_missing_values: 1, endless_mixture: 1, sequences: 1}
+N_FAULTS = {
+    mixture: 1,
+    mixture_with_missing_values: 1,
+    endless_mixture: 1,
+    topics: 1,
+    sequences: 1,
+}
 LONG = (mixture_with_missing_values, endless_mixture, topics_of_rows)
 QUICK_STREAMS = [
     pytest.param(make, id=make.__name__, marks=[pytest.mark.slow] * (make in LONG))

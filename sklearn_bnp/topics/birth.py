@@ -14,8 +14,9 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
 from .creation import LEAST_TOKENS
 from .documents import EVERYTHING
+from .fewer import SettlingTrial
 from .seeding import blended_with_all
-from .starts import create_first_topics, create_topics
+from .starts import create_first_topics, create_topics, create_topics_again
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
@@ -24,6 +25,8 @@ _FIRST_BREADTH = 0.1
 # Rows from which on a topic of rows is split, as in births of mixtures, and least rows of a new one. A word
 # says next to nothing of its topic, but in a few columns some rows are a cluster.
 _MIN_ROWS, _LEAST_ROWS = 4.0, 2.0
+# The prior of a topic that was found better than several is worth so many times the first one, at least.
+_MORE = 1.01
 
 
 class TopicBirth(Proposal):
@@ -164,12 +167,23 @@ class TopicBirth(Proposal):
             None if doc_prior is None else {"doc_concentration": doc_prior},
         )
 
+    def _create_again(self, context, target, doc_prior, n_seeds):
+        """The same where one topic was found better than several."""
+        sample, least = self._sample(context, target)
+        s, doc_prior = create_topics_again(
+            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
+        )
+        return s, None if doc_prior is None else {"doc_concentration": doc_prior}
+
     def _splits(self, context, targets):
         """Trials for single topics."""
         totals, trials = context.totals, []
         room = context.max_components - len(totals.uids)
         doc_prior = context.model.doc_prior(totals)
-        first = len(totals.uids) == 1
+        first, trial, how = len(totals.uids) == 1, AdoptTrial, {}
+        create = self._create_first if first else self._create
+        if first and _suits_one(context.model):
+            create, trial, how = self._create_again, SettlingTrial, {"adapts": True, "learns": True}
         for uid in targets:
             if room < 1:
                 break
@@ -177,7 +191,6 @@ class TopicBirth(Proposal):
             if not self._is_enough(totals.n[k], context.model.likelihood.words):
                 continue
             n_seeds = self.n_first_seeds if first else self.n_seeds
-            create = self._create_first if first else self._create
             s, given = create(context, uid, doc_prior[k], min(n_seeds, room + 1))
             if s is None:
                 self._failures.note(uid, totals.n[k])
@@ -185,7 +198,7 @@ class TopicBirth(Proposal):
             created = context.new_uids(len(s))
             room -= len(created) - 1
             trials.append(
-                AdoptTrial(self.kind, uid, created, s, retires=True, concentrations=given)
+                trial(self.kind, uid, created, s, retires=True, concentrations=given, **how)
             )
             # in batches that were not visited the target is still there, and failures go by its name
             trials.append(UndoTrial(self.kind, (uid, *created), (uid,)))
@@ -224,3 +237,9 @@ class TopicBirth(Proposal):
             if trial.target not in self._leaving:
                 self._failures.note(trial.target, mass)
             self._resting = False  # nothing came of the lap that merges would have to tidy up
+
+
+def _suits_one(model):
+    """Whether the prior is one of a single topic, which was found better than several."""
+    likelihood = model.likelihood
+    return likelihood.adapts_late and model.prior.total > _MORE * likelihood.prior.total

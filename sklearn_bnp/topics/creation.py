@@ -37,6 +37,9 @@ LEAST_TOKENS, LEAST_SHARE = 20.0, 0.01
 _LOG_SUMS, _LOG_TOLERANCE = (-3.0, 6.0), 0.05
 # Steps of empirical Bayes on the prior of topics before starts are compared.
 _ADAPT_STEPS = 20
+# Where priors are learned before topics are joined: passes before they are learned, passes before topics are
+# joined, and passes at the most; steps of empirical Bayes in a pass; topics that documents try to do without.
+_UNLEARNED, _APART, _LATE_ROUNDS, _STEPS_A_PASS, _RESTARTS = 3, 6, 26, 5, 5
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
@@ -85,10 +88,10 @@ class Nested(NamedTuple):
         """The model after it has learned from the documents' counts; itself if it learns nothing."""
         return self._suiting(step, docs) if self.learns else self
 
-    def as_in_a_fit(self, step, sample):
+    def as_in_a_fit(self, step, sample, n_steps=_ADAPT_STEPS):
         """The model with all that the laps of a fit learn: the documents' prior and that of topics."""
         s = step.s * (self.sample.total / sample.total)
-        prior = self.model.likelihood.update_prior(self.model.prior, s, _ADAPT_STEPS)
+        prior = self.model.likelihood.update_prior(self.model.prior, s, n_steps)
         there = self._replace(model=self.model._replace(prior=prior))
         learns = "doc_concentration" in self.model.learned
         return there._suiting(step, sample.docs) if learns else there
@@ -110,10 +113,16 @@ class Nested(NamedTuple):
         """Parameters (J,) of the documents' prior: the target's is shared in proportion to masses."""
         return self.doc_prior * s[:, -1] / s[:, -1].sum()
 
-    def step(self, sample, s, max_iter, start=None):
-        """A pass over documents with parameters from ``s``; with ``start`` they go on from these counts."""
+    def step(self, sample, s, max_iter, start=None, n_restarts=0):
+        """A pass over documents with parameters from ``s``; with ``start`` they go on from these counts.
+
+        With ``n_restarts``, they also start anew, try to do without so many topics, and keep what is better.
+        """
         likelihood, prior = self.model.likelihood, self.model.prior
-        settings = DocumentSettings(cold=start is None, max_iter=max_iter, n_threads=self.n_threads)
+        settings = DocumentSettings(
+            cold=start is None or n_restarts > 0, max_iter=max_iter, n_restarts=n_restarts,
+            n_threads=self.n_threads,
+        )  # fmt: skip
         theta = document_parameters(likelihood, prior, s)
         given = {"mass": sample.mass, "start": start, "want_resp": True}
         return document_step(likelihood, theta, sample.docs, self.prior(s), settings, **given)
@@ -241,6 +250,43 @@ class Nested(NamedTuple):
         else:
             judge, step = nested, nested.step(some, s, _ITERATIONS)
         value = judge._objective(step.s, step.entropy, step.counts, slice(None), some, scale)
+        return Found(step.s * scale, value, nested)
+
+    def late_rounds(self, some, s, least):
+        """As `rounds`, but all priors are learned before any topics are joined.
+
+        In every other pass documents also start anew, and try to do without some of their topics.
+
+        Parameters
+        ----------
+        some : DocumentSample
+            Documents of the sample.
+        s : ndarray, shape (J, P)
+            Statistics to start from, of as many tokens as the sample has.
+        least : float
+            Topics of fewer tokens are left out.
+
+        Returns
+        -------
+        Found or None
+            Its model has the priors that were learned.
+        """
+        nested, scale, start, last = self, self.sample.total / some.total, None, -np.inf
+        for i in range(_LATE_ROUNDS):
+            step = nested.step(some, s, _ITERATIONS, start, 0 if i % 2 else _RESTARTS)
+            if i >= _UNLEARNED:
+                nested = nested.as_in_a_fit(step, some, _STEPS_A_PASS)
+            n, joins = len(step.s), i >= _APART
+            groups = nested.groups(some, step) if joins else [[k] for k in range(n)]
+            kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
+            if len(kept) < 2:
+                return None
+            value = nested._objective(step.s, step.entropy, step.counts, slice(None), some, scale)
+            if joins and len(kept) == n and value - last < _SETTLED * self.sample.total:
+                break
+            last = value
+            s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
+            start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept])
         return Found(step.s * scale, value, nested)
 
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):

@@ -316,7 +316,7 @@ def warn_of_one_topic(estimator):
     if estimator.n_components_ > 1 or n_tried == 0:
         return
     if has_documents_of_words(estimator):
-        how = "start with init_params='anchor' and n_components=20, or leave out rare words"
+        how = "start with n_components=40 and init_params='k-means++' or 'anchor', or leave out rare words"
     else:
         how = "or start with init_params='k-means++' and n_components=10"
     warnings.warn(

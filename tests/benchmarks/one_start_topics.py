@@ -81,9 +81,25 @@ def power_law(
     return Corpus(f"power law at {n_tokens}", X[:n, used], X[n:, used])
 
 
+def common_words(
+    V: int = 500, seed: int = 0, n_topics: int = 10, n_docs: int = 500, n_tokens: int = 100,
+    exponent: float = 1.0, share: float = 0.5, strength: float = 50.0, alpha: float = 0.1,
+) -> tuple[sparse.csr_matrix, np.ndarray]:  # fmt: skip
+    """Documents of topics (K, V) that have a ``share`` in common, as texts have with their frequent words."""
+    rng = np.random.default_rng(seed)
+    base = 1.0 / np.arange(1, V + 1) ** exponent
+    base /= base.sum()
+    phi = (1.0 - share) * rng.dirichlet(strength * base, size=n_topics) + share * base
+    shares = rng.dirichlet(np.full(n_topics, alpha), size=n_docs)
+    return corpora.draw_documents(rng, phi, shares, n_tokens), phi
+
+
 def corpus_of(name: str, n_tokens: int, seed: int) -> Corpus:
     if name == "power_law":
         return power_law(n_tokens, seed)
+    if name == "common_words":
+        X, _ = common_words(seed=seed, n_docs=600, n_tokens=n_tokens)
+        return Corpus(f"common words at {n_tokens}", X[:500], X[500:])
     if name in ("bars", "lda"):
         return getattr(corpora, name)(seed)
     return short_texts(name, n_tokens, seed)
@@ -113,7 +129,7 @@ PEERS = {
 def main():
     parser = report.parser(__doc__)
     parser.add_argument(
-        "corpus", choices=["nips", "wiki", "docstrings", "power_law", "bars", "lda"]
+        "corpus", choices=["nips", "wiki", "docstrings", "power_law", "common_words", "bars", "lda"]
     )
     parser.add_argument("--tokens", type=int, nargs="+", default=[5, 6, 8, 12, 20, 40, 80, 200])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])

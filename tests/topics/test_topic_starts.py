@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import starts
 from sklearn_bnp.topics.seeding import Anchors, anchor_topics
-from tests.benchmarks.one_start_topics import power_law, thinned
+from tests.benchmarks.one_start_topics import common_words, power_law, thinned
 from tests.estimators import documents, grouped_rows
 
 
@@ -60,10 +60,19 @@ def test_documents_of_millions_of_tokens():
     assert model.lower_bound_ > told.lower_bound_ - 1e-3 * X.sum()
 
 
+def test_topics_that_share_their_frequent_words():
+    """One topic was better than those of the first birth; another search finds those that were drawn."""
+    X, phi = common_words(300, seed=2, n_topics=8, n_docs=400)
+    model = HDPTopicVB(random_state=0).fit(X)
+    alone = [lap.lower_bound for lap in model.history_[2:] if lap.n_components == 1]
+    assert model.n_components_ == len(phi)
+    assert model.lower_bound_ > max(alone) + 500
+
+
 def test_one_topic_after_refused_births_warns():
     """Documents of one topic: births are tried, refused and recorded."""
     X = np.random.default_rng(0).multinomial(40, np.full(30, 1 / 30), size=200)
-    with pytest.warns(UserWarning, match="ends with one topic.*init_params='anchor'"):
+    with pytest.warns(UserWarning, match="ends with one topic.*n_components=40"):
         model = HDPTopicVB(random_state=0).fit(X)
     assert model.n_components_ == 1
     assert sum(lap.tried.get("birth", 0) for lap in model.history_) > 0

@@ -38,14 +38,14 @@ class StateBirth(Proposal):
     Parameters
     ----------
     max_states : int or None, default=None
-        The greatest number of states that may take the place of one. None is 10. Only a state that is alone
-        may then give way to more of them, if its rows are clearly more clusters.
+        The greatest number of states that may take the place of one. None is 10, but without a limit for the
+        first state, which has all rows, in families whose rows are clustered (more than 25 statistics).
     min_rows : float, default=10
         States with fewer rows are not split. If sequences have weights, it is enough that the number of rows
         or the sum of their weights reaches this.
     n_rows : int, default=4000
-        How many rows of a state are looked at. A state that is alone is looked at in more rows, if it is
-        clearly better explained by clusters of rows than by windows, in the first of them.
+        How many rows of a state are looked at. The first state is looked at in up to 48,000 rows, if clusters
+        of rows explain the first ones clearly better than windows of successive rows do.
     pairs_per_state : float, default=1
         How many pairs of states are looked at in a round, as a multiple of the number of states; 0 for none.
         The likeliest pairs are taken. There is another round only when the states have changed, without
@@ -173,9 +173,7 @@ class StateBirth(Proposal):
         if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
             return None
         first = len(totals.uids) == 1 and rows_without_time(model.likelihood) > 0
-        n_most = room if self.max_states is None else min(self.max_states, room)
-        if self.max_states is None and not first:
-            n_most = min(_MOST_STATES, room)
+        n_most = min(self.max_states or (room if first else _MOST_STATES), room)
         if len(uids) > 1:
             return create_from_pair(
                 model, totals, rows, sample, n_most, context.rng, context.n_threads

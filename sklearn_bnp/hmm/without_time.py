@@ -17,15 +17,13 @@ from ..likelihood.seeding import summaries
 from ..splits.creation import Creation, create, create_in_more_rows, most_rows_of_first
 from ..splits.process import RowModel
 from ..splits.restricted import RestrictedMixture
-from .creation import StateCreation, refined, statistics_of_labels
+from .creation import StateCreation, first_passes, refined, statistics_of_labels
 from .nested_chain import NestedModel
 
 # Seeds of clusters, beside many more.
 _SEEDS = 10
 # More rows and seeds are tried if clusters have led to this many times the gain of windows.
 _BETTER = 1.1
-# Passes of a hidden Markov model that starts from clusters before it is cut, and steps of empirical Bayes.
-_FIRST_STEPS, _ADAPT_STEPS = 3, 5
 
 
 def rows_without_time(likelihood):
@@ -34,7 +32,7 @@ def rows_without_time(likelihood):
 
 
 def better_without_time(model, sample, few, settings, made, n_most, rng, n_threads=1):
-    """The better one of the creation of windows and that of clusters of rows.
+    """New states from windows, or from clusters of rows if these explain a row better on average.
 
     Parameters
     ----------
@@ -111,10 +109,9 @@ class _Rows:
         names, labels = np.unique(resp.argmax(axis=1), return_inverse=True)
         s = statistics_of_labels(likelihood, sample, labels, len(names))
         nested = NestedModel(likelihood, prior, sample, self.settings, self.n_threads)
-        nested.adapt(s, _ADAPT_STEPS)
-        chain = nested.iterate(nested.labelled(s, labels), _FIRST_STEPS, 0.0)
+        chain = first_passes(nested, nested.labelled(s, labels))
         if len(chain.s) > 1:
-            chain = refined(nested, nested.cut(chain))
+            chain = refined(nested, chain)
         if len(chain.s) < 2:
             return None
         creation = StateCreation.of(nested, chain, prior)

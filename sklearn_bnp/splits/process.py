@@ -1,4 +1,4 @@
-"""The prior of the sizes of a mixture's components that comes from breaking a stick."""
+"""Stick-breaking priors of the weights of a mixture, as functions of the components' counts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stick_breaking_term(n, concentration, discount=0.0):
 
 
 class DirichletProcess:
-    """A Dirichlet process of concentration 1, as far as splits need a prior of weights."""
+    """Dirichlet process of concentration 1: a prior of weights where a model of rows has no other."""
 
     @staticmethod
     def elbo(n):
@@ -44,7 +44,9 @@ class DirichletProcess:
 
 
 class RowModel(NamedTuple):
-    """What splits need of a model of rows, where the fitted model is of another kind.
+    """A mixture of rows, for splits in a model that is no mixture, such as one of sequences.
+
+    It has what `create` and `RestrictedMixture` read of a model.
 
     Attributes
     ----------

@@ -171,9 +171,9 @@ def create_topics_again(model, sample, doc_prior, n_seeds, rng, n_threads=1, lea
     ]
     found = [nested.late_rounds(some, s, least * sample.one_token) for s in starts]
     best = max(filter(None, found), key=lambda one: one.value, default=None)
-    return (
-        (None, None) if best is None else (used.statistics(developed(best)), best.nested.doc_prior)
-    )
+    if best is None:
+        return None, None
+    return used.statistics(developed(best)), best.nested.doc_prior
 
 
 class _Words(NamedTuple):

@@ -4,6 +4,12 @@
 tests; see `tests.parts`.
 """
 
+import os
+
+# Tests run side by side, so threads that wait leave their core to others: spinning took many times what the
+# work takes (doc/costs.rst). OpenMP reads this when it is loaded, and processes that tests start inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import pytest
 
 from sklearn_bnp._kernels import threads

@@ -12,6 +12,9 @@ from sklearn_bnp.estimator.publishing import complete
 
 CENTERS = 6.0 * np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.3], [0.0, 1.5, -0.3]])
 SHARES = (0.5, 0.3, 0.2)
+# For tests of what surrounds a search. These find components and remove some, in any estimator. The other
+# proposals that are on by default go over all rows once more, and take most of the time of small fits.
+FEW_PROPOSALS = ("birth", "merge", "delete")
 
 
 def blobs(n_rows=300, seed=0, centers=CENTERS):

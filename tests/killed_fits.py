@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from sklearn_bnp import HDPHMMVB, Checkpoint, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.estimator.object_graph import graph_of
 from sklearn_bnp.estimator.publishing import complete
 
+from .estimators import FEW_PROPOSALS
 from .saved_models import COUNTS, NEAR, SEQUENCES
 
 
@@ -52,18 +54,26 @@ PARTS = [Part(i) for i in range(-(-COUNTS.shape[0] // 20))]
 IN_CHUNKS = {
     "topics in chunks": Fit(lambda: HDPTopicVB(random_state=0, n_batches=2, max_iter=5), PARTS)
 }
+# One fit of each kind has all proposals, whose memories are in checkpoints; the others begin anew, or walk.
+SEVERAL = {"proposals": FEW_PROPOSALS, "random_state": 0}
 FITS = {
     "mixture": Fit(lambda: DPMixtureVB(random_state=0), NEAR),
-    "several starts": Fit(lambda: DPMixtureVB(3, n_init=3, max_iter=5, random_state=0), NEAR),
+    "several starts": Fit(lambda: DPMixtureVB(3, n_init=3, max_iter=5, **SEVERAL), NEAR),
     "stochastic": Fit(
         lambda: DPMixtureVB(3, learning_method="stochastic", max_iter=5, random_state=0), NEAR
     ),
     "topics": Fit(lambda: HDPTopicVB(random_state=0, n_batches=3, max_iter=12), COUNTS),
     "states": Fit(lambda: HDPHMMVB(random_state=0, n_batches=2), SEQUENCES),
     "several starts of states": Fit(
-        lambda: HDPHMMVB(6, n_init=2, n_batches=2, max_iter=3, random_state=0), SEQUENCES
+        lambda: HDPHMMVB(6, n_init=2, n_batches=2, max_iter=3, **SEVERAL), SEQUENCES
     ),
 }
+
+
+@cache
+def whole(name):
+    """The model of a fit that nothing interrupts; not to be changed."""
+    return {**FITS, **IN_CHUNKS}[name]()
 
 
 def same_fit(one, other):

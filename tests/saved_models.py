@@ -21,7 +21,7 @@ from sklearn_bnp import (
     PitmanYorAllocation,
 )
 
-from .estimators import CENTERS, blobs, chains, documents, grouped_rows
+from .estimators import CENTERS, FEW_PROPOSALS, blobs, chains, documents, grouped_rows
 
 X, _ = blobs(90)
 GAPPY = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
@@ -182,10 +182,13 @@ MODELS = {
         [BLURRED[:3], BLURRED[3:]], of_sequences(BLURRED), 5,
     ),
     "regressions": mid_lap(
-        _states(observation=AutoregressiveObservation(1)), HALVES, of_sequences(SEQUENCES), 5
+        _states(observation=AutoregressiveObservation(1), proposals=FEW_PROPOSALS),
+        HALVES, of_sequences(SEQUENCES), 5,
     ),
     "correlated rows": SavedModel(
-        fitted(_states(observation="correlated_gaussian"), SEQUENCES),
+        fitted(
+            _states(observation="correlated_gaussian", proposals=FEW_PROPOSALS), SEQUENCES
+        ),
         lambda model: model.partial_fit(SEQUENCES[:3]),
         of_sequences(SEQUENCES),
     ),

@@ -13,9 +13,14 @@ from ..engine.proposal import Context, Proposal
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
+from ..splits.creation import most_rows_of_first
 from .creation import create_states
 from .nested_chain import NestedChain
 from .pairs import create_from_pair, likely_pairs
+from .without_time import better_without_time, rows_without_time
+
+# Most states that take the place of one, if the parameter is None and other states are there.
+_MOST_STATES = 10
 
 
 class StateBirth(Proposal):
@@ -32,13 +37,15 @@ class StateBirth(Proposal):
 
     Parameters
     ----------
-    max_states : int, default=10
-        The greatest number of states that may take the place of one.
+    max_states : int or None, default=None
+        The greatest number of states that may take the place of one. None is 10, but without a limit for the
+        first state, which has all rows, in families whose rows are clustered (more than 25 statistics).
     min_rows : float, default=10
         States with fewer rows are not split. If sequences have weights, it is enough that the number of rows
         or the sum of their weights reaches this.
     n_rows : int, default=4000
-        How many rows of a state are looked at.
+        How many rows of a state are looked at. The first state is looked at in up to 48,000 rows, if clusters
+        of rows explain the first ones clearly better than windows of successive rows do.
     pairs_per_state : float, default=1
         How many pairs of states are looked at in a round, as a multiple of the number of states; 0 for none.
         The likeliest pairs are taken. There is another round only when the states have changed, without
@@ -57,7 +64,7 @@ class StateBirth(Proposal):
     kind = "birth"
     suits = ("hmm",)
     _parameter_constraints = {
-        "max_states": [Interval(Integral, 2, None, closed="left")],
+        "max_states": [Interval(Integral, 2, None, closed="left"), None],
         "min_rows": [Interval(Real, 0, None, closed="left")],
         "n_rows": [Interval(Integral, 1, None, closed="left")],
         "pairs_per_state": [Interval(Real, 0, None, closed="left")],
@@ -65,7 +72,7 @@ class StateBirth(Proposal):
 
     def __init__(
         self,
-        max_states: int = 10,
+        max_states: int | None = None,
         min_rows: float = 10,
         n_rows: int = 4000,
         pairs_per_state: int = 1,
@@ -101,6 +108,7 @@ class StateBirth(Proposal):
 
     def wants(self, totals: StatBag) -> list[int]:
         """The states that may be split next."""
+        self._alone = len(totals.uids) == 1
         if self._resting:
             return []
         return [uid for (uid,) in self._open(totals, [(uid,) for uid in totals.uids.tolist()])]
@@ -111,7 +119,8 @@ class StateBirth(Proposal):
 
     def sample_rows(self, n_statistics: int) -> int:
         """How many rows of each state to collect, at the most."""
-        return self.n_rows
+        more = most_rows_of_first(n_statistics) if self._alone else 0
+        return max(self.n_rows, more)
 
     def plan(self, context: Context) -> list[Any]:
         """An adoption for each target; pairs are only chosen, so that their rows be collected."""
@@ -140,7 +149,7 @@ class StateBirth(Proposal):
         for uids in targets:
             if room < 1 and len(uids) == 1:
                 break
-            creation = self._create(context, uids, int(min(self.max_states, room + len(uids))))
+            creation = self._create(context, uids, int(min(room + len(uids), 10**6)))
             if creation is None:
                 self._barren.note(uids, float(totals.n[totals.positions(uids)].sum()))
                 continue
@@ -153,8 +162,8 @@ class StateBirth(Proposal):
                 self._gains[uids] = creation.gain
         return [self._adoption(context, *one) for one in made if one[0] in self._gains]
 
-    def _create(self, context, uids, n_most):
-        """`StateCreation` for a target, or None."""
+    def _create(self, context, uids, room):
+        """`StateCreation` for a target, or None; ``room`` states may take its place."""
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
         sample = context.samples[uids if len(uids) > 1 else uids[0]].among(totals.uids)
@@ -163,14 +172,22 @@ class StateBirth(Proposal):
         )
         if self.weighted and max(sample.total, sample.n_rows) < self.min_rows:
             return None
+        first = len(totals.uids) == 1 and rows_without_time(model.likelihood) > 0
+        n_most = min(self.max_states or (room if first else _MOST_STATES), room)
         if len(uids) > 1:
             return create_from_pair(
                 model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
         settings = NestedChain.of(model, totals, rows)
-        return create_states(
-            model.likelihood, model.prior, sample, settings, n_most, context.rng, context.n_threads,
+        few = sample.within(self.n_rows, context.rng)
+        made = create_states(
+            model.likelihood, model.prior, few, settings, n_most, context.rng, context.n_threads,
         )  # fmt: skip
+        if not first:
+            return made
+        return better_without_time(
+            model, sample, few, settings, made, n_most, context.rng, context.n_threads
+        )
 
     def _adoption(self, context, uids, creation):
         """Trial of a creation's states in place of ``uids``."""

@@ -178,20 +178,26 @@ class _Field:
             self._enter(0, model, model.labelled(s, labels))
 
     def _enter(self, L, model, chain):
+        chain = first_passes(model, chain)
         if len(chain.s) > 1:
-            model.adapt(
-                chain.s, _ADAPT_STEPS
-            )  # a prior for one wide state would make narrow ones wide
-            chain = model.iterate(chain, _FIRST_STEPS, 0.0)
-        if len(chain.s) > 1:
-            chain = model.cut(chain)
-            model.adapt(chain.s, _ADAPT_STEPS)  # few states need another prior than many seeds
             self.entrants.append(_Entrant(L, model, chain, model.gain(chain, self.prior)))
             self.entrants.sort(key=lambda entrant: -entrant.gain)
 
     def crowded(self, n_seeds):
         """Whether the best candidate may need more than ``n_seeds`` seeds."""
         return bool(self.entrants) and len(self.entrants[0].chain.s) > _MOST_SURVIVE * n_seeds
+
+
+def first_passes(model, chain):
+    """The chain after a few passes and a first cut, with priors that suit it; one state may be left."""
+    if len(chain.s) > 1:
+        # a prior for one wide state would make narrow ones wide
+        model.adapt(chain.s, _ADAPT_STEPS)
+        chain = model.iterate(chain, _FIRST_STEPS, 0.0)
+    if len(chain.s) > 1:
+        chain = model.cut(chain)
+        model.adapt(chain.s, _ADAPT_STEPS)  # few states need another prior than many seeds
+    return chain
 
 
 def refined(model, chain):

@@ -95,6 +95,14 @@ class StateSample(NamedTuple):
         weight, around = (None if x is None else x[some] for x in self[2:4])
         return StateSample(self.z[rows], indptr, weight, around, self.n_different)
 
+    def within(self, n_rows, rng):
+        """The sample, or some of its runs that are drawn, with about ``n_rows`` rows at the most."""
+        if self.n_rows <= n_rows:
+            return self
+        order = rng.permutation(len(self.indptr) - 1)
+        enough = np.searchsorted(np.cumsum(np.diff(self.indptr)[order]), n_rows, side="right")
+        return self.runs(np.sort(order[: max(1, enough)]))
+
     def without_copies(self):
         """The sample in which equal rows count as one, as in `Sample.without_copies`.
 
@@ -364,14 +372,15 @@ class RunSampling:
         counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
         rows = {}
         for proposal in proposals:
+            own = [(uid,) for uid in proposal.wants(totals)]
             most = proposal.sample_rows(totals.s.shape[1])
-            for uids in [(uid,) for uid in proposal.wants(totals)] + proposal.wants_unions(totals):
+            for uids in own + proposal.wants_unions(totals):
                 if not counts.keys() >= set(uids):
                     continue
-                own = most
+                n = most
                 if mean_weight is None:
-                    own = min(most, sum(counts[uid] for uid in uids))
-                rows[uids] = max(own, rows.get(uids, 0.0))
+                    n = min(most, sum(counts[uid] for uid in uids))
+                rows[uids] = max(n, rows.get(uids, 0.0))
         share = min(1.0, room / max(sum(rows.values()), 1e-12))
         wanted = {uids: share * n for uids, n in rows.items()}
         if any(proposal.wants_steps for proposal in proposals):

@@ -1,5 +1,5 @@
 """Dirichlet process mixtures, and `create`, which finds successors of a component on a sample of its rows."""
 
-from .creation import create
+from ..splits import create
 
 __all__ = ["create"]

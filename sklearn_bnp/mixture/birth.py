@@ -13,7 +13,7 @@ from ..engine.proposal import Context, Proposal
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
-from .creation import create, most_rows_of_first, tries_all_ways
+from ..splits.creation import create, most_rows_of_first, tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
 ADAPT_BELOW = 12

@@ -10,11 +10,11 @@ from ..engine.affinity import nearest, reassignment_loss
 from ..engine.agglomeration import agglomerate
 from ..engine.grouping import Parts, best_grouping
 from ..engine.statistics import StatBag
-from .creation import seeded
+from ..splits.creation import seeded
+from ..splits.restricted import most_collapsed
+from ..splits.slabs import NARROW_ADAPT, narrow_rows, statistics_apart
 from .exchange import exchanged
 from .last_resort import WORTH_A_TRIAL
-from .restricted import most_collapsed
-from .slabs import NARROW_ADAPT, narrow_rows, statistics_apart
 
 # Rows whose responsibility is less do not count as rows of a component when it is deleted.
 _LEAST_RESP = 1e-3

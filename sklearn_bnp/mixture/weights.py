@@ -25,6 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..inputs.advice import ExplainedParameters
 from ..inputs.types import Floats
 from ..likelihood.limits import POSITIVE
+from ..splits.process import stick_breaking_term
 
 # The search for a discount starts here, and ends after a step that is no longer than this: the error
 # that is left is of the order of its square.
@@ -157,14 +158,9 @@ class _StickBreaking(MixtureAllocation):
         return self.discount
 
     def elbo(self, n: Floats) -> Any:
-        gamma = self.concentration
         n = np.where(np.isnan(n), 0.0, n)
         n.sort(axis=-1)
-        tail = np.cumsum(n, axis=-1)  # T_k, smallest component first
-        d = self._discount(n)
-        before = np.arange(n.shape[-1])[::-1]
-        each = gammaln(1.0 - d + n) - gammaln(1.0 - d) - np.log1p(tail / (gamma + before * d))
-        return each.sum(axis=-1) + gammaln(gamma) - gammaln(gamma + tail[..., -1])
+        return stick_breaking_term(n, self.concentration, self._discount(n))
 
     def _betas(self, n):
         """Order of the sticks and parameters a, b (K,) of their Beta posteriors."""

@@ -168,7 +168,7 @@ class TopicBirth(Proposal):
         )
 
     def _create_again(self, context, target, doc_prior, n_seeds):
-        """The same where one topic was found better than several."""
+        """New topics and concentrations, or None twice, where one topic was found better than several."""
         sample, least = self._sample(context, target)
         s, doc_prior = create_topics_again(
             context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
@@ -240,6 +240,6 @@ class TopicBirth(Proposal):
 
 
 def _suits_one(model):
-    """Whether the prior is one of a single topic, which was found better than several."""
+    """Whether the prior of words was learned from one topic, as it is when several were found worse."""
     likelihood = model.likelihood
     return likelihood.adapts_late and model.prior.total > _MORE * likelihood.prior.total

@@ -236,12 +236,10 @@ class Nested(NamedTuple):
             if settled:
                 step = nested.pruned(some, step, s)
             groups = nested.groups(some, step)
-            kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
-            s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
-            start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
-            if settled and len(kept) == n:
+            s, start = _joined(step, groups, scale, least)
+            if settled and len(s) == n:
                 break
-            settled = i > 1 and len(kept) == n
+            settled = i > 1 and len(s) == n
         if len(s) < 2:
             return None
         if n_rounds == _ROUNDS:
@@ -278,15 +276,13 @@ class Nested(NamedTuple):
                 nested = nested.as_in_a_fit(step, some, _STEPS_A_PASS)
             n, joins = len(step.s), i >= _APART
             groups = nested.groups(some, step) if joins else [[k] for k in range(n)]
-            kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
-            if len(kept) < 2:
+            s, start = _joined(step, groups, scale, least)
+            if len(s) < 2:
                 return None
             value = nested._objective(step.s, step.entropy, step.counts, slice(None), some, scale)
-            if joins and len(kept) == n and value - last < _SETTLED * self.sample.total:
+            if joins and len(s) == n and value - last < _SETTLED * self.sample.total:
                 break
             last = value
-            s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
-            start = np.column_stack([step.counts[:, g].sum(axis=1) for g in kept])
         return Found(step.s * scale, value, nested)
 
     def value_of(self, s):
@@ -299,6 +295,32 @@ class Nested(NamedTuple):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
         return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
+
+
+def _joined(step, groups, scale, least):
+    """Where the next pass starts: unions of topics that have enough tokens.
+
+    Parameters
+    ----------
+    step : DocumentStep
+        What a pass over documents has found.
+    groups : list of list of int
+        The topics of each union.
+    scale : float
+        Tokens of the sample for each one of these documents.
+    least : float
+        Unions of fewer tokens of the sample are left out.
+
+    Returns
+    -------
+    s : ndarray, shape (J, P)
+        Statistics for the whole sample.
+    counts : ndarray, shape (D, J), or None
+        The documents' counts; None if no union is left.
+    """
+    kept = [g for g in groups if step.s[g, -1].sum() * scale >= least]
+    s = np.array([step.s[g].sum(axis=0) for g in kept]) * scale
+    return s, np.column_stack([step.counts[:, g].sum(axis=1) for g in kept]) if kept else None
 
 
 def developed(found):

@@ -11,7 +11,8 @@ problems some states share their emissions with another one, and only the states
 overlap, and sequences of very different lengths. --symbols draws sequences of symbols, those of
 ``symbol_sequences.py``, of which many states differ only in what follows them. --twins draws noisy cycles in
 which several states have the same emissions, those of ``twin_sequences.py``. --visits draws visits that have
-a length of their own, those of ``visit_sequences.py``.
+a length of their own, those of ``visit_sequences.py``. --crowds draws many states in many columns that last
+few rows, those of ``crowded_sequences.py``.
 
 --json keeps the table for a comparison with another version of the package, and --start begins with more
 states than one.
@@ -28,7 +29,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import report, symbol_sequences, twin_sequences, uneven_sequences, visit_sequences
+from . import (
+    crowded_sequences,
+    report,
+    symbol_sequences,
+    twin_sequences,
+    uneven_sequences,
+    visit_sequences,
+)
 from .chains import Sequences, _apart, markov_path
 from .hmm_runs import distances
 
@@ -182,13 +190,14 @@ def main() -> None:
         "--twins", action="store_true", help="cycles of states with the same emissions"
     )
     parser.add_argument("--visits", action="store_true", help="visits with a length of their own")
+    parser.add_argument("--crowds", action="store_true", help="many states in many columns")
     parser.add_argument("--json", help="file to write the table to")
     args = parser.parse_args()
     limits = report.start("one_start_sequences", args.threads)
     runs = []
     kinds = {
         "uneven": uneven_sequences, "symbols": symbol_sequences, "twins": twin_sequences,
-        "visits": visit_sequences,
+        "visits": visit_sequences, "crowds": crowded_sequences,
     }  # fmt: skip
     kind = next((kinds[name] for name in kinds if getattr(args, name)), None)
     if kind is not None:

@@ -4,12 +4,19 @@ import warnings
 
 import pytest
 
+# What a cluster notes of itself while it waits would take a fifth of a core, and nobody reads it here.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "200ms",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture(scope="package")
 def clusters():
-    """Two clients, of clusters with one worker process and with two."""
-    distributed = pytest.importorskip("distributed")
-    with warnings.catch_warnings():
+    """Two clients, of clusters with one worker process and with two; they end with these tests."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with warnings.catch_warnings(), dask.config.set(QUIET):
         warnings.simplefilter("ignore")
         made = []
         for n_workers in (1, 2):

@@ -10,9 +10,10 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation
-from tests.estimators import assert_same_state, blobs, public_state
+from tests.estimators import FEW_PROPOSALS, assert_same_state, blobs, public_state
 from tests.variants import variants
 
 from .kinds import saved
@@ -42,14 +43,14 @@ KINDS = {
         {
             "observation": GaussianObservation("diag"),
             "max_iter": 8,
-            "proposals": ("birth", "merge", "delete"),
+            "proposals": FEW_PROPOSALS,
         },
         INCOMPLETE,
         WEIGHTS,
     ),
     "weights": ({}, ROWS, WEIGHTS),
     "poisson": ({"observation": "poisson"}, COUNTS, None),
-    "columns": ({"observation": COLUMNS, "proposals": ("birth", "merge", "delete")}, MIXED, None),
+    "columns": ({"observation": COLUMNS, "proposals": FEW_PROPOSALS}, MIXED, None),
     "l_sparse": ({"n_components": 6, "n_nonzero_resp": 2}, ROWS, None),
     "batches": ({"n_batches": 3, "max_iter": 8}, ROWS, WEIGHTS),
 }
@@ -107,9 +108,9 @@ def test_as_in_memory(kind):
 
 def test_sparse_chunks_and_delayed_ones(clusters):
     chunks = [dask.delayed(csr_array)(part) for part in split(COUNTS)]
-    model = DPMixtureVB(observation="poisson", random_state=0)
+    model = DPMixtureVB(observation="poisson", proposals=FEW_PROPOSALS, random_state=0)
     expected = public_state(model.fit(chunks))
-    dense = DPMixtureVB(observation="poisson", random_state=0, n_batches=1).fit(csr_array(COUNTS))
+    dense = clone(model).set_params(n_batches=1).fit(csr_array(COUNTS))
     assert dense.lower_bound_ == pytest.approx(expected["lower_bound_"], rel=1e-9)
     with clusters[1].as_current():
         assert_same_state(public_state(model.fit(chunks)), expected)
@@ -152,7 +153,9 @@ def test_frames(clusters):
     observation = ColumnObservation(
         [("level", "gaussian", ["a", "b"]), ("kind", "categorical", ["kind"])]
     )
-    model = DPMixtureVB(observation=observation, random_state=0, n_batches=1)
+    model = DPMixtureVB(
+        observation=observation, proposals=FEW_PROPOSALS, random_state=0, n_batches=1
+    )
     expected = model.fit(frame)
     names, bound, labels = list(frame), expected.lower_bound_, expected.predict(frame)
     categories = expected.categories_["kind"].tolist()

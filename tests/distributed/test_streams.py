@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
-from tests.estimators import assert_same_state, blobs, chains, documents, public_state
+from tests.estimators import (
+    FEW_PROPOSALS,
+    assert_same_state,
+    blobs,
+    chains,
+    documents,
+    public_state,
+)
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -27,9 +34,9 @@ def lazy(x):
 
 # Name -> (model, two batches in memory).
 KINDS = {
-    "rows": (DPMixtureVB(), (ROWS[:300], ROWS[300:])),
+    "rows": (DPMixtureVB(proposals=FEW_PROPOSALS), (ROWS[:300], ROWS[300:])),
     "words": (HDPTopicVB(), (WORDS[:45], WORDS[45:])),
-    "sequences": (HDPHMMVB(), (SEQUENCES[:5], SEQUENCES[5:])),
+    "sequences": (HDPHMMVB(proposals=FEW_PROPOSALS), (SEQUENCES[:5], SEQUENCES[5:])),
     "stochastic": (DPMixtureVB(3, learning_method="stochastic"), (ROWS[:300], ROWS[300:])),
 }
 

@@ -17,11 +17,11 @@ from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.estimator.publishing import complete
 from sklearn_bnp.estimator.saved_state import _state
-from tests.estimators import assert_same_state, blobs, documents, public_state
+from tests.estimators import FEW_PROPOSALS, assert_same_state, blobs, documents, public_state
 
 X, _ = blobs(300)
 COUNTS, _ = documents(60)
-MIXTURE = DPMixtureVB(proposals=("birth", "merge", "delete"), random_state=0)
+MIXTURE = DPMixtureVB(proposals=FEW_PROPOSALS, random_state=0)
 STREAMS = {
     "mixture": (MIXTURE, np.array_split(X, 3)),
     "endless mixture": (clone(MIXTURE).set_params(memoize=False), np.array_split(X, 3)),
@@ -146,7 +146,7 @@ def test_a_stream_computes_none_that_nobody_reads(monkeypatch):
 
 def test_labels_of_a_fit():
     for rows, observation in [(X, "gaussian"), (csr_array(COUNTS), "multinomial")]:
-        model = DPMixtureVB(observation=observation, random_state=0).fit(rows)
+        model = clone(MIXTURE).set_params(observation=observation).fit(rows)
         labels = model.predict(rows)
         np.testing.assert_array_equal(model.labels_, labels)
         assert model.labels_.dtype == labels.dtype
@@ -156,7 +156,7 @@ def test_labels_of_a_fit():
 @pytest.mark.parametrize("params", [{}, {"memoize": False}, {"max_batches": 2}])
 def test_labels_of_the_last_batch(params):
     """New batches and old ones, whose rows the caller overwrites before labels are read."""
-    model = DPMixtureVB(random_state=0, **params)
+    model = clone(MIXTURE).set_params(**params)
     for batch in STREAMS["mixture"][1] * 2:
         given = batch.copy()
         model.partial_fit(given)
@@ -287,11 +287,13 @@ def test_epochs_do_without_what_cannot_be_found_again(tmp_path):
 # ---------------------------------------------------------------------- the number of columns
 
 
+# Nothing here depends on what is found, so nothing is searched.
+FOUND = {"n_components": 2, "proposals": None, "random_state": 0}
 WIDE = {
-    "mixture": (DPMixtureVB(observation="poisson", random_state=0), {}),
-    "topics": (HDPTopicVB(random_state=0), {}),
-    "rows of topics": (HDPTopicVB(observation="poisson", random_state=0), {"groups": [0, 1] * 30}),
-    "sequences": (HDPHMMVB(observation="poisson", random_state=0), {}),
+    "mixture": (DPMixtureVB(observation="poisson", **FOUND), {}),
+    "topics": (HDPTopicVB(**FOUND), {}),
+    "rows of topics": (HDPTopicVB(observation="poisson", **FOUND), {"groups": [0, 1] * 30}),
+    "sequences": (HDPHMMVB(observation="poisson", **FOUND), {}),
     "epochs": (MemoryBoundedTopicVB(observation="poisson"), {"groups": [0, 1] * 30}),
 }
 

@@ -287,7 +287,7 @@ ROWS = {
 
 @pytest.mark.parametrize(("rows", "words"), ROWS.values(), ids=ROWS)
 def test_rows(rows, words):
-    fitted = DPMixtureVB(random_state=0).fit(X)
+    fitted = DPMixtureVB(2, proposals=None, random_state=0).fit(X)
     before = public_state(fitted)
     for method in ("fit", "partial_fit", "predict", "score_samples"):
         with pytest.raises(ValueError, match=names(*words)):

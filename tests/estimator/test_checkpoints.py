@@ -27,7 +27,7 @@ from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
 from tests.estimator.test_persistence import OwnWeights, Times
 from tests.estimators import names
-from tests.killed_fits import FITS, IN_CHUNKS, same_fit
+from tests.killed_fits import FITS, IN_CHUNKS, same_fit, whole
 from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -77,7 +77,7 @@ def stop():
 @pytest.mark.parametrize("name", EVERY)
 def test_fits_that_were_interrupted_go_on(name, every, tmp_path):
     """After their first lap, and so many laps later, again and again."""
-    whole, at = EVERY[name](), 1 - every
+    at = 1 - every
     while True:
         at += every
         folder = tmp_path / str(at)
@@ -91,7 +91,7 @@ def test_fits_that_were_interrupted_go_on(name, every, tmp_path):
         if watch.n_laps < at:
             break
         again = EVERY[name](fit=False).set_callbacks(Checkpoint(folder, every=0))
-        assert same_fit(EVERY[name](again), whole), at
+        assert same_fit(EVERY[name](again), whole(name)), at
         assert len(os.listdir(folder)) == 1
     assert at > max(4, every + 1)
 
@@ -134,18 +134,18 @@ def killed_and_resumed(name, folder, rng, n_early=3):
 @pytest.mark.parametrize("name", ["several starts"])
 def test_processes_that_are_killed(name, tmp_path):
     model, _ = killed_and_resumed(name, tmp_path, np.random.default_rng(0), n_early=1)
-    assert same_fit(model, FITS[name]())
+    assert same_fit(model, whole(name))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("name", FITS)
 def test_processes_that_are_killed_at_many_moments(name, tmp_path):
-    rng, n, whole = np.random.default_rng(1), 0, FITS[name]()
+    rng, n = np.random.default_rng(1), 0
     while n < 50:
         model, n_killed = killed_and_resumed(name, tmp_path / str(n), rng)
         n += n_killed
-        assert same_fit(model, whole)
+        assert same_fit(model, whole(name))
 
 
 def test_other_fits_have_other_files(tmp_path):
@@ -410,7 +410,7 @@ def test_tasks_of_a_fit(release):
 @pytest.mark.parametrize("name", FITS)
 def test_callbacks_change_nothing(name):
     watch = Watches()
-    assert same_fit(FITS[name](FITS[name](fit=False).set_callbacks(watch)), FITS[name]())
+    assert same_fit(FITS[name](FITS[name](fit=False).set_callbacks(watch)), whole(name))
     assert len(watch.models) == watch.n_laps > 1
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import sklearn_bnp
 from sklearn_bnp import (
@@ -14,6 +15,7 @@ from sklearn_bnp import (
     CategoricalObservation,
     ColumnObservation,
     DPMixtureVB,
+    GaussianObservation,
     HDPTopicVB,
     PitmanYorAllocation,
     combine,
@@ -22,7 +24,7 @@ from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.likelihood.change_of_units import in_units_of
 from sklearn_bnp.mixture.local import local_pass
-from tests.estimators import blobs, names, same_partition
+from tests.estimators import FEW_PROPOSALS, blobs, names, same_partition
 
 N = 240
 ROWS, LABELS = blobs(N, seed=3)
@@ -60,9 +62,7 @@ every_family = pytest.mark.parametrize("name", FAMILIES)
 def fitted(name, first=0, last=N):
     """The model of some of the rows; not to be changed."""
     observation, x, params = FAMILIES[name]
-    model = DPMixtureVB(
-        observation=observation, proposals=("birth", "merge", "delete"), random_state=0
-    )
+    model = DPMixtureVB(observation=observation, proposals=FEW_PROPOSALS, random_state=0)
     model.set_params(**params)
     return model.fit(x[first:last])
 
@@ -204,16 +204,15 @@ def test_streams_in_the_middle_of_a_lap():
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_missing_values(covariance_type):
     """In units of one, or where a model of complete rows is brought to the form for incomplete ones."""
-    model = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
-    model.fit(ROWS[:120])
-    gappy = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
-    gappy.fit(ROWS[:120]).partial_fit(GAPPY[120:])
+    plain = DPMixtureVB(observation=GaussianObservation(covariance_type), random_state=0)
+    plain.set_params(proposals=FEW_PROPOSALS)
+    model = clone(plain).fit(ROWS[:120])
+    gappy = clone(plain).fit(ROWS[:120]).partial_fit(GAPPY[120:])
     both = combine([model, gappy])
     assert both._model.likelihood.has_missing
     assert both.n_components_ == 3
-    other = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
     with pytest.raises(ValueError, match=names("models[1]", "units", "copies")) as error:
-        combine([gappy, other.fit(GAPPY[120:])])
+        combine([gappy, clone(plain).fit(GAPPY[120:])])
     assert re.search(
         r"missing values.*first batch with missing values.*without missing", str(error.value)
     )
@@ -223,7 +222,8 @@ def test_missing_values(covariance_type):
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_copies_that_learn_on_are_combined(covariance_type):
     """The remedy for missing values that the message and the guide name."""
-    first = DPMixtureVB(random_state=0).set_params(observation__covariance_type=covariance_type)
+    observation = GaussianObservation(covariance_type)
+    first = DPMixtureVB(observation=observation, proposals=FEW_PROPOSALS, random_state=0)
     first.partial_fit(GAPPY[:100])
     parts = [deepcopy(first).partial_fit(x) for x in (ROWS[100:200], GAPPY[200:])]
     assert combine(parts).n_components_ == 3

@@ -7,6 +7,7 @@ from itertools import product
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import sklearn_bnp
 from sklearn_bnp import (
@@ -23,7 +24,7 @@ from sklearn_bnp.engine.statistics import StatBag, UidCounter
 from sklearn_bnp.estimator import combination
 from sklearn_bnp.topics.counts import DocumentCounts
 from sklearn_bnp.topics.histograms import NOTHING
-from tests.estimators import names
+from tests.estimators import FEW_PROPOSALS, names
 from tests.variants import variants
 
 RNG = np.random.default_rng(0)
@@ -52,7 +53,7 @@ def admixture(x, **params):
 
 
 def chain(x, **params):
-    return HDPHMMVB(random_state=0, **params).fit(x)
+    return HDPHMMVB(proposals=FEW_PROPOSALS, random_state=0, **params).fit(x)
 
 
 def _sequences(x):
@@ -224,14 +225,15 @@ def test_copies_of_states_of_rows_like_those_before_are_combined(observation, ga
     if gaps:
         rows[rng.random(rows.shape) < 0.05] = np.nan
     rows = list(rows)
-    first = HDPHMMVB(observation=observation, random_state=0).partial_fit(rows[:2])
+    model = HDPHMMVB(observation=observation, proposals=FEW_PROPOSALS, random_state=0)
+    first = clone(model).partial_fit(rows[:2])
     alone = combine([first])
     np.testing.assert_allclose(alone.score(rows), first.score(rows), atol=1e-4)
     learned = deepcopy(first).partial_fit(rows[2:5]), deepcopy(first).partial_fit(rows[5:])
     both = combine(learned)
     assert both.n_components_ == max(model.n_components_ for model in learned)
     assert both.partial_fit(rows[:1]).score(rows) > -20.0
-    other = HDPHMMVB(observation=observation, random_state=0).partial_fit([3.0 * x for x in rows])
+    other = clone(model).partial_fit([3.0 * x for x in rows])
     with pytest.raises(ValueError, match=r"copies of one|other data"):
         combine([first, other])
 

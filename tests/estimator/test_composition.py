@@ -31,6 +31,7 @@ from sklearn_bnp.engine import progress
 from sklearn_bnp.inputs.blas import blas_on_one_thread
 from tests.estimators import (
     CENTERS,
+    FEW_PROPOSALS,
     assert_same_state,
     blobs,
     chains,
@@ -134,7 +135,7 @@ def test_grid_search_over_the_observation():
     mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
     rows = CENTERS[truth] + rng.normal(size=X.shape) @ mixing  # correlated within clusters
     search = GridSearchCV(
-        DPMixtureVB(proposals=("birth", "merge", "delete"), random_state=0),
+        DPMixtureVB(proposals=FEW_PROPOSALS, random_state=0),
         {"observation__covariance_type": ["spherical", "diag", "full"], "allocation": ["dp"]},
         cv=2,
         error_score="raise",
@@ -147,7 +148,10 @@ def test_grid_search_over_the_observation():
 def test_grid_search_over_the_allocation():
     grid = {"allocation__discount": [0.0, 0.5, "auto"], "allocation__concentration": [1.0, 5.0]}
     search = GridSearchCV(
-        DPMixtureVB(allocation="pitman-yor", random_state=0), grid, cv=2, error_score="raise"
+        DPMixtureVB(allocation="pitman-yor", proposals=FEW_PROPOSALS, random_state=0),
+        grid,
+        cv=2,
+        error_score="raise",
     ).fit(X)
     assert len(set(search.cv_results_["mean_test_score"])) > 1
     assert search.best_estimator_.n_components_ == K
@@ -202,15 +206,16 @@ def test_metadata_routing():
     ],
 )
 def test_fits_in_parallel(backend, estimator, data):
-    alone = cross_val_score(estimator(random_state=0), data, cv=2)
+    model = estimator(proposals=FEW_PROPOSALS, random_state=0)
+    alone = cross_val_score(model, data, cv=2)
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        together = cross_val_score(estimator(random_state=0, n_jobs=2), data, cv=2)
+        together = cross_val_score(model.set_params(n_jobs=2), data, cv=2)
     np.testing.assert_array_equal(together, alone)
 
 
 @all_estimators
 def test_prediction_from_many_threads(estimator, data):
-    model = estimator(random_state=0).fit(data)
+    model = estimator(proposals=FEW_PROPOSALS, random_state=0).fit(data)
     rows = data * 20 if isinstance(data, list) else np.repeat(data, 20, axis=0)
     methods = (
         "predict_proba",

@@ -122,7 +122,7 @@ def test_values_that_a_parameter_cannot_have_are_refused_in_the_middle_of_a_stre
     estimator, given
 ):
     X = RNG.integers(9, size=(20, 4))
-    model = estimator(random_state=0).partial_fit(X).set_params(**given)
+    model = estimator(2, proposals=None, random_state=0).partial_fit(X).set_params(**given)
     state = pickle.dumps(model)
     (name,) = given
     with pytest.raises(ValueError, match=f"The '{name}' parameter of {estimator.__name__} must be"):

@@ -30,6 +30,7 @@ from sklearn_bnp import (
 from sklearn_bnp.estimator.publishing import complete
 from sklearn_bnp.likelihood.base import Likelihood
 from tests.contents import contents
+from tests.estimators import FEW_PROPOSALS
 
 KERNELS = "sklearn_bnp._kernels."
 PACKAGE = str(Path(sklearn_bnp.__file__).parent)
@@ -198,7 +199,13 @@ def check(stream, injector, positions):
 
 
 # Faults of a step in the quick test; others have three. These steps are long, and much alike.
-N_FAULTS = {mixture: 1, mixture_with_missing_values: 1, endless_mixture: 1, sequences: 1}
+N_FAULTS = {
+    mixture: 1,
+    mixture_with_missing_values: 1,
+    endless_mixture: 1,
+    topics: 1,
+    sequences: 1,
+}
 LONG = (mixture_with_missing_values, endless_mixture, topics_of_rows)
 QUICK_STREAMS = [
     pytest.param(make, id=make.__name__, marks=[pytest.mark.slow] * (make in LONG))
@@ -290,6 +297,7 @@ def test_weights_may_come_in_mid_lap(make):
     """A batch that comes again with weights, when nothing had any as the lap began."""
     stream = make(np.random.default_rng(0))
     model, (first, second, *_) = stream.estimator, stream.calls
+    model.set_params(proposals=FEW_PROPOSALS)
     for call in (first, second, first):
         model.partial_fit(**call)
     n = model._learner_.totals.n.sum()
@@ -330,6 +338,7 @@ def test_memoized_batches_are_the_past_of_stochastic_steps(make, n_calls):
     """
     stream = make(np.random.default_rng(0))
     model, (first, second, *_) = stream.estimator, stream.calls
+    model.set_params(proposals=FEW_PROPOSALS)
     for call in (first, second, first)[:n_calls]:
         model.partial_fit(**call)
     model.set_params(learning_method="stochastic")

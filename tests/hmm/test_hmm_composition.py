@@ -16,6 +16,7 @@ from sklearn_bnp import HDPHMMVB, GaussianObservation
 from sklearn_bnp.hmm.model import SequenceModel
 from tests.estimators import (
     CENTERS,
+    FEW_PROPOSALS,
     assert_same_state,
     chains,
     one_hot,
@@ -31,9 +32,13 @@ GROUPS = np.repeat(np.array(["e", "b", "f", "a", "c", "d"]), LENGTHS)
 K = len(CENTERS)
 
 
+def searching(**params):
+    return HDPHMMVB(proposals=FEW_PROPOSALS, random_state=0, **params)
+
+
 @pytest.fixture(scope="module")
 def model():
-    return HDPHMMVB(random_state=0).fit(X)
+    return searching().fit(X)
 
 
 # ---------------------------------------------------------------------- batches
@@ -43,7 +48,7 @@ def test_partial_fit_by_content_and_by_name():
     batches = [X[:2], X[2:4], X[4:]]
     found = []
     for named in (False, True):
-        model = HDPHMMVB(random_state=0)
+        model = searching()
         for _ in range(3):
             for i, batch in enumerate(batches):
                 model.partial_fit(batch, batch_id=i if named else None)
@@ -58,7 +63,7 @@ def test_partial_fit_of_streams_keeps_no_more_than_a_pool(monkeypatch):
     """Batches are in memory, with their rows, until these are many; then their sum alone is."""
     room = LENGTHS[0] + LENGTHS[1]
     monkeypatch.setattr(SequenceModel, "pool_rows", room)
-    model, held, in_memory = HDPHMMVB(memoize=False, random_state=0), [], []
+    model, held, in_memory = searching(memoize=False), [], []
     for x in X:
         learner = model.partial_fit(x)._learner_
         held.append(sum(batch.n_entries for batch in learner.stream.pool))
@@ -80,7 +85,7 @@ def test_partial_fit_goes_on_after_fit(model):
 
 
 def test_priors_of_transitions_may_change_on_the_way():
-    model = HDPHMMVB(random_state=0).partial_fit(X[:3])
+    model = searching().partial_fit(X[:3])
     model.set_params(stickiness=0.0, allocation="dirichlet").partial_fit(X[3:])
     assert_allclose(model.weights_, 1 / model.n_components_)
     assert np.isfinite(model.lower_bound_)
@@ -89,7 +94,7 @@ def test_priors_of_transitions_may_change_on_the_way():
 @pytest.mark.parametrize("kwargs", [{}, {"lengths": LENGTHS[:2]}])
 def test_partial_fit_of_the_first_batch_finds_states(kwargs):
     data = np.concatenate(X[:2]) if kwargs else X[:2]
-    model = HDPHMMVB(random_state=0).partial_fit(data, **kwargs)
+    model = searching().partial_fit(data, **kwargs)
     assert model.n_components_ == K
 
 
@@ -130,13 +135,11 @@ def test_stochastic_steps_average_transitions():
 
 def test_cross_validation_of_a_list_holds_out_whole_sequences():
     cv = KFold(3)
-    found = cross_validate(
-        HDPHMMVB(random_state=0), X, cv=cv, return_estimator=True, error_score="raise"
-    )
+    found = cross_validate(searching(), X, cv=cv, return_estimator=True, error_score="raise")
     for (train, test), estimator, score in zip(
         cv.split(X), found["estimator"], found["test_score"], strict=True
     ):
-        alone = HDPHMMVB(random_state=0).fit([X[i] for i in train])
+        alone = searching().fit([X[i] for i in train])
         assert_same_state(public_state(estimator), public_state(alone))
         assert score == alone.score([X[i] for i in test])
 
@@ -144,7 +147,7 @@ def test_cross_validation_of_a_list_holds_out_whole_sequences():
 def test_groups_with_metadata_routing_hold_out_whole_sequences():
     rows, cv = shuffled_groups(GROUPS), GroupKFold(3)
     with config_context(enable_metadata_routing=True):
-        model = HDPHMMVB(random_state=0).set_fit_request(groups=True).set_score_request(groups=True)
+        model = searching().set_fit_request(groups=True).set_score_request(groups=True)
         found = cross_validate(
             model, ROWS[rows], cv=cv, params={"groups": GROUPS[rows]}, return_estimator=True,
             error_score="raise",
@@ -156,7 +159,7 @@ def test_groups_with_metadata_routing_hold_out_whole_sequences():
         train, test = rows[train], rows[test]
         assert not set(GROUPS[train]) & set(GROUPS[test])
         assert estimator._learner_.totals.extra.counts[0].sum() == pytest.approx(4)  # sequences
-        alone = HDPHMMVB(random_state=0).fit(ROWS[train], groups=GROUPS[train])
+        alone = searching().fit(ROWS[train], groups=GROUPS[train])
         assert_same_state(public_state(estimator), public_state(alone))
         assert score == alone.score(ROWS[test], groups=GROUPS[test])
 
@@ -175,7 +178,7 @@ def test_grid_search_over_the_observation():
 
 
 def test_pipeline(model):
-    pipe = make_pipeline(StandardScaler(), HDPHMMVB(random_state=0))
+    pipe = make_pipeline(StandardScaler(), searching())
     states = pipe.fit_predict(ROWS, hdphmmvb__lengths=LENGTHS)
     assert same_partition(states, TRUTH)
     assert pipe.score_samples(ROWS).shape == (len(ROWS),)
@@ -186,19 +189,19 @@ def test_probabilities_are_features(model):
         model.transform(ROWS, groups=GROUPS), model.predict_proba(ROWS, groups=GROUPS)
     )
     for given in ({"X": X}, {"X": ROWS, "lengths": LENGTHS}, {"X": ROWS, "groups": GROUPS}):
-        found = HDPHMMVB(random_state=0).fit_transform(**given)
+        found = searching().fit_transform(**given)
         assert_array_equal(
             np.concatenate(found) if given["X"] is X else found,
             model.predict_proba(ROWS, lengths=LENGTHS),
         )
-    pipe = make_pipeline(HDPHMMVB(random_state=0), LogisticRegression()).fit(ROWS, TRUTH)
+    pipe = make_pipeline(searching(), LogisticRegression()).fit(ROWS, TRUTH)
     assert pipe.score(ROWS, TRUTH) > 0.99
     assert pipe[:-1].get_feature_names_out().tolist() == [f"hdphmmvb{k}" for k in range(K)]
 
 
 def test_groups_are_routed_to_features(model):
     with config_context(enable_metadata_routing=True):
-        states = HDPHMMVB(random_state=0).set_fit_request(groups=True)
+        states = searching().set_fit_request(groups=True)
         states.set_transform_request(groups=True)
         pipe = make_pipeline(states, StandardScaler(with_mean=False, with_std=False))
         found = pipe.fit_transform(ROWS, groups=GROUPS)
@@ -213,7 +216,7 @@ def test_features_in_frames(model):
     frame = pandas.DataFrame(ROWS, index=days)
     frames = [frame.iloc[hi - n : hi] for hi, n in zip(np.cumsum(LENGTHS), LENGTHS, strict=True)]
     columns, resp = [f"hdphmmvb{k}" for k in range(K)], model.predict_proba(X)
-    framed = HDPHMMVB(random_state=0).set_output(transform="pandas")
+    framed = searching().set_output(transform="pandas")
     for listed in (framed.fit_transform(frames), framed.transform(frames)):
         for found, x, expected in zip(listed, frames, resp, strict=True):
             assert found.columns.tolist() == columns and found.index.equals(x.index)
@@ -233,7 +236,7 @@ def test_clone_and_pickle(model):
     assert_same_state(public_state(copy), public_state(model))
     assert_array_equal(copy.decode(X[0])[1], model.decode(X[0])[1])
     assert copy.score(X) == model.score(X)
-    many = HDPHMMVB(random_state=0, n_batches=6).fit(chains(48)[0])
+    many = searching(n_batches=6).fit(chains(48)[0])
     assert many.n_components_ == K
     labels = sum(labels.nbytes for labels in many.labels_)
     assert len(pickle.dumps(many)) - labels < len(pickle.dumps(model)) + 3000  # no rows
@@ -242,7 +245,7 @@ def test_clone_and_pickle(model):
 def test_names_of_columns():
     pandas = pytest.importorskip("pandas")
     frames = [pandas.DataFrame(x, columns=["a", "b", "c"]) for x in X]
-    model = HDPHMMVB(random_state=0).fit(frames)
+    model = searching().fit(frames)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     assert [len(part) for part in model.predict(frames)] == LENGTHS
     with pytest.raises(ValueError, match="feature names"):
@@ -250,6 +253,6 @@ def test_names_of_columns():
 
 
 def test_single_precision_finds_the_same_states():
-    model = HDPHMMVB(random_state=0, observation=GaussianObservation("diag"))
+    model = searching(observation=GaussianObservation("diag"))
     single = model.fit([x.astype(np.float32) for x in X])
     assert same_partition(np.concatenate(single.predict(X)), TRUTH)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation
-from tests.estimators import CENTERS, assert_same_state, blobs, public_state, same_partition
+from tests.estimators import (
+    CENTERS,
+    FEW_PROPOSALS,
+    assert_same_state,
+    blobs,
+    public_state,
+    same_partition,
+)
 
 X, truth = blobs(300)
 K = len(CENTERS)
@@ -56,7 +63,7 @@ def reference_of(observation):
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ">f8", ">f4", "g"])
 def test_any_type_of_real_number(dtype):
     rows = X.astype(dtype)
-    model = fitted(rows)
+    model = fitted(rows, proposals=FEW_PROPOSALS)
     assert same_partition(model.predict(rows), truth)
     assert model.lower_bound_ == pytest.approx(reference("full").lower_bound_, rel=1e-3)
     assert model.means_.dtype == np.float64
@@ -64,9 +71,9 @@ def test_any_type_of_real_number(dtype):
 
 def test_any_type_of_integer():
     rows = np.round(5.0 * X + 60.0)
-    expected = fitted(rows)
+    expected = fitted(rows, proposals=FEW_PROPOSALS)
     for dtype in ("i8", "i2", "u1"):
-        model = fitted(rows.astype(dtype))
+        model = fitted(rows.astype(dtype), proposals=FEW_PROPOSALS)
         assert same_partition(model.predict(rows.astype(dtype)), truth), dtype
         assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-9), dtype
 

@@ -21,6 +21,7 @@ from sklearn_bnp import (
     HDPTopicVB,
     MemoryBoundedTopicVB,
 )
+from tests.estimators import FEW_PROPOSALS
 
 LABELS = np.random.default_rng(9).permutation(np.repeat([0, 1, 2], [150, 100, 50]))
 CENTERS = np.array([[0.0, 3.0], [4.0, 0.0], [-4.0, -3.0]])
@@ -74,7 +75,8 @@ BY_NUMBER = [("size", "gaussian", [1, 3]), ("kind", "categorical", [2])]
 
 
 def mixture(blocks=BY_NAME):
-    return DPMixtureVB(observation=ColumnObservation(blocks), random_state=0)
+    observation = ColumnObservation(blocks)
+    return DPMixtureVB(observation=observation, proposals=FEW_PROPOSALS, random_state=0)
 
 
 # ---------------------------------------------------------------------- columns

@@ -13,6 +13,7 @@ from sklearn_bnp.distributed.source import ChunkInfo, ChunkSource
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moment_sums import ColumnSizes, ColumnSums
 from sklearn_bnp.inputs.moments import column_moments
+from tests.estimators import FEW_PROPOSALS
 from tests.inputs.test_sparse import rows
 
 FORMS = {
@@ -58,7 +59,8 @@ def of(model):
     """An estimator, its family and other arguments of `fit` for each batch."""
     kind, family, groups = MODELS[model]
     others = [{} if groups is None else {"groups": groups + 6 * i} for i in range(N_BATCHES)]
-    return kind(observation=family, random_state=0), family, others
+    model = kind(observation=family, proposals=FEW_PROPOSALS, random_state=0)
+    return model, family, others
 
 
 def streamed(model, form):

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from tests.estimators import FEW_PROPOSALS
 
 FAMILIES = ["bernoulli", "multinomial", "poisson"]
 
@@ -22,8 +23,8 @@ def rows(family, n=240, V=20, K=3, seed=0):
     return (X > 0).astype(int) if family == "bernoulli" else X, labels
 
 
-def mixture(family, **settings):
-    return DPMixtureVB(observation=family, random_state=0, **settings)
+def mixture(family, proposals=FEW_PROPOSALS, **settings):
+    return DPMixtureVB(observation=family, proposals=proposals, random_state=0, **settings)
 
 
 # ---------------------------------------------------------------------- forms of sparse data
@@ -151,7 +152,7 @@ def test_a_batch_is_known_by_its_content():
 def test_nothing_is_made_dense(family, monkeypatch):
     """Rows of many columns: a table of them all would be refused here."""
     X, labels = rows(family)
-    V = 10_000
+    V = 3_000
     X = sparse.csr_array(sparse.hstack([X, sparse.csr_array((len(X), V - X.shape[1]), dtype=int)]))
     made = sparse.csr_array.toarray
 
@@ -161,7 +162,7 @@ def test_nothing_is_made_dense(family, monkeypatch):
 
     monkeypatch.setattr(sparse.csr_array, "toarray", toarray)
     monkeypatch.setattr(sparse.csr_array, "todense", toarray)
-    model = mixture(family, n_components=4, tol=10.0).fit(X)
+    model = mixture(family, DPMixtureVB().proposals, n_components=4, tol=10.0).fit(X)
     assert model.predict_proba(X).shape == (len(labels), model.n_components_)
     assert np.all(np.isfinite(model.score_samples(X)))
     model.partial_fit(X[:50])

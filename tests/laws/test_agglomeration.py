@@ -8,7 +8,7 @@ from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine.agglomeration import agglomerate
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.engine.unions import entropies_of_unions
-from sklearn_bnp.mixture.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted import RestrictedMixture
 
 
 def mixture_of(n_clusters, n_components):

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.engine import streaming
 from sklearn_bnp.hmm.model import SequenceModel
+from tests.estimators import FEW_PROPOSALS
 
 from . import chain_harness as h
 
@@ -21,8 +22,11 @@ def short(seed=0, n=N, **toy):
     return h.toy(rng, n_states=6, lengths=(30,) * n, spread=5.0, stay=0.9, **toy)
 
 
-def streamed(rows, n_epochs=1, per_batch=1, **settings):
-    model = HDPHMMVB(random_state=0, **settings)
+def states(**settings):
+    return HDPHMMVB(proposals=FEW_PROPOSALS, random_state=0, **settings)
+
+
+def streamed(model, rows, n_epochs=1, per_batch=1):
     for _ in range(n_epochs):
         for i in range(0, len(rows), per_batch):
             model.partial_fit(rows[i : i + per_batch], batch_id=i)
@@ -32,7 +36,8 @@ def streamed(rows, n_epochs=1, per_batch=1, **settings):
 @pytest.mark.parametrize("per_batch", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
     rows, _ = short()
-    fit, stream = HDPHMMVB(random_state=0).fit(rows), streamed(rows, per_batch=per_batch)
+    fit, stream = HDPHMMVB(random_state=0).fit(rows), HDPHMMVB(random_state=0)
+    stream = streamed(stream, rows, per_batch=per_batch)
     assert stream.n_components_ == fit.n_components_ == 6
     pairs = zip(
         np.concatenate(fit.predict(rows)), np.concatenate(stream.predict(rows)), strict=True
@@ -48,7 +53,7 @@ def test_totals_are_the_memory(memoize, monkeypatch):
     """Whatever is in the pool, each row counts once, and the bound is that of the totals."""
     monkeypatch.setattr(SequenceModel, "pool_rows", 90)  # the oldest leave it
     rows, _ = short(1)
-    model, sizes = HDPHMMVB(random_state=0, memoize=memoize), []
+    model, sizes = states(memoize=memoize), []
     for i, x in enumerate(rows[:7]):
         model.partial_fit([x])
         state = model._learner_
@@ -67,7 +72,7 @@ def test_sequences_of_more_rows_than_the_pool_has_room_for(memoize, monkeypatch)
     """Each is learned from, and its rows are not kept."""
     monkeypatch.setattr(SequenceModel, "pool_rows", 25)
     rows, _ = short(1)
-    model = HDPHMMVB(random_state=0, memoize=memoize)
+    model = states(memoize=memoize)
     for i, x in enumerate(rows[:9]):
         model.partial_fit([x])
         state = model._learner_
@@ -79,11 +84,7 @@ def test_sequences_of_more_rows_than_the_pool_has_room_for(memoize, monkeypatch)
 def test_rows_of_a_pool_are_its_own():
     """The user's array may be filled anew."""
     rows, _ = short(2)
-    buffer, given, copied = (
-        np.empty_like(rows[0]),
-        HDPHMMVB(random_state=0),
-        HDPHMMVB(random_state=0),
-    )
+    buffer, given, copied = np.empty_like(rows[0]), states(), states()
     for x in rows[:4]:
         buffer[:] = x
         given.partial_fit(buffer)
@@ -94,7 +95,7 @@ def test_rows_of_a_pool_are_its_own():
 
 def test_a_pool_is_left_when_batches_return():
     rows, _ = short(3)
-    model = streamed(rows[:6])
+    model = streamed(states(), rows[:6])
     assert len(model._learner_.stream.pool) == 6
     model.partial_fit([rows[0]], batch_id=0)
     assert model._learner_.stream.pool == ()
@@ -105,7 +106,7 @@ def test_a_pool_is_left_when_batches_return():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pickled_between_sequences(weighted):
     rows, _ = short(4)
-    model, other = HDPHMMVB(random_state=0), HDPHMMVB(random_state=0)
+    model, other = states(), states()
     for i, x in enumerate(rows[:4]):
         weight = {"sample_weight": [1.0 + i % 3]} if weighted else {}
         model = pickle.loads(pickle.dumps(model)).partial_fit([x], **weight)
@@ -146,7 +147,7 @@ def test_pools_of_any_kind(kind, monkeypatch):
         rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
 
     monkeypatch.setattr(streaming, "_learn", noted)
-    model = streamed(rows, **settings)
+    model = streamed(states(**settings), rows)
     assert len(rises) > 5
     assert min(rises) >= (-1e-5 if kind == "float32" else -1e-9)
     n_rows = sum(len(x) - (kind == "autoregressive") for x in rows)

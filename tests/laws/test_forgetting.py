@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
+from tests.estimators import FEW_PROPOSALS
 from tests.variants import variants
 
 CENTERS = 6.0 * np.array([[0.0, 0.0], [1.0, 2.0], [-2.0, 1.0], [2.0, -1.0]])
@@ -32,6 +33,8 @@ MODELS = {
     "topics": (HDPTopicVB, documents),
     "sequences": (HDPHMMVB, sequences),
 }
+# Clusters are far from each other, and are found by these.
+FOUND = {"proposals": FEW_PROPOSALS, "random_state": 0}
 
 
 @pytest.fixture(params=list(MODELS))
@@ -46,7 +49,7 @@ def batches_of(make, n, seed=1):
 
 
 def streamed(cls, batches, **params):
-    model = cls(random_state=0, **params)
+    model = cls(**FOUND, **params)
     for i, batch in enumerate(batches):
         model.partial_fit(batch, batch_id=i)
     return model
@@ -103,7 +106,7 @@ def test_a_window_after_tiny_batches_is_learned_from(name, room, monkeypatch):
     rng = np.random.default_rng(2)
     large = [make(rng, [0, 1, 2], 6 * n) for n in [len(make(rng, [0]))] * 5]
     tiny = [make(rng, [0], 1) for _ in range(2)]
-    model = cls(random_state=0, max_batches=2)
+    model = cls(**FOUND, max_batches=2)
     model.partial_fit(large[0])
     monkeypatch.setattr(type(model._learner_.model), "pool_rows", room)
     found = [model.partial_fit(b).n_components_ for b in [large[1], *tiny, *large[2:]]]
@@ -122,7 +125,7 @@ def test_the_only_batch_may_come_with_other_rows(name, room, monkeypatch):
     cls, make = MODELS[name]
     rng = np.random.default_rng(3)
     large = [make(rng, [0, 1, 2], 6 * len(make(rng, [0]))) for _ in range(3)]
-    model = cls(random_state=0)
+    model = cls(**FOUND)
     model.partial_fit(large[0], batch_id=0)
     monkeypatch.setattr(type(model._learner_.model), "pool_rows", room)
     for batch in large[1:]:
@@ -152,7 +155,7 @@ def test_what_was_forgotten_cannot_be_found():
 def test_window_holds_the_latest_batches(kind):
     cls, make = kind
     batches = batches_of(make, 6)
-    model = cls(random_state=0, max_batches=3)
+    model = cls(**FOUND, max_batches=3)
     for i, batch in enumerate(batches):
         model.partial_fit(batch, batch_id=i)
         there = batches[max(0, i - 2) : i + 1]
@@ -167,7 +170,7 @@ def test_window_holds_the_latest_batches(kind):
 @pytest.mark.parametrize(("cls", "make"), [MODELS["mixture"], MODELS["sequences"]])
 def test_half_life_weighs_batches_by_their_age(cls, make):
     batches = batches_of(make, 6)
-    model = cls(random_state=0, memoize=False, half_life=2.0)
+    model = cls(**FOUND, memoize=False, half_life=2.0)
     for batch in batches:
         model.partial_fit(batch)
     expected = sum(
@@ -192,7 +195,7 @@ def test_half_life_is_a_weight_of_rows():
 def test_a_cluster_that_ended_is_forgotten():
     rng = np.random.default_rng(0)
     window, decaying, all_of_it = (
-        DPMixtureVB(random_state=0, **params)
+        DPMixtureVB(**FOUND, **params)
         for params in ({"max_batches": 4}, {"memoize": False, "half_life": 0.5}, {"memoize": False})
     )
     for i in range(14):

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, DPMixtureVB, Oversplit, Regroup, Relocate
 from sklearn_bnp.engine.trials import SplitTrial
-from sklearn_bnp.mixture import creation, regroup
+from sklearn_bnp.mixture import regroup
+from sklearn_bnp.splits import creation
 from tests.benchmarks.one_start_mixtures import gaussian, nested
 
 from .families import FAMILIES

@@ -13,7 +13,7 @@ from sklearn_bnp.inputs.rows import equal_rows
 from sklearn_bnp.mixture import oversplit, sampling, searches
 from sklearn_bnp.mixture.last_resort import Comparison, affordable_rows
 from sklearn_bnp.mixture.pools import Pool
-from sklearn_bnp.mixture.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted import RestrictedMixture
 from tests.benchmarks.one_start_mixtures import gaussian
 
 from .harness import learner_for, quiet_fit, random_resp

@@ -20,9 +20,9 @@ from sklearn_bnp import (
 )
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
-from sklearn_bnp.mixture import creation
-from sklearn_bnp.mixture.creation import _ways, create, most_rows_of_first
-from sklearn_bnp.mixture.restricted import RestrictedMixture
+from sklearn_bnp.splits import creation
+from sklearn_bnp.splits.creation import _ways, create, most_rows_of_first
+from sklearn_bnp.splits.restricted import RestrictedMixture
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
 ROWS, CLUSTERS, COLUMNS = 30, 10, 15

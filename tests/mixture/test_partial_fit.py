@@ -12,6 +12,7 @@ from sklearn_bnp.engine.state import LearnerSettings
 from sklearn_bnp.mixture.model import MixtureModel
 from tests.estimators import (
     CENTERS,
+    FEW_PROPOSALS,
     assert_same_state,
     blobs,
     one_hot,
@@ -30,6 +31,10 @@ def mass(model):
     return model._learner_.totals.n.sum()
 
 
+def mixture():
+    return DPMixtureVB(proposals=FEW_PROPOSALS, random_state=0)
+
+
 def looped(n_epochs, batches=BATCHES, **params):
     """A model after some epochs over the same batches."""
     model = DPMixtureVB(random_state=0, **params)
@@ -43,14 +48,14 @@ def looped(n_epochs, batches=BATCHES, **params):
 
 
 def test_new_batches_add_and_old_ones_are_replaced():
-    model = DPMixtureVB(random_state=0)
+    model = mixture()
     for i, batch in enumerate(BATCHES * 3):
         model.partial_fit(batch)
         assert mass(model) == pytest.approx(min(100.0 * (i + 1), 600.0), abs=1e-6)
 
 
 def test_a_batch_is_known_by_its_content():
-    model = DPMixtureVB(random_state=0).partial_fit(BATCHES[0])
+    model = mixture().partial_fit(BATCHES[0])
     for same in (BATCHES[0].copy(), np.asfortranarray(BATCHES[0]), BATCHES[0].tolist()):
         assert mass(model.partial_fit(same)) == pytest.approx(100.0)
     for i, other in enumerate([BATCHES[0][::-1], BATCHES[0] + 1e-9, BATCHES[0].astype("f4")]):
@@ -62,7 +67,7 @@ def test_a_batch_is_known_by_its_content():
 
 
 def test_a_batch_is_known_by_its_name():
-    model = DPMixtureVB(random_state=0)
+    model = mixture()
     model.partial_fit(BATCHES[0], batch_id="a").partial_fit(BATCHES[0], batch_id="b")
     assert mass(model) == pytest.approx(200.0)
     model.partial_fit(BATCHES[1][:40], batch_id="a")  # other rows under the same name
@@ -72,7 +77,7 @@ def test_a_batch_is_known_by_its_name():
 
 
 def test_names_may_be_numbers_of_numpy():
-    model = DPMixtureVB(random_state=0)
+    model = mixture()
     for _ in range(2):
         for i in np.arange(2):
             model.partial_fit(BATCHES[i], batch_id=i)
@@ -80,7 +85,7 @@ def test_names_may_be_numbers_of_numpy():
 
 
 def test_batches_add_to_a_fit():
-    model = DPMixtureVB(random_state=0).fit(X[:300])
+    model = mixture().fit(X[:300])
     bound = model.lower_bound_
     model.partial_fit(X[300:])
     assert mass(model) == pytest.approx(600.0)
@@ -89,7 +94,7 @@ def test_batches_add_to_a_fit():
 
 
 def test_one_row_a_batch():
-    model = DPMixtureVB(random_state=0).partial_fit(X[:50])
+    model = mixture().partial_fit(X[:50])
     for i in range(50, 80):
         model.partial_fit(X[i : i + 1])
     assert mass(model) == pytest.approx(80.0)
@@ -99,7 +104,7 @@ def test_one_row_a_batch():
 @pytest.mark.parametrize("weighted", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_some_batches_have_weights(weighted):
     """No weights are weights of 1, also among rows that proposals look at together."""
-    model, plain = (DPMixtureVB(random_state=0) for _ in range(2))
+    model, plain = (mixture() for _ in range(2))
     for _ in range(3):
         for i, batch in enumerate(BATCHES):
             weight = np.ones(len(batch)) if i % 2 == weighted else None
@@ -110,7 +115,7 @@ def test_some_batches_have_weights(weighted):
 
 
 def test_weights_count():
-    model = DPMixtureVB(random_state=0)
+    model = mixture()
     for batch in BATCHES:
         model.partial_fit(batch, sample_weight=np.full(100, 0.5))
     assert mass(model) == pytest.approx(300.0)
@@ -324,9 +329,7 @@ def test_memory_does_not_grow_with_visits():
 
 def test_a_model_at_rest_holds_no_rows():
     few, many = (
-        DPMixtureVB(random_state=0, proposals=("birth", "merge", "delete"))
-        .partial_fit(blobs(n)[0], batch_id=0)
-        .partial_fit(blobs(n)[0], batch_id=0)
+        mixture().partial_fit(blobs(n)[0], batch_id=0).partial_fit(blobs(n)[0], batch_id=0)
         for n in (300, 3000)
     )
     assert len(pickle.dumps(many)) - many.labels_.nbytes < len(pickle.dumps(few)) + 2000

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB
-from sklearn_bnp.mixture.slabs import windows
+from sklearn_bnp.splits.slabs import windows
 from tests.benchmarks.one_start_mixtures import spikes
 from tests.variants import variants
 

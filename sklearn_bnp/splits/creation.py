@@ -188,7 +188,7 @@ def create(
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
     if len(others) or attempt or nothing or n_rows is None:
         return best
-    return _in_more_rows(
+    return create_in_more_rows(
         best, partial(RestrictedMixture, model, sample, others, adapt), target, n_most, rng
     )
 
@@ -201,10 +201,25 @@ def most_rows_of_first(n_statistics):
     return int(min(most, _MOST_NUMBERS_OF_MORE / (_MOST_SEEDS * n_statistics)))
 
 
-def _in_more_rows(best, restricted, target, n_most, rng):
-    """`Creation` in a component that is alone, from more rows and seeds for as long as these show more.
+def create_in_more_rows(best, restricted, target, n_most, rng):
+    """New components to replace one that is alone, from more rows and seeds for as long as these show more.
 
-    ``best`` is what was found in the first rows, or None. ``restricted`` makes a `RestrictedMixture`.
+    Parameters
+    ----------
+    best : Creation or None
+        What was found in the first rows, with the gain on the whole sample.
+    restricted : callable
+        Makes a `RestrictedMixture` on the whole sample.
+    target : ndarray, shape (P,)
+        Statistics of the component.
+    n_most : int
+        Most new components.
+    rng : numpy.random.RandomState
+
+    Returns
+    -------
+    creation : Creation or None
+        ``best`` itself if more rows show no more.
     """
     P, n_rows = len(target), _FIRST_ROWS
     while P > _LEAST_STATISTICS:

@@ -83,10 +83,12 @@ class TopicRestart(TakesTurns):
     suits = ("topics",)
     _parameter_constraints = {"blend": [Interval(Real, 0, 1, closed="neither")]}
 
-    # The topics for which fewer were last looked for, and whether documents hold rows and no words, which the
-    # first plan of a fit finds out. Models that were saved without these take them from here.
+    # The topics for which fewer were last looked for. Whether documents hold rows and no words, and whether
+    # the priors of documents and words are learned, which the first plan of a fit finds out. Models that were
+    # saved without these take them from here.
     _reduced = frozenset()
     _has_rows = False
+    _learns = False
     # Tokens that had come when other topics were last looked for; None if they were not.
     _searched = None
     # Whether blends have nothing left to try.
@@ -118,9 +120,8 @@ class TopicRestart(TakesTurns):
         return untried and not self._has_rows and len(totals.uids) > 2 and are_long(totals)
 
     def _may_search(self, totals):
-        """Whether other topics are to be looked for, among words."""
-        words = len(totals.uids) > 1 and not self._has_rows
-        return words and self._exhausted and self._is_old()
+        """Whether other topics are to be looked for."""
+        return len(totals.uids) > 1 and self._exhausted and self._learns and self._is_old()
 
     def _is_old(self):
         """Whether other topics were not looked for yet, or half as many tokens had come then."""
@@ -128,7 +129,9 @@ class TopicRestart(TakesTurns):
 
     def plan(self, context: Context) -> list[Any]:
         """A restart if one is due and nothing else is under way."""
-        self._has_rows = not context.model.likelihood.words
+        likelihood, learned = context.model.likelihood, context.model.learned
+        self._has_rows = not likelihood.words
+        self._learns = likelihood.words and likelihood.adapts_late and _NAME in learned
         if not self._has_turn(context):
             return []
         if self._may_search(context.totals):
@@ -141,7 +144,7 @@ class TopicRestart(TakesTurns):
     def _exhaust(self):
         """Blends have nothing left to try: other topics have their turn."""
         self._exhausted = True
-        if self._is_old() and not self._has_rows:
+        if self._learns and self._is_old():
             self._has_another_turn()
 
     def _with_fewer(self, context):
@@ -160,8 +163,7 @@ class TopicRestart(TakesTurns):
         """A trial of other topics, if a search that learns all priors finds better ones."""
         totals, model, sample = context.totals, context.model, context.samples.get(EVERYTHING)
         self._searched = float(totals.n.sum() if self.n_seen is None else self.n_seen)
-        learns = _NAME in model.learned and model.likelihood.adapts_late
-        if sample is None or not learns:
+        if sample is None:
             return []
         worth = max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
         s, doc_prior = other_topics(model, totals, sample, worth, context.rng, context.n_threads)

@@ -6,7 +6,7 @@ the engine trusts what it is given. Every message names the parameter, its value
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import issparse
@@ -38,6 +38,8 @@ _LARGEST, _SMALLEST = 1e150, 1e-150
 _FARTHEST = {np.float32: 1e3, np.float64: 1e7}
 # Squares of distances beyond these overflow. Not even a row of weight 0 may be so far out.
 _OVERFLOWS = {np.float32: 1e15, np.float64: 1e140}
+# The largest number that counts rows or draws.
+_MOST_OF_ALL = np.iinfo(np.int64).max
 # Initial means are compared with rows only once, and may be as far out as their distances are finite.
 _LARGEST_MEAN = 1e15
 
@@ -50,6 +52,15 @@ def checked(component):
     if hasattr(component, "_parameter_constraints"):
         component._validate_params()
     return component
+
+
+def check_positive_integers(**given):
+    """Raise unless all parameters that are given by name are whole numbers, from 1 to what an index holds."""
+    for name, value in given.items():
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
+        if value > _MOST_OF_ALL:
+            raise ValueError(f"{name}={value!r} must be at most {_MOST_OF_ALL}.")
 
 
 def resolve_proposals(proposals, registry, kind):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
-from ..estimator.validation import check_rows
+from ..estimator.validation import check_positive_integers, check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.groups import group_cuts
@@ -517,9 +516,7 @@ class SequencePredictor(
             The states of the rows.
         """
         check_is_fitted(self)
-        for name, value in {"n_samples": n_samples, "n_sequences": n_sequences}.items():
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
+        check_positive_integers(n_samples=n_samples, n_sequences=n_sequences)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         likelihood = self._model.likelihood
         attributes = likelihood.attributes(self._model.prior, self._statistics)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..estimator.prediction import in_range, suited
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
-from ..estimator.validation import check_rows
+from ..estimator.validation import check_positive_integers, check_rows
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.rows import block_rows, part
@@ -237,8 +236,7 @@ class MixturePredictor(
             Their components.
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r} must be an integer, 1 or more.")
+        check_positive_integers(n_samples=n_samples)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(self.n_components_), counts)

@@ -285,6 +285,12 @@ class Nested(NamedTuple):
             last = value
         return Found(step.s * scale, value, nested)
 
+    def value_of(self, s):
+        """The nested objective of the whole sample with topics of statistics ``s``, after two passes."""
+        step = self.step(self.sample, s, _ITERATIONS, None, _RESTARTS)
+        step = self.step(self.sample, step.s, _ITERATIONS, step.counts)
+        return self._objective(step.s, step.entropy, step.counts, slice(None), self.sample)
+
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)

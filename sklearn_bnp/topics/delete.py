@@ -158,7 +158,7 @@ class TopicDelete(Proposal):
         "n_absorbers": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, max_targets: int | None = 10, n_absorbers: int = 10) -> None:
+    def __init__(self, max_targets: int = 10, n_absorbers: int = 10) -> None:
         self.max_targets = max_targets
         self.n_absorbers = n_absorbers
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import update_wrapper
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from types import MethodType
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..estimator.prediction import suited_statistics
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
+from ..estimator.validation import check_positive_integers
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
@@ -265,7 +266,8 @@ class TopicPredictor(
         Raises
         ------
         ValueError
-            If there is not one column for each topic, or if ``n_tokens`` is given for rows of data.
+            If there is not one column for each topic, if ``n_tokens`` is not one length, or one for each row
+            of ``X``, or if it is given for rows of data.
         """
         check_is_fitted(self)
         for name, value in {"X": X, "n_tokens": n_tokens}.items():
@@ -276,7 +278,7 @@ class TopicPredictor(
                 f"X has {shares.shape[1]} columns, but there are {self.n_components_} topics; give "
                 "distributions as from transform."
             )
-        n_tokens = np.asarray(n_tokens, dtype=float).reshape(-1, 1)
+        n_tokens = _column_of_lengths(n_tokens, len(shares))
         if self._model.likelihood.words:
             return shares @ self.means_ * n_tokens
         if np.any(n_tokens != 1.0):
@@ -470,8 +472,7 @@ class TopicPredictor(
                 "top_words is for topics of words; the model was fitted with groups, and its topics are of "
                 "rows. See means_ and summary(), or draw them with ComponentsDisplay."
             )
-        if not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"n={n!r} must be an integer, 1 or more.")
+        check_positive_integers(n=n)
         if feature_names is None:
             feature_names = _check_feature_names_in(self)
         names = np.asarray(feature_names)
@@ -531,14 +532,26 @@ class TopicPredictor(
         """
         check_is_fitted(self)
         n_tokens = max(1, round(self._mean_length)) if n_tokens is None else n_tokens
-        for name, value in {"n_samples": n_samples, "n_tokens": n_tokens}.items():
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
+        check_positive_integers(n_samples=n_samples, n_tokens=n_tokens)
         rng = check_random_state(self.random_state if random_state is None else random_state)
         drawn, shares = drawn_documents(
             self._model, self._doc_prior, self._statistics, n_samples, n_tokens, rng
         )
         return with_categories(getattr(self, "_reading", None), drawn), shares
+
+
+def _column_of_lengths(n_tokens, n_samples):
+    """Lengths of documents as a column, one or ``n_samples``; raise if there are others, or any below 0."""
+    flat = np.asarray(n_tokens).reshape(-1)
+    lengths = check_array(flat, dtype=np.float64, ensure_2d=False, input_name="n_tokens")
+    if len(lengths) not in (1, n_samples):
+        raise ValueError(
+            f"n_tokens has {len(lengths)} lengths, but X has {n_samples} rows; give one length for each row, "
+            "or one for all."
+        )
+    if lengths.min() < 0:
+        raise ValueError(f"n_tokens={lengths.min():g} is below 0; a document has 0 tokens or more.")
+    return lengths[:, None]
 
 
 def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
@@ -555,8 +568,9 @@ def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
     if likelihood.words:
         means = attributes["means_"]
         rows = [
-            sum(rng.multinomial(size[k], means[k]) for k in np.flatnonzero(size)) for size in sizes
+            sparse.csr_matrix(sum(rng.multinomial(size[k], means[k]) for k in np.flatnonzero(size)))
+            for size in sizes
         ]
-        return sparse.csr_matrix(np.array(rows)), shares
+        return sparse.vstack(rows, format="csr"), shares
     labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), n)) for n in sizes])
     return likelihood.sample(attributes, labels, rng), shares

@@ -54,8 +54,9 @@ from .spectral import spectral_topics
 
 # Numbers of anchors, and of seeds of clusters of documents, to start from.
 _N_ANCHORS, _N_CLUSTERS = (10, 15, 20, 30, 50), (50, 100, 150)
-# The same where one topic was found better than several, and the documents' prior to begin with.
-_ANCHORS_AGAIN, _CLUSTERS_AGAIN, _DOC_PRIOR = (20, 50), (50, 100), 1.0
+# The same where one topic was found better than several, and where several have settled; the documents' prior
+# to begin with.
+_ANCHORS_AGAIN, _CLUSTERS_AGAIN, _CLUSTERS_OF_ALL, _DOC_PRIOR = (20, 50), (50, 100), (100,), 1.0
 # Numbers of directions of the corpus to start from. The parameter of each topic in the documents' prior with
 # which these starts begin, where that prior is learned.
 _N_DIRECTIONS, _TOPIC_PRIOR = (20, 50), 0.5
@@ -159,19 +160,65 @@ def create_topics_again(model, sample, doc_prior, n_seeds, rng, n_threads=1, lea
     doc_prior : float or None
         Sum of the parameters of the documents' prior with which they were found.
     """
+    if "doc_concentration" in model.learned:
+        doc_prior = _DOC_PRIOR
+    numbers = [_at_most(n_seeds, several) for several in (_ANCHORS_AGAIN, _CLUSTERS_AGAIN)]
+    return _found_late(model, sample, doc_prior, numbers, rng, n_threads, least)
+
+
+def other_topics(model, totals, sample, worth, rng, n_threads=1):
+    """Topics that may take the place of all, by the search of `create_topics_again` from one start.
+
+    Parameters
+    ----------
+    model : TopicModel
+    totals : StatBag
+        Several topics, which have settled.
+    sample : DocumentSample
+        Documents as they are.
+    worth : float
+        Nats of all documents that they have to gain.
+    rng : numpy.random.RandomState
+    n_threads : int
+
+    Returns
+    -------
+    s : ndarray, shape (J, P), or None
+        Their statistics; None unless the objective of some documents is higher by their part of ``worth``.
+    doc_prior : float or None
+        Sum of the parameters of the documents' prior with which they were found.
+    """
+    some, n_tokens = some_documents(sample, rng), totals.n.sum()
+    here = Nested(model, some, model.doc_prior(totals).sum(), n_threads)
+    part = some.total / n_tokens
+    least_value = here.value_of(totals.s * part) + worth * part
+    s, doc_prior = _found_late(
+        model, some, _DOC_PRIOR, ([], _CLUSTERS_OF_ALL), rng, n_threads, least_value=least_value
+    )
+    return (None, None) if s is None else (s / part, doc_prior)
+
+
+def _found_late(
+    model, sample, doc_prior, numbers, rng, n_threads, least=LEAST_TOKENS, least_value=-np.inf
+):
+    """Statistics and the documents' prior by `Nested.late_rounds`, or None twice.
+
+    ``numbers`` are those of anchors and of clusters to start from. The nested objective has to be higher than
+    ``least_value``.
+    """
     model, sample, used = _with_words_of(model, sample)
     model = model._replace(prior=model.likelihood.prior)
-    learns = "doc_concentration" in model.learned
-    nested = Nested(model, sample, _DOC_PRIOR if learns else doc_prior, n_threads)
+    nested = Nested(model, sample, doc_prior, n_threads)
     likelihood, total, some = model.likelihood, sample.total, some_documents(sample, rng)
+    n_anchors, n_clusters = numbers
     starts = [
-        *_anchor_seeds(likelihood, some, total, _at_most(n_seeds, _ANCHORS_AGAIN), rng),
-        *_cluster_seeds(model, some, total, _at_most(n_seeds, _CLUSTERS_AGAIN), rng),
-        *_row_seeds(model, some, total, _at_most(n_seeds, _CLUSTERS_AGAIN), rng),
+        *_anchor_seeds(likelihood, some, total, n_anchors, rng),
+        *_cluster_seeds(model, some, total, n_clusters, rng),
+        *_row_seeds(model, some, total, n_clusters, rng),
     ]
     found = [nested.late_rounds(some, s, least * sample.one_token) for s in starts]
     best = max(filter(None, found), key=lambda one: one.value, default=None)
-    if best is None:
+    if best is None or best.value <= least_value:
         return None, None
     return used.statistics(developed(best)), best.nested.doc_prior
 

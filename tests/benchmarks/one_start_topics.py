@@ -23,6 +23,10 @@ docstrings at 6, 0.2 a type             6   -7.1279   -6.7801
 Where frequencies follow a power law, a prior about the frequencies of the corpus ends with 14 topics (15 were
 drawn) where a symmetric one ends with 2, at a higher bound and better predictions. On docstrings at 6
 tokens it is worse in both: mean and strength have to be learned together.
+
+Topics of ``common_words`` share half of their words. Fits from one topic ended as one topic, or as blends,
+2000 nats below starts from 40 documents, before births and restarts searched again with priors that are
+learned before topics are joined.
 """
 
 from __future__ import annotations

@@ -72,6 +72,22 @@ def test_inverse_transform(model):
     counts = model.inverse_transform(shares, n_tokens=HELDOUT.sum(axis=1))
     assert_allclose(counts.sum(axis=1), HELDOUT.sum(axis=1))
     assert np.abs(counts - HELDOUT).mean() < 2.0
+    column = model.inverse_transform(shares, n_tokens=sparse.csr_matrix(HELDOUT).sum(axis=1))
+    assert_allclose(column, counts)
+
+
+@pytest.mark.parametrize(
+    "n_tokens, message",
+    [
+        ([3.0, 4.0], "n_tokens has 2 lengths, but X has"),
+        (-1.0, "n_tokens=-1 is below 0"),
+        (np.nan, "n_tokens contains NaN"),
+        ("long", "could not convert string"),
+    ],
+)
+def test_lengths_that_suit_no_documents(model, n_tokens, message):
+    with pytest.raises(ValueError, match=message):
+        model.inverse_transform(model.transform(HELDOUT), n_tokens=n_tokens)
 
 
 def test_completion_by_hand(model):

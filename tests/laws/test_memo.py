@@ -127,6 +127,7 @@ class Toy:
         self.memo, self.next_uid = Memo(), 4
         for b in self.names:
             self.memo.put(b, self.bag(b))
+            self.memo.numbered(b, b)
 
     def bag(self, b, columns=slice(None)):
         resp = self.resp[b][:, columns]
@@ -194,6 +195,11 @@ def test_replay_of_a_history(seed):
         rest = toy.memo.rest([0], np.array(alive))
         expected = toy.bag(1).aligned(alive).add(toy.bag(2).aligned(alive))
         assert_bags_equal(rest, expected)
+        left = toy.memo.without([0])  # edits may be pending
+        assert list(left.batch_ids) == [1, 2]
+        assert left.get(0, alive) is None
+        assert left.number(0) is None and left.number(2) == 2
+        assert_bags_equal(left.total(np.array(alive), 3), expected)
     assert_bags_equal(toy.memo.total(np.array(alive), 3), toy.everything(alive))
 
 

@@ -18,8 +18,10 @@ from sklearn_bnp import (
     GaussianObservation,
     PoissonObservation,
 )
+from sklearn_bnp.engine import scheduler
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
+from sklearn_bnp.mixture import birth
 from sklearn_bnp.splits import creation
 from sklearn_bnp.splits.creation import _ways, create, most_rows_of_first
 from sklearn_bnp.splits.restricted import RestrictedMixture
@@ -285,15 +287,36 @@ def test_more_rows_are_looked_at_where_these_may_show_more(searched, n_rows, K, 
 
 def test_rows_of_the_first_sample():
     """More than of later ones where there are many statistics, and no more than searches can go through."""
-    birth = Birth()
-    birth.reset()
+    proposal = Birth()
+    proposal.reset()
     for n_components, n_rows in ((1, 48_000), (2, 4329)):
         totals = DPMixtureVB(n_components, proposals=None).fit(np.eye(40, 20))._learner_.totals
-        birth.wants(totals)
-        assert birth.sample_rows(231) == n_rows
-        assert birth.sample_rows(20) == 10_000
+        proposal.wants(totals)
+        assert proposal.sample_rows(231) == n_rows
+        assert proposal.sample_rows(20) == 10_000
     assert Birth(max_rows=50).sample_rows(231) == 50
     assert most_rows_of_first(231) == 48_000 and most_rows_of_first(10**6) < 100
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+def test_rows_that_find_no_room_are_drawn(monkeypatch):
+    """A sample has the order of the data: its first rows would hold some of the clusters alone."""
+    samples = []
+
+    def recorded(model, sample, s, others, *args, **kwargs):
+        samples.append(np.asarray(sample.z))
+        return create(model, sample, s, others, *args, **kwargs)
+
+    monkeypatch.setattr(birth, "create", recorded)
+    for name in ("_LEAST_NUMBERS", "_MOST_NUMBERS"):
+        monkeypatch.setattr(
+            scheduler, name, 8 * 15_000
+        )  # more rows than a search takes, less than it may
+    X = np.random.default_rng(0).normal(size=(24_000, 8)) + np.repeat([0, 9, 18, 27], 6000)[:, None]
+    DPMixtureVB(max_iter=3, proposals=("birth",), random_state=0).fit(X)
+    counts = np.histogram(samples[0][:, 0], bins=4)[0]
+    assert counts.sum() == 10_000
+    assert counts.min() > 2000
 
 
 def mixed_clusters(n_rows, n_columns, K, seed):

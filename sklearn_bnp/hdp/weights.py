@@ -90,7 +90,7 @@ class StickBreakingWeights(SharedWeights):
     def _problem(self, counts):
         """The objective for fixed counts, a function from logit rho (K,) and log omega (K,) to `StickTerms`.
 
-        Its attributes ``ones`` and ``zeros`` are the coefficients that `stick_terms` wants, or about these.
+        Its attributes ``ones`` and ``zeros`` are the coefficients of `beta_counts`, or about these.
         """
 
     def objective(self, sticks, counts):

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 from scipy.special import expit, log_expit
+
+from ..likelihood.ascent import ascended
 
 # Sticks are searched in 1e-11 < rho < 1 - 1e-11: much closer to 1, 1 - rho has no digits left.
 _MAX_LOGIT = 25.0
@@ -130,36 +131,30 @@ def maximise_over_sticks(objective, start, ones, zeros, max_iter):
     # the two sides of `balanced_omega`
     of_u, of_left = ones * np.exp(-logit_rho), zeros * np.exp(logit_rho)
 
-    def descent(terms, of_u, of_left):
+    def slopes_of(terms, of_u, of_left):
         drift = (of_left - of_u) / (of_u + of_left)
-        in_units = (terms.logit_rho + terms.log_omega * drift) * units
-        return -np.concatenate([in_units, terms.log_omega])
+        return np.concatenate(
+            [(terms.logit_rho + terms.log_omega * drift) * units, terms.log_omega]
+        )
 
-    at_origin = -terms.value, descent(terms, of_u, of_left)
+    best = terms.value, (logit_rho, log_omega)
+    at_origin = terms.value, slopes_of(terms, of_u, of_left), best[1]
     if np.abs(at_origin[1]).max() < _SLOPE:
         return start, terms.value
     origin = np.concatenate([logit_rho / units, log_omega - np.log(of_u + of_left)])
-    best = [terms.value, logit_rho, log_omega]
 
-    def negated(point):
+    def at(point):
         if (point == origin).all():  # the search begins with a point that is known already
             return at_origin
         logit_rho = units * point[: len(units)]
         of_u, of_left = ones * np.exp(-logit_rho), zeros * np.exp(logit_rho)
         log_omega = point[len(units) :] + np.log(of_u + of_left)
         terms = objective(logit_rho, log_omega)
-        if terms.value > best[0]:
-            best[:] = terms.value, logit_rho, log_omega
-        return -terms.value, descent(terms, of_u, of_left)
+        return terms.value, slopes_of(terms, of_u, of_left), (logit_rho, log_omega)
 
     most = np.concatenate([_MAX_LOGIT / units, np.full(len(units), _MAX_LOG_RATIO)])
-    minimize(
-        negated,
-        np.clip(origin, -most, most),
-        method="L-BFGS-B",
-        jac=True,
-        bounds=Bounds(-most, most),
-        options={"maxiter": max_iter, "ftol": _RELATIVE_GAIN, "gtol": _SLOPE},
-    )
-    value, logit_rho, log_omega = best
+    value, (logit_rho, log_omega) = ascended(
+        at, np.clip(origin, -most, most), -most, most, best, max_iter=max_iter, slope=_SLOPE,
+        relative_gain=_RELATIVE_GAIN,
+    )  # fmt: skip
     return Sticks(expit(logit_rho), np.exp(log_omega)), value

@@ -35,12 +35,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 from scipy.special import digamma, gammaln
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 from ..hdp.weights import LEAST_LEARNED, MOST_LEARNED
+from ..likelihood.ascent import ascended
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
 from .sampling import EDGE, UNKNOWN
 from .weights import TINY, log_rising_factorial
@@ -254,22 +254,17 @@ class Surroundings:
         if not names.any():
             return self
         here = np.array([self.alpha, self.kappa])
-        best, start = [self.evidence(links), self], np.log(here[names])
+        best, start = (self.evidence(links), self), np.log(here[names])
 
-        def negated(logs):
+        def at(logs):
             values = here.copy()
             values[names] = np.exp(logs)
             there = self._with(*values.tolist())
-            value = there.evidence(links)
-            if value > best[0]:
-                best[:] = value, there
-            return -value, -there._slopes(links)[names]
+            return there.evidence(links), there._slopes(links)[names], there
 
         least, most = np.log(self._least[names]), np.log(self._most[names])
-        box = Bounds(np.minimum(start, least), np.maximum(start, most))
-        options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
-        minimize(negated, start, method="L-BFGS-B", jac=True, bounds=box, options=options)
-        return best[1]
+        least, most = np.minimum(start, least), np.maximum(start, most)
+        return ascended(at, start, least, most, best, max_iter=_ITERATIONS, slope=_LEAST_SLOPE)[1]
 
     def _with(self, alpha, kappa):
         """A copy with other concentrations, where there are no neighbours."""

@@ -23,7 +23,7 @@ from distutils.sysconfig import customize_compiler  # isort: skip
 KERNELS = "sklearn_bnp/_kernels"
 EXTENSIONS = (
     "_chain_entropies", "_collapsed", "_counts", "_entropies", "_forward_backward", "_gaussian",
-    "_histograms", "_missing", "_responsibilities", "_sparse_rows", "_student", "_topics",
+    "_histograms", "_missing", "_responsibilities", "_sparse_rows", "_sticks", "_student", "_topics",
 )  # fmt: skip
 
 DIRECTIVES = {

@@ -2,10 +2,11 @@
 
 The statistics of a full Gaussian are rows ``[packed upper triangle of sum r x x', sum r x, sum r]``
 (without the middle part for zero-mean families). These kernels make inverse scale matrices of
-Normal-Wishart posteriors of them, take log determinants and inverses by LAPACK, and make packed
-coefficients. They trust their callers.
+Normal-Wishart posteriors of them, take log determinants and inverses by LAPACK, and make log normalisers
+and packed coefficients. They trust their callers.
 """
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+from scipy.special.cython_special cimport gammaln
 
 from libc.math cimport INFINITY, NAN, log
 
@@ -115,6 +116,26 @@ cdef Py_ssize_t _factor(double[:, :, ::1] a, double[::1] logdet, bint invert):
                     for j in range(i + 1, D):
                         p[j * D + i] = p[i * D + j]
     return bad
+
+
+def wishart_log_norms(
+    const double[::1] nu,               # IN  (M,) degrees of freedom, > D - 1
+    const double[::1] logdet,           # IN  (M,) of the inverse scale matrices
+    Py_ssize_t D,                       # IN
+    double[::1] out,                    # OUT (M,)
+):
+    """Log normalisers of Wishart distributions, without terms that depend on D alone.
+
+    Equivalent to ``gammaln((nu[:, None] - arange(D)) / 2).sum(axis=1) + nu / 2 * (D * log(2) - logdet)``.
+    """
+    cdef Py_ssize_t M = nu.shape[0], m, i
+    cdef double half, total, log_two = D * log(2.0)
+    with nogil:
+        for m in range(M):
+            half, total = 0.5 * nu[m], 0
+            for i in range(D):
+                total += gammaln(half - 0.5 * i)
+            out[m] = total + half * log_two - half * logdet[m]
 
 
 def quadratic_coefficients(

@@ -1,4 +1,4 @@
-/* log, digamma and log Gamma without branches, for loops that the compiler turns into vector code.
+/* log, digamma, trigamma and log Gamma without branches, for loops that the compiler turns into vector code.
  *
  * Arguments are moved up by 8 with products, not sums of reciprocals, whose factors x + i pair off as
  * t = x (x + 7), t + 6, t + 10, t + 12. They are normal numbers below 1e38 (the products would overflow
@@ -71,12 +71,33 @@ static inline double lgamma_tail(double inv) {
     return inv * p + 0.91893853320467274178;
 }
 
+/* psi'(y) for y >= 8: 6.4.12; next term 55 / y^19. */
+static inline double trigamma_tail(double inv) {
+    double z = inv * inv;
+    double p = -3617.0 / 510.0;
+    p = p * z + 7.0 / 6.0;
+    p = p * z - 691.0 / 2730.0;
+    p = p * z + 5.0 / 66.0;
+    p = p * z - 1.0 / 30.0;
+    p = p * z + 1.0 / 42.0;
+    p = p * z - 1.0 / 30.0;
+    p = p * z + 1.0 / 6.0;
+    return inv + z * (0.5 + inv * p);
+}
+
 /* psi(x) for x > 0. */
 static inline double digamma_positive(double x) {
     double y = x + 8.0, t = x * (x + 7.0);
     double top = ((4.0 * t + 84.0) * t + 504.0) * t + 720.0;
     double product = t * (t + 6.0) * ((t + 10.0) * (t + 12.0));
     return log_normal(y) + digamma_tail(1.0 / y) - (2.0 * x + 7.0) * top / product;
+}
+
+/* psi'(x) for x > 0. The squares of large numbers may overflow: their reciprocals are 0. */
+static inline double trigamma_positive(double x) {
+    double sum = trigamma_tail(1.0 / (x + 8.0));
+    for (int i = 7; i >= 0; i--) sum += 1.0 / ((x + i) * (x + i));
+    return sum;
 }
 
 /* log Gamma(x) for x > 0. */

@@ -251,14 +251,12 @@ class Grouping:
 
 def _highest(estimates, n):
     """Rows and columns of the highest finite entries, best first; ``n`` of them at the most."""
-    left, best = estimates.copy(), []
-    for _ in range(min(n, left.size)):  # sorting all would take longer
-        at = divmod(int(np.argmax(left)), left.shape[1])
-        if left[at] == -np.inf:
-            break
-        best.append(at)
-        left[at] = -np.inf
-    return np.array(best, dtype=np.intp).reshape(-1, 2).T
+    flat = estimates.ravel()
+    # sorting all would take longer
+    least = np.partition(flat, -n)[-n] if n < len(flat) else -np.inf
+    best = np.flatnonzero((flat >= least) & (flat > -np.inf))
+    best = best[np.argsort(-flat[best], kind="stable")[:n]]
+    return np.stack(np.divmod(best, estimates.shape[1]))
 
 
 def best_grouping(parts: Parts, groups: Any, n_more: int, rng: Any) -> list[tuple[int, ...]]:
@@ -300,7 +298,7 @@ def _kick(owner, near, rng):
     """Change the groups of a component and of some neighbours, to neighbours' groups or to new ones."""
     j = rng.randint(len(owner))
     for k in [j, *rng.permutation(np.flatnonzero(near[j]))[: _KICKED - 1].tolist()]:
-        empty = np.setdiff1d(np.arange(len(owner)), owner)[:1]
+        empty = np.flatnonzero(np.bincount(owner, minlength=len(owner)) == 0)[:1]
         groups = np.append(owner[near[k]], empty)
         if len(groups):
             owner[k] = groups[rng.randint(len(groups))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,8 +61,8 @@ def entropies_of_unions(resp, weight, groups, n_threads=1):
     ndarray, shape (n_groups,)
         In nats.
     """
-    indptr = np.cumsum([0] + [len(group) for group in groups], dtype=np.intp)
-    members = np.array([k for group in groups for k in group], dtype=np.intp)
+    indptr = np.array([0, *accumulate(map(len, groups))], dtype=np.intp)
+    members = np.array([*chain.from_iterable(groups)], dtype=np.intp)
     out = np.empty(len(groups))
     n_threads = threads_for_unions(len(resp), len(members), n_threads)
     union_entropies(resp, weight, indptr, members, out, n_threads)

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
+from ..likelihood.ascent import ascended
 from .sticks import Sticks, logit, maximise_over_sticks
 
 # A concentration is learned within these limits. In one step its logarithm moves by no more than this. There
@@ -90,7 +90,7 @@ class StickBreakingWeights(SharedWeights):
     def _problem(self, counts):
         """The objective for fixed counts, a function from logit rho (K,) and log omega (K,) to `StickTerms`.
 
-        Its attributes ``ones`` and ``zeros`` are the coefficients that `stick_terms` wants, or about these.
+        Its attributes ``ones`` and ``zeros`` are the coefficients of `beta_counts`, or about these.
         """
 
     def objective(self, sticks, counts):
@@ -122,23 +122,18 @@ class StickBreakingWeights(SharedWeights):
         names = [name for name in names if abs(here.log_concentrations[name]) > _LEAST_SLOPE]
         if not names:
             return self
-        best = [here.value, self]
 
-        def negated(logs):
+        def at(logs):
             there = replace(self, **dict(zip(names, np.exp(logs).tolist(), strict=True)))
             terms = there._problem(counts)(*where)
-            if terms.value > best[0]:
-                best[:] = terms.value, there
-            return -terms.value, -np.array([terms.log_concentrations[name] for name in names])
+            slopes = np.array([terms.log_concentrations[name] for name in names])
+            return terms.value, slopes, there
 
         start = np.log([getattr(self, name) for name in names])
         low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(LEAST_LEARNED)))
         high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(MOST_LEARNED)))
-        options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
-        minimize(
-            negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options
-        )
-        return best[1]
+        best = here.value, self
+        return ascended(at, start, low, high, best, max_iter=_ITERATIONS, slope=_LEAST_SLOPE)[1]
 
     def weights(self, sticks):
         left = np.concatenate([[1.0], np.cumprod(1.0 - sticks.rho)[:-1]])

@@ -9,6 +9,7 @@ candidates get more passes, and the small states of the winner are removed if th
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -153,21 +154,23 @@ class _Field:
     """All candidates by decreasing gain, each after few passes and a first cut."""
 
     def __init__(self, likelihood, prior, sample, settings, n_threads):
-        self.prior = prior
-        self.problem = (likelihood, prior, sample, settings, n_threads)
+        # as it is before any pass; candidates work on copies, whose priors adapt
+        self._anew = NestedModel(likelihood, prior, sample, settings, n_threads)
         self.windows, self.entrants = {}, []
 
     def enter(self, L, n_seeds, rng):
         """Add a candidate that starts from windows, unless it is left with fewer than two states."""
         if L not in self.windows:
-            self.windows[L] = windows(*self.problem[:3], L)
-        model = NestedModel(*self.problem)
+            anew = self._anew
+            self.windows[L] = windows(anew.likelihood, anew.prior, anew.sample, L)
+        model = copy(self._anew)
         self._enter(L, model, model.labelled(*self.windows[L].seeded(n_seeds, rng)))
 
     def enter_visits(self, n_most):
         """Add a candidate that starts from runs, by the states around them, if these differ."""
-        likelihood, _, sample, _, _ = self.problem
-        model, lengths = NestedModel(*self.problem), np.diff(sample.indptr)
+        model = copy(self._anew)
+        likelihood, sample = model.likelihood, model.sample
+        lengths = np.diff(sample.indptr)
         whole = statistics_of_labels(likelihood, sample, np.zeros(sample.n_rows, dtype=np.intp), 1)
         one, small, large = model.evidence(np.array([[1.0], [_SMALL], [1.0 - _SMALL]]) * whole)
         cost = one - small - large  # of emissions that are the same in both
@@ -180,7 +183,7 @@ class _Field:
     def _enter(self, L, model, chain):
         chain = first_passes(model, chain)
         if len(chain.s) > 1:
-            self.entrants.append(_Entrant(L, model, chain, model.gain(chain, self.prior)))
+            self.entrants.append(_Entrant(L, model, chain, model.gain(chain, self._anew.prior)))
             self.entrants.sort(key=lambda entrant: -entrant.gain)
 
     def crowded(self, n_seeds):

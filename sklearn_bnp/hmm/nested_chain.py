@@ -35,12 +35,12 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import entropies_of_unions
 from ..hdp.weights import LEAST_LEARNED, MOST_LEARNED
+from ..likelihood.ascent import ascended
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
 from .sampling import EDGE, UNKNOWN
 from .weights import TINY, log_rising_factorial
@@ -90,7 +90,59 @@ class Links(NamedTuple):
     @property
     def leaving(self):
         """Steps (J, J + X) from each of the states."""
-        return np.hstack([self.counts, self.exits])
+        return np.hstack([self.counts, self.exits]) if self.exits.size else self.counts
+
+
+class DirichletRows:
+    """Dirichlet priors of rows of counts.
+
+    Parameters
+    ----------
+    a : ndarray, shape (R, C)
+        Parameters.
+    total : ndarray, shape (R,), or float
+        Sum of the parameters of each row, and of those of columns that are not there.
+    """
+
+    def __init__(self, a, total):
+        self.a, self.total = np.maximum(a, TINY), np.maximum(total, TINY)
+        self._log_gamma, self._log_gamma_of_total = gammaln(self.a), gammaln(self.total)
+
+    def log_evidence(self, counts):
+        """Log evidence of ``counts`` (R, C)."""
+        each = gammaln(counts + self.a) - self._log_gamma
+        rows = gammaln(counts.sum(axis=1) + self.total) - self._log_gamma_of_total
+        return float(each.sum() - rows.sum())
+
+    def expected_logs(self, counts):
+        """``E[log pi]`` (R, C) given ``counts``, no less than `LOG_FLOOR`."""
+        total = digamma(counts.sum(axis=1) + self.total)
+        return np.maximum(digamma(counts + self.a) - total[:, np.newaxis], LOG_FLOOR)
+
+
+class LinkPriors(NamedTuple):
+    """Priors of the links of a number of states.
+
+    Attributes
+    ----------
+    leaving : DirichletRows
+        Of the rows of `Links.leaving`.
+    entries : DirichletRows
+        Of the rows of `Links.entries`.
+    """
+
+    leaving: DirichletRows
+    entries: DirichletRows
+
+    def log_evidence(self, links):
+        """Log evidence of `Links`."""
+        into = self.entries.log_evidence(links.entries)
+        return into + self.leaving.log_evidence(links.leaving)
+
+    def expected_logs(self, links):
+        """``E[log pi]`` of `Links`, no less than `LOG_FLOOR`."""
+        leaving, J = self.leaving.expected_logs(links.leaving), len(links.counts)
+        return Links(leaving[:, :J], self.entries.expected_logs(links.entries), leaving[:, J:])
 
 
 class NestedChain(NamedTuple):
@@ -182,6 +234,10 @@ class Surroundings:
         self.rows = np.array(rows)
         self.exits = alpha * np.array([weights[uid] for uid in self.after])
         self.whole = alpha + self.kappa + alpha * sum(weights.values())
+        # 1 where a run has a neighbour, (E, n_runs) and (X, n_runs)
+        self._into = np.eye(len(self.before))[:, self.enters]
+        self._out = np.eye(len(self.after) + 1)[:-1, self.leaves]
+        self._priors = {}  # by the number of states, for as long as the concentrations are the same
 
     @property
     def concentrations(self):
@@ -198,28 +254,28 @@ class Surroundings:
         if not names.any():
             return self
         here = np.array([self.alpha, self.kappa])
-        best, start = [self.evidence(links), self], np.log(here[names])
+        best, start = (self.evidence(links), self), np.log(here[names])
 
-        def negated(logs):
-            there, values = copy(self), here.copy()
+        def at(logs):
+            values = here.copy()
             values[names] = np.exp(logs)
-            there.alpha, there.kappa = values.tolist()
-            there.whole = there.alpha + there.kappa
-            value = there.evidence(links)
-            if value > best[0]:
-                best[:] = value, there
-            return -value, -there._slopes(links)[names]
+            there = self._with(*values.tolist())
+            return there.evidence(links), there._slopes(links)[names], there
 
         least, most = np.log(self._least[names]), np.log(self._most[names])
-        box = Bounds(np.minimum(start, least), np.maximum(start, most))
-        options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
-        minimize(negated, start, method="L-BFGS-B", jac=True, bounds=box, options=options)
-        return best[1]
+        least, most = np.minimum(start, least), np.maximum(start, most)
+        return ascended(at, start, least, most, best, max_iter=_ITERATIONS, slope=_LEAST_SLOPE)[1]
+
+    def _with(self, alpha, kappa):
+        """A copy with other concentrations, where there are no neighbours."""
+        there = copy(self)
+        there.alpha, there.kappa, there.whole, there._priors = alpha, kappa, alpha + kappa, {}
+        return there
 
     def _slopes(self, links):
         """Derivatives (2,) of the evidence by the logarithms of concentration and stickiness."""
         J, counts = len(links.counts), links.counts
-        prior = self._priors(J).counts
+        prior = self.priors(J).leaving.a
         each = digamma(counts + prior) - digamma(prior)
         rows = digamma(counts.sum(axis=1) + self.whole) - digamma(self.whole)
         by_alpha = each.sum() / J - rows.sum()
@@ -230,22 +286,23 @@ class Surroundings:
         """`Links` with the shares (n_runs, J) that states have of first and last rows, and counts (J, J)."""
         if weight is not None:
             first, last = weight[:, np.newaxis] * first, weight[:, np.newaxis] * last
-        entries = np.eye(len(self.before))[:, self.enters] @ first
-        exits = np.eye(len(self.after) + 1)[:-1, self.leaves] @ last
-        return Links(counts, entries, exits.T)
+        return Links(counts, self._into @ first, (self._out @ last).T)
 
-    def _priors(self, n_states):
-        """Dirichlet parameters of links, as `Links`."""
-        J = n_states
-        inside = self.alpha / J + self.kappa * np.eye(J)
-        entries = np.repeat(self.rows[:, np.newaxis] / J, J, axis=1)
-        return Links(inside, entries, np.tile(self.exits, (J, 1)))
+    def priors(self, n_states):
+        """`LinkPriors` of so many states."""
+        if n_states not in self._priors:
+            J = n_states
+            inside = self.alpha / J + self.kappa * np.eye(J)
+            leaving = np.hstack([inside, np.tile(self.exits, (J, 1))])
+            entries = np.repeat(self.rows[:, np.newaxis] / J, J, axis=1)
+            self._priors[J] = LinkPriors(
+                DirichletRows(leaving, self.whole), DirichletRows(entries, self.rows)
+            )
+        return self._priors[n_states]
 
     def evidence(self, links):
         """Log evidence of `Links`."""
-        prior = self._priors(len(links.counts))
-        into = _log_dirichlet(prior.entries, links.entries, self.rows)
-        return into + _log_dirichlet(prior.leaving, links.leaving, self.whole)
+        return self.priors(len(links.counts)).log_evidence(links)
 
     def evidence_of_unions(self, links, unions):
         """Log evidence (M,) of the links of some unions, to order them by.
@@ -254,25 +311,20 @@ class Surroundings:
         if all other states stay as they are. Priors are averaged over the states.
         """
         J = len(links.counts)
-        prior, share = self._priors(J), np.zeros((len(unions), J))
+        prior, share = self.priors(J), np.zeros((len(unions), J))
         for i, union in enumerate(unions):
             share[i, list(union)] = 1.0
         into, rise = np.vstack([links.counts, links.entries]), log_rising_factorial
         out = share @ links.leaving
-        terms = rise(out, prior.leaving.mean(axis=0)).sum(axis=1)
+        terms = rise(out, prior.leaving.a.mean(axis=0)).sum(axis=1)
         terms -= rise(out.sum(axis=1), self.whole)
-        before = np.vstack([prior.counts, prior.entries]).mean(axis=1)
+        before = np.vstack([prior.leaving.a[:, :J], prior.entries.a]).mean(axis=1)
         terms += rise(share @ into.T, share.sum(axis=1, keepdims=True) * before).sum(axis=1)
         return terms
 
     def expected_logs(self, links):
         """``E[log pi]`` of `Links`, no less than `LOG_FLOOR`."""
-        prior = self._priors(len(links.counts))
-        logs = [digamma(np.maximum(a + n, TINY)) for a, n in zip(prior, links, strict=True)]
-        leaving = digamma(self.whole + links.leaving.sum(axis=1))[:, np.newaxis]
-        entering = digamma(self.rows + links.entries.sum(axis=1))[:, np.newaxis]
-        logs = (logs[0] - leaving, logs[1] - entering, logs[2] - leaving)
-        return Links(*(np.maximum(log, LOG_FLOOR) for log in logs))
+        return self.priors(len(links.counts)).expected_logs(links)
 
 
 def _nothing(unions):
@@ -284,13 +336,6 @@ def _named(values):
     """Different values as a list, and the position of each (n,) in it."""
     names, place = np.unique(values, return_inverse=True)
     return names.tolist(), place
-
-
-def _log_dirichlet(prior, counts, total):
-    """Log evidence of rows of counts under Dirichlet priors, whose parameters sum to ``total``."""
-    each = log_rising_factorial(counts, prior)
-    rows = log_rising_factorial(counts.sum(axis=1), total)
-    return float(each.sum() - rows.sum())
 
 
 class Chain(NamedTuple):

@@ -5,15 +5,16 @@ Design note
 Row j of the transitions has q(pi_j) = Dir(theta_j); j = 0 stands for the start. Given the counts M_jl
 the best theta is known, (6.40). With it the objective is a function of the counts and of the global sticks
 alone, as for documents (topics/weights.py). With ``a_jl = alpha_j pi_l``, pi = E[beta] at the sticks, K
-states and their rest >, it is
+states and their rest >, and the terms Q of q(u) in which ``E[log u_l]`` and ``E[log(1 - u_l)]`` have these
+coefficients, it is
 
-    F = stick_terms(1 + n_l, gamma + sum_{m > l} n_m)
+    F = Q(1 + n_l, gamma + sum_{m > l} n_m)
         + sum_j [lnG(alpha_j + kappa_j) - lnG(M_j. + alpha_j + kappa_j)]
         + sum_{j != l} [lnG(M_jl + a_jl) - lnG(a_jl)]
         + sum_k [lnG(M_kk + kappa + a_k) - lnG(1 + kappa + a_k) + log(kappa + a_k e^{d_k}) - share_k d_k]
         - sum_jl g(a_jl) v_l,
 
-with kappa_0 = 0. The last sum bounds the cost of the uncertainty of the weights, as in hdp/log_gammas.py,
+with kappa_0 = 0. The last sum bounds the cost of the uncertainty of the weights (``_kernels/_sticks.pyx``),
 with s = 1 + kappa on the diagonal and s = 1 elsewhere and for the rest. ``E[log beta_l]`` occurs for the
 start and for each row off the diagonal, that of the rest in all rows. On the diagonal, ``lnG(kappa + x) =
 lnG(1 + kappa + x) - log(kappa + x)`` leaves ``E[log(kappa + x)] >= log(kappa + exp E[log x])``, as the
@@ -21,10 +22,10 @@ logarithm is convex in log x. With d_k = E[log beta_k] - log pi_k, its derivativ
 
     share_k = a_k e^{d_k} / (kappa + a_k e^{d_k}),
 
-so that ``n_l = K + share_l`` and ``n_> = K + 1``. The term ``- share_k d_k`` takes back what `stick_terms`
-adds. The derivative of the whole in share_k is 0: slopes are those at fixed shares. For kappa = 0 the shares
-are 1, and the bound of the logarithm is exact. The bounds (6.28) and (6.30) of the thesis are looser, by
-about alpha log kappa nats a row.
+so that ``n_l = K + share_l`` and ``n_> = K + 1``. The term ``- share_k d_k`` takes back what Q adds. The
+derivative of the whole in share_k is 0: slopes are those at fixed shares. For kappa = 0 the shares are 1, and
+the bound of the logarithm is exact. The bounds (6.28) and (6.30) of the thesis are looser, by about
+alpha log kappa nats a row.
 """
 
 from __future__ import annotations
@@ -35,17 +36,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
-from ..hdp.log_gammas import WeightSpreads, log_deficits, spread_costs
-from ..hdp.sticks import (
-    Sticks,
-    StickTerms,
-    balanced_omega,
-    beta_counts,
-    chain_to_logits,
-    log_weights,
-    logits_of_weights,
-    stick_terms,
-)
+from .._kernels import _sticks
+from ..hdp.sticks import Sticks, StickTerms, balanced_omega, beta_counts, logits_of_weights
 from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 
 # Least value of alpha pi_k: its logarithm stays finite.
@@ -200,68 +192,22 @@ class _Problem:
     """The objective of the HDP as a function of the sticks, for fixed counts."""
 
     def __init__(self, allocation, counts):
-        n_states, kappa = counts.shape[1], allocation.stickiness
-        self.counts, self.gamma, self.kappa = counts, allocation.gamma, kappa
-        self.alpha = np.full(n_states + 1, float(allocation.concentration))
-        self.alpha[0] = allocation.start_concentration
-        whole = self.alpha + np.append(0.0, np.full(n_states, kappa))
-        totals = counts.sum(axis=1) + whole
-        self.constant = np.sum(gammaln(whole) - gammaln(totals))
-        self.by_size = digamma(whole) - digamma(totals)
-        # entries of the start and of the other rows that have the bound with s = 1
-        self.times = np.array([np.ones(n_states + 1), np.full(n_states + 1, n_states - 1.0)])
-        self.times[1, -1] = n_states
-        self.ones, self.zeros = beta_counts(allocation.guessed_uses(n_states), self.gamma)
+        self.allocation, self.counts = allocation, np.ascontiguousarray(counts, dtype=float)
+        uses = allocation.guessed_uses(counts.shape[1])
+        self.ones, self.zeros = beta_counts(uses, allocation.gamma)
 
     def __call__(self, logit_rho, log_omega):
-        counts, kappa, n_states = self.counts, self.kappa, len(logit_rho)
-        k, row = np.arange(n_states), np.minimum(np.arange(n_states + 1), 1)
-        pi = np.exp(log_weights(logit_rho))
-        spreads, deficits = WeightSpreads(logit_rho, log_omega), log_deficits(logit_rho, log_omega)
-        two = np.maximum(np.multiply.outer(self.alpha[:2], pi), TINY)  # start, other rows
-        costs, cost_slopes = (self.times * each for each in spread_costs(two))
-
-        # log rising factorials, from lnG(1 + a)
-        a = two[row, :-1]
-        entries = gammaln(1.0 + counts + a) - np.log1p(counts / a) - gammaln(1.0 + two)[row, :-1]
-        slopes = a * (digamma(1.0 + counts + a) - digamma(1.0 + two)[row, :-1])
-        slopes += counts / (counts + a)
-
-        own, m = two[1, :-1], counts[k + 1, k]
-        log_own = np.log(own) + deficits
-        log_kappa = np.log(kappa) if kappa > 0 else -np.inf
-        share = expit(log_own - log_kappa)
-        diagonal = gammaln(m + kappa + own) - gammaln(1.0 + kappa + own) - share * deficits
-        entries[k + 1, k] = diagonal + np.logaddexp(log_kappa, log_own)
-        psi, rise = digamma(1.0 + kappa + own), digamma(m + kappa + own)
-        rise -= psi
-        slopes[k + 1, k] = own * rise + share
-        of_own, own_slopes = spread_costs(own, 1.0 + kappa)
-        costs[1, :-1] += of_own
-        cost_slopes[1, :-1] += own_slopes
-
-        ones, zeros = beta_counts(np.append(n_states + share, n_states + 1.0), self.gamma)
-        top = stick_terms(logit_rho, log_omega, ones, zeros, self.gamma)
-        by_logit, by_omega = spreads.pulled_back(-costs.sum(axis=0))
-        draws = slopes.sum(axis=0)
-        total = np.append(draws, 0.0) - cost_slopes.sum(axis=0) * spreads.v
-        by_row = slopes.sum(axis=1) + self.alpha * self.by_size
-        less = cost_slopes @ spreads.v
-        # kappa in the logarithm, in the normalisers, on the diagonal, and in its cost there
-        of_cost = own_slopes / own - psi + digamma(1.0 + kappa)
-        by_kappa = 1.0 - share + kappa * (self.by_size[1:] + rise - of_cost * spreads.v[:-1])
-        return StickTerms(
-            value=top.value + self.constant + entries.sum() - np.sum(costs @ spreads.v),
-            logit_rho=top.logit_rho + chain_to_logits(total, expit(logit_rho)) + by_logit,
-            log_omega=top.log_omega + by_omega,
-            # the rows act like this many draws from pi
-            draws=np.maximum(draws, 0.0),
-            log_concentrations={
-                "start_concentration": by_row[0] - less[0],
-                "concentration": by_row[1:].sum() - less[1],
-                "stickiness": by_kappa.sum(),
-            },
-        )
+        own, slopes = self.allocation, np.empty((3, len(logit_rho)))
+        value, by_start, by_alpha, by_kappa = _sticks.chain_terms(
+            logit_rho, log_omega, self.counts, own.gamma, own.concentration,
+            own.start_concentration, own.stickiness, slopes,
+        )  # fmt: skip
+        by_name = {
+            "start_concentration": by_start,
+            "concentration": by_alpha,
+            "stickiness": by_kappa,
+        }
+        return StickTerms(value, *slopes, by_name)
 
 
 @dataclass(frozen=True)

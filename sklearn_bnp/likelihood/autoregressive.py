@@ -275,7 +275,7 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         log_det_x = logs[:, : self.n_lagged].sum(axis=1)
         log_det_b = logs[:, self.n_lagged :].sum(axis=1)
         nu, kappa = prior.nu + s[:, -1], prior.kappa + s[:, -1]
-        out = self.shape.log_gamma(nu) + 0.5 * nu * (self.shape.log_two - log_det_b)
+        out = self.shape.log_norm(nu, log_det_b)
         return out - 0.5 * self.shape.D * (log_det_x + np.log(kappa))
 
     def _prior_norm(self, prior):

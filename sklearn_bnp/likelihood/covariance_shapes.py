@@ -17,6 +17,7 @@ from .._kernels._gaussian import (
     scale_matrices,
     spd_inverse,
     spd_logdet,
+    wishart_log_norms,
 )
 from .._kernels._responsibilities import Quadratic, statistics
 from .._kernels._student import student_columns_without, student_without
@@ -150,6 +151,12 @@ class FullShape:
     def log_gamma(self, nu):
         """Log of the multivariate Gamma function of nu / 2, without a constant; (K,)."""
         return gammaln(0.5 * nu[:, np.newaxis] + self._halves).sum(axis=1)
+
+    def log_norm(self, nu, log_det):
+        """Log normalisers (K,) of the precisions, without a constant; ``log_det`` is that of ``b``."""
+        out = np.empty(len(nu))
+        wishart_log_norms(np.ascontiguousarray(nu, dtype=float), log_det, self.D, out)
+        return out
 
     def digamma_sum(self, nu):
         """``E[log |Lambda|] + log |B|``."""
@@ -297,6 +304,9 @@ class DiagShape:
 
     def log_gamma(self, nu):
         return self.D * gammaln(0.5 * nu)
+
+    def log_norm(self, nu, log_det):
+        return self.log_gamma(nu) + 0.5 * nu * self.log_two - 0.5 * nu * log_det
 
     def digamma_sum(self, nu):
         return self.D * (digamma(0.5 * nu) + _LOG_2)

@@ -32,10 +32,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 from scipy.special import gammaln
 
 from .._kernels._counts import digamma_rows
+from .ascent import ascended
 from .counts import log_rising_factorials, types_that_occur
 
 # Where learning begins: pseudo-counts for each type that occurs, those that are even over all types, and
@@ -226,20 +226,15 @@ def _step(evidence, prior):
     value, slopes = evidence(prior)
     if np.abs(slopes).max() < _LEAST_SLOPE:
         return prior
-    best = [value, prior]
 
-    def negated(logs):
+    def at(logs):
         there = prior_about(prior.about.p, *np.exp(logs), prior.about.times)
-        value, slopes = evidence(there)
-        if value > best[0]:
-            best[:] = value, there
-        return -value, -slopes
+        return *evidence(there), there
 
     low = np.minimum(start, np.maximum(start - _LONGEST_STEP, np.log(_LEAST)))
     high = np.maximum(start, np.minimum(start + _LONGEST_STEP, np.log(evidence.most)))
-    options = {"maxiter": _ITERATIONS, "gtol": _LEAST_SLOPE}
-    minimize(negated, start, method="L-BFGS-B", jac=True, bounds=Bounds(low, high), options=options)
-    return best[1]
+    best = value, prior
+    return ascended(at, start, low, high, best, max_iter=_ITERATIONS, slope=_LEAST_SLOPE)[1]
 
 
 class _Evidence:

@@ -338,9 +338,9 @@ class GaussianLikelihood(ScaledLikelihood):
 
     def _log_norm(self, nu, kappa, log_det):
         """Log normaliser of the Normal-Wishart, without terms that depend only on D."""
-        out = self.shape.log_gamma(nu) + 0.5 * nu * self.shape.log_two - 0.5 * nu * log_det
+        out = self.shape.log_norm(nu, log_det)
         if self.linear:
-            out = out - 0.5 * self.n_features * np.log(kappa)
+            out -= 0.5 * self.n_features * np.log(kappa)
         return out
 
     def evidence(self, prior, s):

@@ -97,10 +97,10 @@ class RestrictedMixture:
 
         Counts are NaN where there is no component.
         """
-        if len(self.others):
-            others = np.broadcast_to(self.others[:, -1], (*n.shape[:-1], len(self.others)))
-            n = np.concatenate([others, n], axis=-1)
-        return self.model.allocation.elbo(n)
+        n_others = len(self.others)
+        every = np.empty((*n.shape[:-1], n_others + n.shape[-1]))
+        every[..., :n_others], every[..., n_others:] = self.others[:, -1], n
+        return self.model.allocation.elbo(every)
 
     def objective(self, s, entropy):
         """Objective of components and others on the sample, in nats, but for the evidence of the others."""

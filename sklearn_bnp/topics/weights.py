@@ -5,15 +5,16 @@ Design note
 A document's weights have q(pi_d) = Dir(theta_d), and given the counts N_dk the best theta_d is known,
 (5.45), (5.46). With it the objective is a function of the counts and of the global sticks alone.
 (Alternating between theta and the sticks, as in the thesis, ends tens of nats lower after a dozen
-rounds.) For the HDP, with pi = E[beta] and ``a_k = alpha pi_k``,
+rounds.) For the HDP, with pi = E[beta], ``a_k = alpha pi_k``, and the terms Q of q(u) in which
+``E[log u_k]`` and ``E[log(1 - u_k)]`` have these coefficients,
 
-    F = stick_terms(D + 1, D (K + 1 - k) + gamma) + D lnG(alpha) - sum_d lnG(T_d + alpha)
+    F = Q(D + 1, D (K + 1 - k) + gamma) + D lnG(alpha) - sum_d lnG(T_d + alpha)
         + sum_{dk: N_dk > 0} [lnG(N_dk + a_k) - lnG(a_k)] - D sum_k g(a_k) v_k - D g(a_>) v_>.
 
 Were the weights known, the terms after the first would be the log probability of the documents' topics. The
-last two bound what the uncertainty of the weights costs (hdp/log_gammas.py, s = 1): hardly a nat, if there
-are many documents. F is maximised jointly over rho and omega. With lnG(a) = lnG(1 + a) - log a no term is
-large or undefined, however small pi_k is. The bound (5.23) of the thesis is looser. It gives away up to
+last two bound what the uncertainty of the weights costs (``_kernels/_sticks.pyx``, s = 1): hardly a nat, if
+there are many documents. F is maximised jointly over rho and omega. With lnG(a) = lnG(1 + a) - log a no term
+is large or undefined, however small pi_k is. The bound (5.23) of the thesis is looser. It gives away up to
 0.58 nats a document at alpha = 1 wherever there are several topics, so that those of short texts would not
 pay.
 """
@@ -26,16 +27,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, expit, gammaln
 
-from ..hdp.log_gammas import WeightSpreads, spread_costs
+from .._kernels import _sticks
 from ..hdp.sticks import (
     Sticks,
     StickTerms,
     balanced_omega,
     beta_counts,
-    chain_to_logits,
     log_weights,
     logits_of_weights,
-    stick_terms,
 )
 from ..hdp.weights import EqualWeights, SharedWeights, StickBreakingWeights
 from .document_terms import (
@@ -154,30 +153,16 @@ class _StickProblem:
         self.by_size = columns.n_docs * digamma(alpha) - np.dot(n, digamma(lengths + alpha))
 
     def __call__(self, logit_rho, log_omega):
-        columns, alpha, using, D = self.columns, self.alpha, self.using, self.columns.n_docs
-        log_pi = log_weights(logit_rho)
-        a = alpha * np.exp(log_pi)
-        used = a[:-1]
-        lgammas, digammas = count_terms(
-            columns.values, columns.indptr, np.maximum(used, TINY), columns.weight
+        columns, slopes = self.columns, np.empty((3, len(logit_rho)))
+        a = np.maximum(self.alpha * np.exp(log_weights(logit_rho)[:-1]), TINY)
+        sums = count_terms(columns.values, columns.indptr, a, columns.weight)
+        value, by_alpha = _sticks.document_terms(
+            logit_rho, log_omega, *sums, self.using, columns.n_docs, self.gamma, self.alpha, slopes
         )
-        top = stick_terms(logit_rho, log_omega, self.ones, self.zeros, self.gamma)
-        spreads = WeightSpreads(logit_rho, log_omega)
-        costs, cost_slopes = spread_costs(a)
-
-        value = top.value + self.constant + lgammas.sum() - D * np.dot(costs, spreads.v)
-        value += np.dot(using, log_pi[:-1] + np.log(alpha) - gammaln(1.0 + used))
-        # the documents act like this many tables of the Chinese restaurant franchise
-        draws = used * digammas + using * (1.0 - used * digamma(1.0 + used))
-        slopes = np.append(draws, 0.0) - D * cost_slopes * spreads.v
-        by_logit, by_omega = spreads.pulled_back(-D * costs)
         return StickTerms(
-            value=value,
-            logit_rho=top.logit_rho + chain_to_logits(slopes, expit(logit_rho)) + by_logit,
-            log_omega=top.log_omega + by_omega,
-            draws=np.maximum(draws, 0.0),
-            log_concentrations={"doc_concentration": slopes.sum() + alpha * self.by_size},
-        )
+            self.constant + value, *slopes,
+            {"doc_concentration": by_alpha + self.alpha * self.by_size},
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,12 @@ from sklearn_bnp import (
 from sklearn_bnp._kernels import _entropies, _forward_backward, _gaussian
 from sklearn_bnp._kernels import _responsibilities as kernel
 from sklearn_bnp._kernels._chain_entropies import coarse_entropies
+from sklearn_bnp.hmm.weights import HDPChains
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
 from sklearn_bnp.mixture.local import local_pass
+from sklearn_bnp.topics.document_terms import CountColumns
+from sklearn_bnp.topics.weights import HDPDocuments
 
 from .chains import toy
 from .corpora import lda
@@ -225,6 +228,30 @@ class Chains:
     def time_coarse_entropies(self, n_sequences):
         out = np.empty(len(self.maps))
         coarse_entropies(self.alpha, self.resp, self.indptr, self.trans, self.maps, out, 1)
+
+
+class GlobalStep:
+    """The search for the global weights of topics and of states, of which small fits make hundreds."""
+
+    params = (["topics", "sequences"],)
+    param_names = ("model",)
+    n_components = 8
+
+    def setup(self, model):
+        rng, K = np.random.default_rng(0), self.n_components
+        if model == "topics":
+            counts = rng.gamma(1.0, 20.0, (K, 200))
+            each = np.ones(200)
+            self.counts = CountColumns(
+                counts.ravel(), 200 * np.arange(K + 1), None, 200.0, (counts.sum(axis=0), each)
+            )
+            self.allocation = HDPDocuments()
+        else:
+            self.counts = rng.gamma(0.4, 50.0, (K + 1, K))
+            self.allocation = HDPChains()
+
+    def time_search(self, model):
+        self.allocation.optimise(self.counts)
 
 
 class FitOthers:

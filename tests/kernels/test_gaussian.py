@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg
+from scipy.special import multigammaln
 
 from sklearn_bnp._kernels._gaussian import (
     quadratic_coefficients,
@@ -11,6 +12,7 @@ from sklearn_bnp._kernels._gaussian import (
     scale_matrices,
     spd_inverse,
     spd_logdet,
+    wishart_log_norms,
 )
 from tests.reference import mixtures
 from tests.reference.families import NormalWishart
@@ -29,6 +31,19 @@ def upper(matrices):
     i, j = np.tril_indices(out.shape[-1], -1)
     out[:, i, j] = np.nan
     return out
+
+
+@pytest.mark.parametrize("D", [1, 2, 5, 16])
+@pytest.mark.parametrize("M", [0, 1, 7])
+def test_log_norms(M, D):
+    rng = np.random.default_rng(M + D)
+    nu, log_det = D - 1 + 10.0 ** rng.uniform(-3.0, 6.0, M), 30.0 * rng.normal(size=M)
+    out = np.full(M, np.nan)
+    wishart_log_norms(nu, log_det, D, out)
+    constant = 0.25 * D * (D - 1) * np.log(np.pi)
+    log_gamma = np.array([multigammaln(0.5 * x, D) for x in nu])
+    expected = log_gamma - constant + 0.5 * nu * (D * np.log(2.0) - log_det)
+    assert_allclose(out, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("D", [1, 2, 5, 16])

@@ -8,8 +8,6 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import gammaln, logsumexp, xlogy
 
-from sklearn_bnp.hdp import sticks as sticks_module
-from sklearn_bnp.hdp.log_gammas import WeightSpreads, log_deficits, spread_costs
 from sklearn_bnp.hdp.sticks import Sticks, logit
 from sklearn_bnp.topics.document_terms import (
     CountColumns,
@@ -27,6 +25,7 @@ from tests.reference.hdp_topic import (
     stick_weights,
     union_gain,
 )
+from tests.reference.sticks import WeightSpreads, beta_remainders, log_deficits, spread_costs
 
 PARAMETERS = list(itertools.product((0.01, 1.0, 30.0), (0.01, 1.0, 100.0)))  # gamma, alpha
 
@@ -299,9 +298,7 @@ def test_slope_in_the_concentration(gamma, alpha, n_topics):
 
 def test_remainders_are_smooth_where_the_series_begins():
     below, above = 20.0 * (1.0 - 1e-15), 20.0
-    for low, high in zip(
-        *map(sticks_module.beta_remainders, np.array([[below], [above]])), strict=True
-    ):
+    for low, high in zip(*map(beta_remainders, np.array([[below], [above]])), strict=True):
         np.testing.assert_allclose(low, high, rtol=3e-12)  # lnG(20) and 20 psi(20) are about 50
 
 

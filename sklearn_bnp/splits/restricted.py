@@ -18,6 +18,8 @@ _MANY = 20
 _COLLAPSED_ADAPT, _COLLAPSED_ADAPT_FIRST = 3, 10
 # Components with fewer rows are dropped. One row may be a component, and leave a little of itself to others.
 LEAST_ROWS = 0.9
+# Summaries walk over shares that are not zero if these are a smaller part of all.
+_SPARSE = 0.3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -179,7 +181,8 @@ class RestrictedMixture:
         coef = likelihood.coefficients(self.prior, s) if likelihood.imputes else None
         out = np.empty_like(s)
         shares = resp * own[:, np.newaxis]
-        likelihood.summarise(z, shares, out, coef=coef, sparse=True)
+        sparse = np.count_nonzero(shares) < _SPARSE * shares.size
+        likelihood.summarise(z, shares, out, coef=coef, sparse=sparse)
         keep = self.sample.rows_owned(out[:, -1], resp) >= LEAST_ROWS
         if keep.all():
             return out, resp

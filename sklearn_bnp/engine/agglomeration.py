@@ -77,7 +77,7 @@ class Agglomeration(NamedTuple):
         return list(groups.values())
 
 
-def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours=None):
+def agglomerate(s, entropy, unions, evidence, allocation_elbo, neighbours=None):
     """Join components greedily, each time the pair that loses least per row of the smaller one.
 
     Parameters
@@ -86,8 +86,8 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
         Statistics of components.
     entropy : ndarray, shape (K,)
         Entropies of components.
-    union_entropy : callable
-        ``union_entropy(groups)`` returns the entropies (M,) of M unions, each given by a tuple of indices.
+    unions : GrowingUnions or GrowingUnionsOfRows
+        They tell the entropies of unions, and grow with the tree.
     evidence : callable
         ``evidence(s)`` returns the data terms (M,) of statistics (M, P).
     allocation_elbo : callable
@@ -110,8 +110,7 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
     joined = np.full((K, K), -np.inf)  # value of the union of i and j, in both triangles
 
     def score(i, j):
-        unions = [members[a] + members[b] for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-        joined[i, j] = joined[j, i] = evidence_of_sums(evidence, s, i, j) + union_entropy(unions)
+        joined[i, j] = joined[j, i] = evidence_of_sums(evidence, s, i, j) + unions.of_pairs(i, j)
 
     i, j = np.nonzero(np.triu(near))
     if len(i):
@@ -128,6 +127,7 @@ def agglomerate(s, entropy, union_entropy, evidence, allocation_elbo, neighbours
         value[a], own[a] = joined[a, b], own[a] + own[b]
         s[a] += s[b]
         members[a] += members[b]
+        unions.join(a, b)
         near[a] |= near[b]
         near[:, a] |= near[:, b]
         near[b] = near[:, b] = near[a, a] = False

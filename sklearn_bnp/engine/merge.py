@@ -14,7 +14,7 @@ from .edits import union_row
 from .failures import Failures
 from .proposal import Context, Proposal
 from .trials import UnionTrial
-from .unions import entropies_of_unions
+from .unions import GrowingUnions, entropies_of_unions
 
 # Groups of several are tried down to this estimated gain a row: the estimate is from a sample.
 _LEAST_GAIN = -0.01
@@ -136,13 +136,13 @@ class Merge(Proposal):
         _, resp, weight = context.uniform
         if len(resp) == 0:
             return {}
-        scale = totals.n.sum() / context.uniform.total
+        scale, K = totals.n.sum() / context.uniform.total, len(totals.n)
 
         def union_entropy(unions):
             return scale * entropies_of_unions(resp, weight, unions)
 
         tree = agglomerate(
-            totals.s, union_entropy([(k,) for k in range(len(totals.n))]), union_entropy,
+            totals.s, union_entropy([(k,) for k in range(K)]), GrowingUnions(union_entropy, K),
             lambda s: model.likelihood.evidence(model.prior, s), model.allocation.elbo, near,
         )  # fmt: skip
         most = len(totals.n) if self.max_members is None else self.max_members

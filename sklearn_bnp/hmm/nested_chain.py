@@ -38,7 +38,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from ..engine.agglomeration import agglomerate
-from ..engine.unions import entropies_of_unions
+from ..engine.unions import GrowingUnions, entropies_of_unions
 from ..hdp.weights import LEAST_LEARNED, MOST_LEARNED
 from ..likelihood.ascent import ascended
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
@@ -539,7 +539,8 @@ class NestedModel:
         """
         groups = [(k,) for k in range(len(chain.s))]
         links = partial(self.around.evidence_of_unions, chain.links) if by_links else _nothing
-        tree = agglomerate(chain.s, links(groups), links, self.evidence, lambda n: 0.0)
+        growing = GrowingUnions(links, len(groups))
+        tree = agglomerate(chain.s, links(groups), growing, self.evidence, lambda n: 0.0)
         unions = [node.members for node in tree.nodes]
         entropies = entropies_of_unions(
             chain.resp, self.sample.row_weight, groups + unions, self.n_threads

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import digamma, xlogy
 
 from ..engine.agglomeration import agglomerate
+from ..engine.unions import GrowingUnions
 from .weights import TINY, log_rising_factorial
 
 # Steps of variational EM of each start, and of the best one after these.
@@ -126,7 +127,7 @@ class _Mixture(NamedTuple):
 
         tree = agglomerate(
             np.hstack([*counts, (self.number @ own)[:, np.newaxis]]), np.zeros(own.shape[1]),
-            lambda unions: np.zeros(len(unions)), evidence,
+            GrowingUnions(lambda unions: np.zeros(len(unions)), own.shape[1]), evidence,
             lambda n: 0.0 if len(n) <= n_most else -np.inf,
         )  # fmt: skip
         two = tree._replace(cut=[tuple(range(own.shape[1]))]).groups(2)

@@ -249,7 +249,8 @@ def _settled(small, s, n_seeds):
         return None, None
     s, entropy, resp = small.iterate(s, _STEPS, tol)
     if len(s) > 2:
-        tree = agglomerate(s, entropy, small.union_entropy(resp), small.evidence, small.allocation)
+        unions = small.union_entropy(resp).growing()
+        tree = agglomerate(s, entropy, unions, small.evidence, small.allocation)
         cut = tree.cut if len(tree.cut) > 1 else _last_two(len(s), tree.nodes)
         if len(cut) < len(s):
             s = np.array([s[list(group)].sum(axis=0) for group in cut])

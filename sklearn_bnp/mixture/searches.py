@@ -159,7 +159,8 @@ def _groups(small, s, entropy, resp, n_least, rng):
     parts = StatBag(np.arange(len(s)), s, entropy)
     near = nearest(reassignment_loss(small.model, parts), _N_NEIGHBORS)
     union_entropy = small.union_entropy(resp)
-    tree = agglomerate(s, entropy, union_entropy, small.evidence, small.allocation, near)
+    unions = union_entropy.growing()
+    tree = agglomerate(s, entropy, unions, small.evidence, small.allocation, near)
     if len(tree.cut) == len(s):
         return tree.cut
     parts = Parts(s, entropy, union_entropy, small.evidence, small.allocation, near)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from .._kernels._responsibilities import share_out
 from ..engine.agglomeration import agglomerate
-from ..engine.unions import entropies_of_unions
+from ..engine.unions import UnionsOfRows
 
 # Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
 _ROUNDS, _STEPS, _STEPS_AFTER_CUT = 4, 8, 4
@@ -19,6 +18,8 @@ _MANY = 20
 _COLLAPSED_ADAPT, _COLLAPSED_ADAPT_FIRST = 3, 10
 # Components with fewer rows are dropped. One row may be a component, and leave a little of itself to others.
 LEAST_ROWS = 0.9
+# Summaries walk over shares that are not zero if these are a smaller part of all.
+_SPARSE = 0.3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
@@ -180,7 +181,8 @@ class RestrictedMixture:
         coef = likelihood.coefficients(self.prior, s) if likelihood.imputes else None
         out = np.empty_like(s)
         shares = resp * own[:, np.newaxis]
-        likelihood.summarise(z, shares, out, coef=coef, sparse=True)
+        sparse = np.count_nonzero(shares) < _SPARSE * shares.size
+        likelihood.summarise(z, shares, out, coef=coef, sparse=sparse)
         keep = self.sample.rows_owned(out[:, -1], resp) >= LEAST_ROWS
         if keep.all():
             return out, resp
@@ -188,9 +190,9 @@ class RestrictedMixture:
         return out[keep], np.ascontiguousarray(resp[:, keep])
 
     def union_entropy(self, resp):
-        """Return a function that gives the entropies, on the sample, of unions given by their members."""
+        """Entropies, on the sample, of unions given by their members."""
         shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
-        return partial(entropies_of_unions, shares, self.sample.weight)
+        return UnionsOfRows(shares, self.sample.weight)
 
     def refine(self, s, n_collapsed=0, pace=USUAL):
         """Alternate steps and agglomeration; statistics and entropies, or None twice.
@@ -208,7 +210,8 @@ class RestrictedMixture:
             return None, None
         s, entropy, resp = self.iterate(s, n_steps, tol)
         for _ in range(pace.n_rounds if n_collapsed else _ROUNDS):
-            tree = agglomerate(s, entropy, self.union_entropy(resp), self.evidence, self.allocation)
+            unions = self.union_entropy(resp).growing()
+            tree = agglomerate(s, entropy, unions, self.evidence, self.allocation)
             self.margin = max(self.margin, tree.margin)
             if len(tree.cut) == len(s):
                 break

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp._kernels._entropies import union_entropies
+from sklearn_bnp._kernels._entropies import join, lost_by_pairs, union_entropies
 from tests.reference import mixtures
 
 UNIONS = [(0,), (3,), (0, 1), (4, 2), (1, 3, 5), (0, 1, 2, 3, 4, 5), (5, 0)]
@@ -98,3 +98,51 @@ def test_shares_outside_of_0_and_1_have_no_entropy():
     assert_allclose(
         run_union_entropies(resp, None, [(0,), (1,), (0, 1)]), [0.5 * np.log(2.0)] * 2 + [0.0]
     )
+
+
+def lost_in(resp, weight):
+    """What unions of two lose, (K, K) above the diagonal, from `union_entropies`."""
+    K = resp.shape[1]
+    i, j = np.triu_indices(K, 1)
+    single = run_union_entropies(resp, weight, [(k,) for k in range(K)])
+    lost = np.zeros((K, K))
+    pairs = run_union_entropies(resp, weight, list(zip(i, j, strict=True)))
+    lost[i, j] = single[i] + single[j] - pairs
+    return lost
+
+
+@pytest.mark.parametrize("with_weight", [False, True], ids=["", "weight"])
+@pytest.mark.parametrize("K", [2, 6, 150])
+def test_what_pairs_lose_and_unions_after_them(K, with_weight):
+    """The kernels that read shares row by row agree with the one that reads columns, union after union."""
+    n = 60
+    resp = soft_shares(8, n, K)
+    weight = np.random.default_rng(9).gamma(0.5, 5.0, n) if with_weight else None
+    there = resp > 0
+    indptr = np.append(0, np.cumsum(there.sum(axis=1))).astype(np.intp)
+    share, column = resp[there], np.nonzero(there)[1].astype(np.intc)
+    own, lost = np.empty_like(share), np.full((K, K), np.nan)
+    lost_by_pairs(share, column, indptr, weight, own, lost)
+    assert_allclose(own, share * np.log(share), rtol=1e-13, atol=1e-300)
+    assert_allclose(lost, lost_in(resp, weight), rtol=1e-9, atol=1e-9)
+    end, alive = indptr[1:].copy(), np.arange(K)
+    rng = np.random.default_rng(10)
+    while len(alive) > 1:
+        a, b = rng.choice(alive, 2, replace=False)
+        resp[:, a] += resp[:, b]
+        resp[:, b] = 0.0
+        alive = alive[alive != b]
+        found = np.full(K, np.nan)
+        join(share, column, own, indptr, end, weight, a, b, found)
+        assert_array_equal(end - indptr[:-1], np.count_nonzero(resp, axis=1))
+        if len(alive) in (1, 2, 5, 148):
+            expected = lost_in(resp, weight)
+            assert_allclose(found, expected[a] + expected[:, a], rtol=1e-9, atol=1e-9)
+
+
+def test_no_shares_lose_nothing():
+    share, lost = np.empty(0), np.full((3, 3), np.nan)
+    lost_by_pairs(
+        share, np.empty(0, dtype=np.intc), np.zeros(5, dtype=np.intp), None, share.copy(), lost
+    )
+    assert_array_equal(lost, 0.0)

@@ -52,12 +52,17 @@ def _parts_that_leave_out(likelihood):
     return [(likelihood, slice(None))] if _scaling_of(likelihood) is not None else []
 
 
-def _scaling_of(likelihood):
-    """The `Scaling` of a family, for rows with gaps or lags as well; None if it leaves nothing out."""
+def scaling_of(likelihood):
+    """The `Scaling` of a family, for rows with gaps or lags as well; None if it has none."""
     for name in ("complete", "rows"):
         likelihood = getattr(likelihood, name, likelihood)
     scaling = getattr(likelihood, "scaling", None)
-    scaling = getattr(scaling, "steps", scaling)
+    return getattr(scaling, "steps", scaling)
+
+
+def _scaling_of(likelihood):
+    """The same; None if it leaves nothing out."""
+    scaling = scaling_of(likelihood)
     return None if getattr(scaling, "basis", None) is None else scaling
 
 

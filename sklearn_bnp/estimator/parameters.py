@@ -148,8 +148,9 @@ _OTHER_BATCH = """
 _OF_DATA = """
 UserWarning
     If X has ten columns or more, and no more rows than columns, under full covariances; if a few values are
-    so far out that all others look alike beside them; or if a column varies that was constant before, and is
-    left out of the model for that reason."""
+    so far out that all others look alike beside them; if most rows are far away from those of an earlier
+    fit or batch, whose units are kept; or if a column varies that was constant before, and is left out of
+    the model for that reason."""
 _WARNS = """
 Warns
 -----"""

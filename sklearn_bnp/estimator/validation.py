@@ -28,6 +28,7 @@ from ..inputs.tables import (
     says_what_is_no_number,
 )
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
+from .far_batches import warn_if_far
 from .left_out import warn_if_left_out_varies
 from .observations import allows_missing, require_sparse_family, resolve_observation
 
@@ -247,9 +248,9 @@ def check_not_tiny(magnitude):
 def check_units(likelihood, batch):
     """The batch, in double precision if its rows are too far out for single precision.
 
-    Warns if rows vary in what the likelihood leaves out. Raises ValueError if rows of positive weight are too
-    far out for double precision, or if the likelihood takes no such values at all. Nothing has been changed
-    by then.
+    Warns if rows vary in what the likelihood leaves out, or are mostly far away. Raises ValueError if rows of
+    positive weight are too far out for double precision, or if the likelihood takes no such values at all.
+    Nothing has been changed by then.
     """
     largest = overall = 0.0
     counts = None if batch.weight is None else batch.entry_weight > 0
@@ -271,6 +272,7 @@ def check_units(likelihood, batch):
             f"whose squares overflow in {z.dtype}. Leave the row out."
         )
     warn_if_left_out_varies(likelihood, batch)
+    warn_if_far(likelihood, batch, largest)
     if largest > _FARTHEST[z.dtype.type]:
         return batch._replace(x=batch.x.astype(np.float64))
     return batch

@@ -336,9 +336,11 @@ def _check_lags(indptr, observation):
     short = np.flatnonzero(lengths <= lags)
     if len(short):
         i = int(short[0])
+        # fewer earlier rows than one are no order, and a correlated Gaussian has none
+        remedy = ", or lower the order" if lags > 1 else ""
         raise ValueError(
             f"Sequence {i} has {lengths[i]} row(s), but observation={observation!r} takes the first {lags} "
-            f"of each as given and needs {lags + 1} or more; leave short sequences out, or lower the order."
+            f"of each as given and needs {lags + 1} or more; leave short sequences out{remedy}."
         )
 
 

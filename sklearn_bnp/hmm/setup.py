@@ -127,10 +127,11 @@ def _without_gaps(rows, observation):
     """Lagged rows, all NaN where an entry is missing: such rows have no part in the moments."""
     rows = blanked(rows)
     if np.isnan(rows).all():
+        lags, remedy = observation.lags, "leave columns out in which they are missing"
+        remedy = f"{remedy}, or lower the order" if lags > 1 else f"or {remedy}"
         raise ValueError(
-            f"observation={observation!r} explains rows by the {observation.lags} before them, but X nowhere "
-            f"has {observation.lags + 1} rows without NaN one after the other. Fill values in, leave "
-            "columns out in which they are missing, or lower the order."
+            f"observation={observation!r} explains rows by the {lags} before them, but X nowhere has "
+            f"{lags + 1} rows without NaN one after the other. Fill values in, {remedy}."
         )
     return rows
 

@@ -1,8 +1,9 @@
-"""A warning if a few values of a column are so large that they hide all others.
+"""A warning if some values of a column are so large that they hide all others.
 
 Columns are modelled in standard deviations, and rows are blurred by a small part of one (``reg_covar``). A
 few values that are a million times as large as the others make the standard deviation so large that the blur
-covers these.
+covers these. So does a tenth of the values that are some thousand times as large, such as codes for missing
+values, or rows in another unit.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import numpy as np
 
 from .advice import warn_caller
 
-# The blur's standard deviation as a share of a column's, by default. A column is hidden if nine of ten values
-# lie within so many times the blur's, and are not mostly one and the same.
-_BLUR, _HIDDEN = 1e-3, 10.0
+# The blur's standard deviation as a share of a column's, by default.
+_BLUR = 1e-3
+# A column is hidden if such a part of its values, between two percentiles, lies within so many times the
+# blur's standard deviation. The two limits are about the same for values of one Gaussian.
+_PARTS = (("Nine of ten", 5, 95, 10.0, "a few"), ("Half of the", 25, 75, 4.0, "some"))
 
 
 def warn_if_hidden(x, moments):
@@ -31,12 +34,17 @@ def warn_if_hidden(x, moments):
         column = x[:, d][~np.isnan(x[:, d])].astype(float)
         if len(column) == 0:
             continue
-        low, lower, upper, high = np.percentile(column, [5, 25, 75, 95])
-        if lower < upper and high - low < _HIDDEN * _BLUR * sd[d]:
-            warn_caller(
-                f"Nine of ten values in column {d} of X lie between {low:.6g} and {high:.6g}, but its "
-                f"standard deviation is {sd[d]:.3g}: a few values are so far out that clusters of the others "
-                "cannot be told apart. Look for errors in X, leave such rows out, or transform the column, "
-                "as by logarithms."
-            )
-            return
+        if (
+            np.ptp(np.percentile(column, [25, 75])) == 0
+        ):  # mostly one and the same, which hides nothing
+            continue
+        for part, first, last, hidden, others in _PARTS:
+            low, high = np.percentile(column, [first, last])
+            if high - low < hidden * _BLUR * sd[d]:
+                warn_caller(
+                    f"{part} values in column {d} of X lie between {low:.6g} and {high:.6g}, but its "
+                    f"standard deviation is {sd[d]:.3g}: {others} values are so far out that clusters of the "
+                    "others cannot be told apart. Look for errors in X, such as codes for missing values or "
+                    "other units, leave such rows out, or transform the column, as by logarithms."
+                )
+                return

@@ -59,7 +59,8 @@ class CategoricalObservation(ObservationModel):
         found in the data of `fit`, codes that no row holds have one hundredth of a number, all of a column
         together.
     n_categories : int or list of (int or None), default=None
-        How many categories each column has: one number for all columns, or one for each. If None, it is
+        How many categories each column has: one number for all columns, or one for each. Each category that
+        is given has a pseudo-count, so give a number for each column if they differ much. If None, it is
         one more than the greatest code in the data of `fit`, or in the first batch of `partial_fit`. In
         mixtures, rows of weight 0 have labels and count as well; leave them out if their categories must not
         matter.

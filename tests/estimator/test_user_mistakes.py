@@ -563,7 +563,15 @@ SEQUENCES_OF_STATES = {
     "groups of wrong length": (hmm(JOINED, groups=[0, 1]), ["groups", "2 ids", len(JOINED)]),
     "short sequence": (
         hmm([SEQUENCES[0], SEQUENCES[1][:1]], observation=AutoregressiveObservation()),
-        ["Sequence 1", "1 row(s)", "leave short sequences out"],
+        ["Sequence 1", "1 row(s)", "needs 2 or more; leave short sequences out."],  # no lower order
+    ),
+    "short sequence for a greater order": (
+        hmm([SEQUENCES[0], SEQUENCES[1][:2]], observation=AutoregressiveObservation(order=2)),
+        ["Sequence 1", "2 row(s)", "needs 3 or more", "lower the order"],
+    ),
+    "short sequence of correlated rows": (
+        hmm([SEQUENCES[0], SEQUENCES[1][:1]], observation="correlated_gaussian"),
+        ["Sequence 1", "1 row(s)", "leave short sequences out."],  # it has no order
     ),
     "weights of rows that differ": (
         lambda: HDPHMMVB().fit(

@@ -35,6 +35,15 @@ def test_the_column_is_named(model, dtype):
         model.fit(X)
 
 
+@pytest.mark.parametrize("far", ["codes", "grams"])
+def test_an_eighth_of_the_values_may_hide_the_others(far):
+    """Codes for missing values, or rows in grams among rows in kilograms."""
+    X = 60.0 + with_outliers(1.0)
+    X[::8, 1] = -99999.0 if far == "codes" else 1000.0 * X[::8, 1]
+    with pytest.warns(UserWarning, match="Half of the values in column 1 of X lie between"):
+        DPMixtureVB(max_iter=0, proposals=None).fit(X)
+
+
 @pytest.mark.parametrize("size", [1.0, 100.0, 1000.0])
 def test_outliers_that_hide_nothing(size):
     with warnings.catch_warnings():

@@ -167,6 +167,19 @@ def test_missing_entries_are_integrated_out():
 # ---------------------------------------------------------------------- categories and codes
 
 
+def test_a_number_of_categories_for_each_column_hides_no_class():
+    """As the page of columns says: one number for columns of unlike sizes does hide them."""
+    rng = np.random.default_rng(0)
+    sizes, labels = [50, 200, 8, 3, 2], rng.choice(4, 2500, p=[0.4, 0.3, 0.2, 0.1])
+    tables = [rng.dirichlet(np.full(size, 0.5), 4).cumsum(axis=1) for size in sizes]
+    X = np.stack([(rng.random((2500, 1)) > t[labels, :-1]).sum(axis=1) for t in tables], axis=1)
+    found = [
+        DPMixtureVB(observation=CategoricalObservation(n_categories=n), random_state=0).fit(X)
+        for n in (sizes, 200)
+    ]
+    assert [model.n_components_ for model in found] == [4, 1]
+
+
 def test_categories_seen_later_have_to_be_announced():
     X = answers(LABELS)
     X[:100, 2] %= 3

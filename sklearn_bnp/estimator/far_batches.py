@@ -1,0 +1,58 @@
+"""A warning if the rows of a stream are far away from its first batch.
+
+A model keeps the units of its first batch, and with them the prior of means, which is worth a hundredth of
+a row at the first batch's mean (``mean_precision_prior``). The square of a component's distance from there
+counts in its covariance. Where rows are hundreds of standard deviations away, that makes components too wide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..inputs.advice import warn_caller
+from ..inputs.rows import part
+from .left_out import scaling_of
+
+# In standard deviations of the first batch. Scores of rows as far as this are about .1 nats too low.
+_FAR = 100.0
+
+
+def warn_if_far(likelihood, batch, largest):
+    """Warn, at the line that calls the package, if most rows of a batch are far away in some column.
+
+    ``largest`` is how many standard deviations the farthest value is away: mostly there is nothing to do.
+    Later rows of sequences may wander far away under families with lags, whose units are steps. Rows in units
+    that a parameter sets may be far away from the beginning.
+    """
+    if largest <= _FAR or likelihood.lags or likelihood.may_be_far_out:
+        return
+    standardised = np.broadcast_to(likelihood.standardised, likelihood.n_features)
+    far, total = np.zeros(likelihood.n_features), 0.0
+    for rows in batch.slices():
+        weight = None if batch.weight is None else batch.entry_weight[rows]
+        found = np.abs(likelihood.prepare(part(batch.x, rows))) > _FAR
+        far += found.sum(axis=0) if weight is None else weight @ found
+        total += len(found) if weight is None else weight.sum()
+    d = int(np.argmax(np.where(standardised, far, 0.0)))
+    if not far[d] * standardised[d] > total / 2:
+        return
+    column = _column(likelihood, d)
+    where = "along a combination of columns" if column is None else f"in column {column}"
+    warn_caller(  # no number that changes: Python shows a text once for each line that calls
+        f"Most rows of X are more than {_FAR:g} standard deviations away from the data of the first fit "
+        f"or batch, {where}. The model keeps their units, and its components come out too wide there. Begin "
+        "anew with fit, or with a first batch that is like the later ones; or give differences from row to "
+        "row in place of a column that grows, such as a time."
+    )
+
+
+def _column(likelihood, d):
+    """The column of the data that prepared rows have in place d; None if it is no single one."""
+    for block in getattr(likelihood, "blocks", ()):
+        if block.z.start <= d < block.z.stop:
+            own = _column(block.likelihood, d - block.z.start)
+            return None if own is None else int(np.asarray(block.columns)[own])
+    scaling = scaling_of(likelihood)
+    if scaling is None or scaling.is_rotated:
+        return None
+    return d if scaling.kept is None else int(scaling.kept[d])

@@ -34,9 +34,8 @@ def warn_if_hidden(x, moments):
         column = x[:, d][~np.isnan(x[:, d])].astype(float)
         if len(column) == 0:
             continue
-        if (
-            np.ptp(np.percentile(column, [25, 75])) == 0
-        ):  # mostly one and the same, which hides nothing
+        # values that are mostly one and the same hide nothing
+        if np.ptp(np.percentile(column, [25, 75])) == 0:
             continue
         for part, first, last, hidden, others in _PARTS:
             low, high = np.percentile(column, [first, last])

@@ -34,6 +34,7 @@ from ..engine.progress import Progress
 from ..engine.state import LearnerState, ScheduleState
 from ..engine.stochastic import stochastic_step
 from ..engine.streaming import stream_batch
+from ..inputs.advice import warn_caller
 from ..inputs.batches import is_mapped
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing
@@ -435,6 +436,11 @@ def begin(learner, s, settings, keeps_order=None):
     """
     whence = "init_params holds" if keeps_order is None else "warm_start=True goes on from"
     settings.check_most(len(s), f"{whence} {{}} components, which")
+    if len(s) == 1 and settings.stochastic and settings.proposals:
+        warn_caller(
+            "learning_method='stochastic' makes no proposals: the one component of the start is all that "
+            "there will be. Give n_components, or take learning_method='memoized', which finds the number."
+        )
     named = settings.starts_from_given if keeps_order is None else keeps_order
     learner.start(s)
     return named and not learner.scheduler.proposals

@@ -269,3 +269,15 @@ def test_shares_of_topics_are_averaged_whatever_their_order():
         after = model.blended(totals, 1e-9)
         expected = [before[uid] for uid in totals.uids.tolist()]
         assert_allclose(after.allocation.weights(after.sticks), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("Estimator", [DPMixtureVB, HDPTopicVB, HDPHMMVB])
+def test_one_component_that_stays_alone_is_warned_of(Estimator):
+    """No proposal is made, so that a start from one is of no use, unless there were to be no proposals."""
+    X = np.random.default_rng(0).poisson(3.0, size=(40, 3))
+    settings = {"learning_method": "stochastic", "max_iter": 2, "n_batches": 1, "random_state": 0}
+    for learn in ("fit", "partial_fit"):
+        with pytest.warns(UserWarning, match="Give n_components"):
+            getattr(Estimator(**settings), learn)(X)
+        getattr(Estimator(proposals=None, **settings), learn)(X)
+        getattr(Estimator(n_components=2, **settings), learn)(X)

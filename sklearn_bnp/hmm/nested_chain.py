@@ -142,7 +142,9 @@ class LinkPriors(NamedTuple):
     def expected_logs(self, links):
         """``E[log pi]`` of `Links`, no less than `LOG_FLOOR`."""
         leaving, J = self.leaving.expected_logs(links.leaving), len(links.counts)
-        return Links(leaving[:, :J], self.entries.expected_logs(links.entries), leaving[:, J:])
+        # without gaps, which may change the last bit of the exponentials that are taken of them
+        counts, exits = np.ascontiguousarray(leaving[:, :J]), np.ascontiguousarray(leaving[:, J:])
+        return Links(counts, self.entries.expected_logs(links.entries), exits)
 
 
 class NestedChain(NamedTuple):

@@ -49,7 +49,7 @@ def _parts_that_leave_out(likelihood):
     blocks = getattr(likelihood, "blocks", None)
     if blocks is not None:
         return [(b.likelihood, b.columns) for b in blocks if _parts_that_leave_out(b.likelihood)]
-    return [(likelihood, slice(None))] if _scaling_of(likelihood) is not None else []
+    return [(likelihood, slice(None))] if _scaling_that_leaves_out(likelihood) is not None else []
 
 
 def scaling_of(likelihood):
@@ -60,8 +60,8 @@ def scaling_of(likelihood):
     return getattr(scaling, "steps", scaling)
 
 
-def _scaling_of(likelihood):
-    """The same; None if it leaves nothing out."""
+def _scaling_that_leaves_out(likelihood):
+    """The `Scaling` of a family that leaves columns, or combinations of them, out; None if it keeps all."""
     scaling = scaling_of(likelihood)
     return None if getattr(scaling, "basis", None) is None else scaling
 
@@ -75,7 +75,7 @@ def _column(likelihood, row):
     """The column that is left out and in which a row (1, D) is farthest away; None if it is no single one."""
     parts = _parts_that_leave_out(likelihood)
     own, columns = min(parts, key=lambda pair: pair[0].log_base(row[:, pair[1]])[0])
-    scaling = _scaling_of(own)
+    scaling = _scaling_that_leaves_out(own)
     if scaling.kept is None or own.lags:
         return None
     far = np.abs(scaling.standardise(row[:, columns])[0])

@@ -551,7 +551,7 @@ def _column_of_lengths(n_tokens, n_samples):
         )
     if lengths.min() < 0:
         raise ValueError(f"n_tokens={lengths.min():g} is below 0; a document has 0 tokens or more.")
-    return lengths[:, None]
+    return lengths[:, np.newaxis]
 
 
 def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):

@@ -58,8 +58,8 @@ class TopicRestart(TakesTurns):
     than before. This helps where documents are short.
 
     Afterwards, other topics are looked for once in a fit, by a search that learns all priors before it joins
-    topics. It helps where topics have frequent words in common. In a stream, this is done when twice as many
-    tokens have come.
+    topics. It helps where topics have frequent words in common. In a stream, this is done again when twice as
+    many tokens have come. The priors of documents and of words have to be learned, as they are by default.
 
     Where documents have many tokens for each word of the corpus, fewer topics are tried before that. They are
     those that a search finds when each document has fewer tokens.

@@ -37,9 +37,10 @@ def warn_if_hidden(x, moments):
         # values that are mostly one and the same hide nothing
         if np.ptp(np.percentile(column, [25, 75])) == 0:
             continue
+        rest = _without_most_frequent(column)
         for part, first, last, hidden, others in _PARTS:
             low, high = np.percentile(column, [first, last])
-            if high - low < hidden * _BLUR * sd[d]:
+            if max(high - low, np.ptp(np.percentile(rest, [first, last]))) < hidden * _BLUR * sd[d]:
                 warn_caller(
                     f"{part} values in column {d} of X lie between {low:.6g} and {high:.6g}, but its "
                     f"standard deviation is {sd[d]:.3g}: {others} values are so far out that clusters of the "
@@ -47,3 +48,9 @@ def warn_if_hidden(x, moments):
                     "other units, leave such rows out, or transform the column, as by logarithms."
                 )
                 return
+
+
+def _without_most_frequent(column):
+    """The values other than the most frequent one, such as the zeros of counts and of amounts."""
+    values, counts = np.unique(column, return_counts=True)
+    return column[column != values[counts.argmax()]]

@@ -51,3 +51,16 @@ def test_outliers_that_hide_nothing(size):
         X = with_outliers(size)
         X[: len(X) * 4 // 5, 2] = 0.0  # most values are the same, which is no fault
         DPMixtureVB(max_iter=0, proposals=None).fit(X)
+
+
+def test_zeros_hide_nothing():
+    """Half of the values are zero, so that the quartiles are as near to zero as the nearest other values."""
+    size = np.abs(np.random.default_rng(0).normal(size=500))
+    X = np.concatenate([-size[:250], np.zeros(500), size[250:]])[:, np.newaxis]
+    model = DPMixtureVB(max_iter=0, proposals=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X)
+    X[::8] = -99999.0
+    with pytest.warns(UserWarning, match="Half of the values in column 0 of X lie between"):
+        model.fit(X)

@@ -258,7 +258,7 @@ def test_settings_that_contradict_each_other():
     endless = DPMixtureVB(memoize=False, random_state=0).partial_fit(X)
     with pytest.raises(ValueError, match="memoize=False only the sum"):
         endless.forget(0)
-    stochastic = DPMixtureVB(learning_method="stochastic", random_state=0)
+    stochastic = DPMixtureVB(learning_method="stochastic", n_components=2, random_state=0)
     with pytest.raises(ValueError, match="partial_fit with learning_method='stochastic'"):
         stochastic.partial_fit(X, batch_id=0).forget(0)
     for params, message in (

@@ -93,6 +93,7 @@ def test_closed_forms_agree_with_the_evidence(posterior):
     )
 
 
+@pytest.mark.filterwarnings("ignore:Half of the values in column .* of X lie between")
 @pytest.mark.parametrize("family", GAUSSIAN, ids=lambda family: family.name)
 def test_components_of_one_row(family):
     """A component that holds one row alone is the prior without it, however far out the row is."""

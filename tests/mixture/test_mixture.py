@@ -180,7 +180,7 @@ def test_warns_if_not_converged():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.set_params(max_iter=0).fit(X)
-        model.set_params(max_iter=2, learning_method="stochastic").fit(X)
+        model.set_params(max_iter=2, learning_method="stochastic", n_components=3).fit(X)
 
 
 # ---------------------------------------------------------------------- methods

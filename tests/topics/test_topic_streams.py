@@ -218,7 +218,10 @@ def with_empty_documents(X, weight, where):
 @pytest.mark.parametrize(
     ("params", "named"),
     variants(
-        product([{}, {"max_batches": 2}, {"learning_method": "stochastic"}], [False, True]),
+        product(
+            [{}, {"max_batches": 2}, {"learning_method": "stochastic", "n_components": 2}],
+            [False, True],
+        ),
         slow=(({}, False), ({"max_batches": 2}, True)),
     ),
 )

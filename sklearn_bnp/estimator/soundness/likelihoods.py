@@ -65,6 +65,9 @@ def _(likelihood: GaussianLikelihood, n_columns):
         likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
     )
     expect_type("linear", likelihood.linear, bool)
+    expect_type("scale_is_given", likelihood.scale_is_given, bool)
+    expect_type("adapts_kappa", likelihood.adapts_kappa, bool)
+    expect(likelihood.linear or not likelihood.adapts_kappa, "there are no means to learn a prior of")
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     _check_last(likelihood)

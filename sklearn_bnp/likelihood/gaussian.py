@@ -88,7 +88,7 @@ class GaussianParameters(ObservationModel):
     _parameter_constraints = {
         "covariance_type": [StrOptions(set(SHAPES))],
         "mean_prior": ["array-like", None],
-        "mean_precision_prior": [StrOptions({"auto"}), POSITIVE, None],
+        "mean_precision_prior": [POSITIVE, None],
         "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": [
             StrOptions({"data", "increments"}),
@@ -137,10 +137,10 @@ class GaussianObservation(GaussianParameters):
         distribution.
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
-    mean_precision_prior : float, "auto" or None, default="auto"
-        How many observations the prior of a mean is worth. ``"auto"`` begins with 0.01, and maximises the
-        objective below it (empirical Bayes): clusters that are narrow beside the spread of the data need a
-        much smaller one. None is 0.01.
+    mean_precision_prior : float, default=None
+        How many observations the prior of a mean is worth. If None, it begins with 0.01, and maximises the
+        objective at or below that (empirical Bayes): clusters that are narrow beside the spread of the data
+        need a much smaller one.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix: the larger, the firmer is the prior of covariances.
         It must be above ``n_features - 1`` for full covariances, and above 0 for the others. If None, it is
@@ -195,7 +195,7 @@ class GaussianObservation(GaussianParameters):
         *,
         zero_mean: bool = False,
         mean_prior: ArrayLike | None = None,
-        mean_precision_prior: Any = "auto",
+        mean_precision_prior: float | None = None,
         degrees_of_freedom_prior: float | None = None,
         covariance_prior: Any = None,
         reg_covar: float = 1e-6,
@@ -235,7 +235,7 @@ class GaussianObservation(GaussianParameters):
         prior = self._prior(moments, scaling, shape)
         complete = GaussianLikelihood(
             scaling, shape, not self.zero_mean, prior, self.covariance_prior is None,
-            isinstance(self.mean_precision_prior, str) and not self.zero_mean,
+            self.mean_precision_prior is None and not self.zero_mean,
         )  # fmt: skip
         return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
@@ -272,8 +272,7 @@ class GaussianObservation(GaussianParameters):
                 f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu} for "
                 f"{self.covariance_type} covariances; the default is {shape.default_nu}."
             )
-        given = isinstance(self.mean_precision_prior, Real)
-        kappa = self.mean_precision_prior if given else _DEFAULT_KAPPA
+        kappa = _DEFAULT_KAPPA if self.mean_precision_prior is None else self.mean_precision_prior
         m = np.zeros(scaling.n_features)
         if self.mean_prior is not None and not self.zero_mean:
             given = _as_vector(self.mean_prior, "mean_prior", len(scaling.shift))

@@ -45,7 +45,10 @@ _DEFAULT_KAPPA = 0.01
 # Of a kappa that is learned: the bounds. The least one is that of means 1e6 of their components' widths away.
 _KAPPA_RANGE = (1e-12, _DEFAULT_KAPPA)
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
-_SCALE_RANGE = (1e-4, 1e2)
+_SCALE_RANGE = (1e-8, 1e2)
+_LEAST_NOISE = (
+    1e-4  # of a state that a prior of sequences expects, the variance of the data being 1
+)
 # Correlation of successive rows' noise up to which a prior of sequences expects the noise within states,
 # and from which on it expects the variances of all rows. Noise with a coefficient of 0.6 makes narrow
 # states pay: the bound then prefers two or three states for each true one.
@@ -300,7 +303,7 @@ class GaussianObservation(GaussianParameters):
         variance = noise.variance * np.square(moments.magnitude / scaling.scale)
         if scaling.basis is not None:
             variance = variance @ np.square(scaling.basis)
-        variance = np.clip(variance, _SCALE_RANGE[0], 1.0)
+        variance = np.clip(variance, _LEAST_NOISE, 1.0)
         return variance ** (1.0 - width), width
 
 
@@ -349,6 +352,10 @@ class GaussianLikelihood(ScaledLikelihood):
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return incomplete_gaussian(self)
+
+    @property
+    def fixes_means(self):
+        return self.linear and not self.adapts_kappa
 
     @property
     def adapts_scale(self):

@@ -294,7 +294,7 @@ def test_ways_to_name_columns(columns):
         ("gaussian", "blocks='gaussian' must be a list"),
         ([("g", "gaussian")], "must be a list of"),
         ([(3, "gaussian", [0])], "must be a list of"),
-        ([("g", "gaussian", [0]), ("g", "poisson", [3])], "not unique"),
+        ([("g", "gaussian", [0]), ("g", "poisson", [3])], "2 blocks have the name 'g'"),
         ([("g__a", "gaussian", [0])], "must not contain __"),
         ([("g", "gauss", [0])], "Block 'g' has observation='gauss', which is not known"),
         ([("g", GaussianObservation, [0])], "Block 'g' has observation="),

@@ -341,7 +341,7 @@ class DiagShape:
         return precision
 
     def square(self, precision, difference):
-        return np.einsum("kd,kd,kd->k", precision, difference, difference)
+        return np.sum(precision.T * difference.T**2, axis=0)  # of one precision a component, too
 
     def fill_coefficients(self, out, precision, mean, ridge):
         out[:, : self.D] = -0.5 * precision
@@ -432,9 +432,6 @@ class SphericalShape(DiagShape):
 
     def times(self, nu, inverse):
         return inverse * nu
-
-    def square(self, precision, difference):
-        return precision * np.einsum("kd,kd->k", difference, difference)
 
     def fill_coefficients(self, out, precision, mean, ridge):
         out[:, 0] = -0.5 * precision

@@ -1,8 +1,8 @@
 """A warning if the rows of a stream are far away from its first batch.
 
-A model keeps the units of its first batch, and with them the prior of means, which is worth a hundredth of
-a row at the first batch's mean (``mean_precision_prior``). The square of a component's distance from there
-counts in its covariance. Where rows are hundreds of standard deviations away, that makes components too wide.
+A model keeps the units of its first batch. A prior of means that is learned goes with the later rows, but
+one that is given (``mean_precision_prior``, ``mean_variance_prior``) does not fit them if they are far away.
+Components then come out too wide, or too few.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from ..inputs.rows import part
 from .left_out import scaling_of
 
 # In standard deviations of the first batch. Streams of 100, 300 and 1,000 rows in four clusters, with as many
-# so far away after them, scored these 1.0, .9 and .7 nats lower than a fit of the later rows alone.
+# so far away after them, scored these 1.0, .9 and .7 nats lower than a fit of the later rows alone, if
+# ``mean_precision_prior=0.01`` was given.
 _FAR = 100.0
 
 
@@ -25,25 +26,25 @@ def warn_if_far(likelihood, batch, largest):
     Later rows of sequences may wander far away under families with lags, whose units are steps. Rows in units
     that a parameter sets may be far away from the beginning.
     """
-    if largest <= _FAR or likelihood.lags or likelihood.may_be_far_out:
+    fixed = np.broadcast_to(likelihood.fixes_means, likelihood.n_features)
+    if largest <= _FAR or not fixed.any() or likelihood.lags or likelihood.may_be_far_out:
         return
-    standardised = np.broadcast_to(likelihood.standardised, likelihood.n_features)
     far, total = np.zeros(likelihood.n_features), 0.0
     for rows in batch.slices():
         weight = None if batch.weight is None else batch.entry_weight[rows]
         found = np.abs(likelihood.prepare(part(batch.x, rows))) > _FAR
         far += found.sum(axis=0) if weight is None else weight @ found
         total += len(found) if weight is None else weight.sum()
-    d = int(np.argmax(np.where(standardised, far, 0.0)))
-    if not far[d] * standardised[d] > total / 2:
+    d = int(np.argmax(np.where(fixed, far, 0.0)))
+    if not far[d] * fixed[d] > total / 2:
         return
     column = _column(likelihood, d)
     where = "along a combination of columns" if column is None else f"in column {column}"
     warn_caller(  # no number that changes: Python shows a text once for each line that calls
         f"Most rows of X are more than {_FAR:g} standard deviations away from the data of the first fit "
-        f"or batch, {where}. The model keeps their units, and its components come out too wide there. Begin "
-        "anew with fit, or with a first batch that is like the later ones; or give differences from row to "
-        "row in place of a column that grows, such as a time."
+        f"or batch, {where}. The prior of means that was given does not fit them: components come out too "
+        "wide or too few. Leave mean_precision_prior and mean_variance_prior None, so that it is learned; or "
+        "begin anew with fit, or with a first batch that is like the later ones."
     )
 
 

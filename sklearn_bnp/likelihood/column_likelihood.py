@@ -119,7 +119,15 @@ class ColumnLikelihood(TableRows, Likelihood):
 
     @property
     def standardised(self):
-        each = [(b.likelihood.standardised, b.likelihood.n_features) for b in self.blocks]
+        return self._of_features("standardised")
+
+    @property
+    def fixes_means(self):
+        return self._of_features("fixes_means")
+
+    def _of_features(self, name):
+        """An attribute of blocks, for each of their features."""
+        each = [(getattr(b.likelihood, name), b.likelihood.n_features) for b in self.blocks]
         return np.concatenate([np.broadcast_to(own, size) for own, size in each])
 
     @property

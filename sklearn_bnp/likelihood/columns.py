@@ -133,7 +133,14 @@ class ColumnObservation(ObservationModel, _BaseComposition):
                 f"blocks={self.blocks!r} must be a list of (name, observation, columns), such as "
                 '("size", "gaussian", [0, 1]).'
             )
-        self._validate_names([name for name, _, _ in self.blocks])
+        names = [name for name, _, _ in self.blocks]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"{names.count(name)} blocks have the name {name!r}, but attributes and parameters go by "
+                    "names: give each block one of its own."
+                )
+        self._validate_names(names)
         out = [(name, _model(o, name), columns) for name, o, columns in self.blocks]
         for name, model, _ in out:
             if isinstance(model, ColumnObservation):

@@ -65,7 +65,7 @@ class CorrelatedGaussianObservation(GaussianParameters):
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
     mean_precision_prior : float, default=None
-        How many independent observations the prior of a mean is worth; 0.01 if None.
+        How many independent observations the prior of a mean is worth; see `GaussianObservation`.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix; see `GaussianObservation`.
     covariance_prior : array-like or {"data"}, default=None

@@ -285,8 +285,9 @@ class CorrelatedGaussian(Likelihood):
         """The prior after one step, given statistics (K, P) of rows that go on, and the `Points` of all."""
         changes, posterior = {}, self.posterior(prior, points)
         if self.rows.adapts_prior:
-            diagonal = self.rows.shape.diagonal(posterior[0])
-            changes["b"] = self.rows.next_prior(prior, diagonal).b
+            precision, mean, _, kappa, _ = posterior
+            adapted = self.rows.next_prior(prior, precision, mean, kappa)
+            changes |= {"b": adapted.b, "kappa": adapted.kappa}
         if "autocorrelation" in self.learned:
             changes["phi"] = self._best_phi(prior, s, self._coefficients_of(posterior))
         return prior._replace(**changes)

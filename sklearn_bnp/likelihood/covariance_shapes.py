@@ -195,6 +195,10 @@ class FullShape:
         """Diagonals (K, D) of precisions; (K,) for spherical ones."""
         return np.diagonal(precision, axis1=1, axis2=2)
 
+    def square(self, precision, difference):
+        """Squared lengths (K,) of vectors (K, D) under precisions."""
+        return np.einsum("kd,kde,ke->k", difference, precision, difference, optimize=True)
+
     def fill_coefficients(self, out, precision, mean, ridge):
         """Set coefficients (K, P) of the quadratic and linear parts, and add to those of 1."""
         quadratic_coefficients(precision, mean, ridge, out)
@@ -335,6 +339,9 @@ class DiagShape:
 
     def diagonal(self, precision):
         return precision
+
+    def square(self, precision, difference):
+        return np.sum(precision.T * difference.T**2, axis=0)  # of one precision a component, too
 
     def fill_coefficients(self, out, precision, mean, ridge):
         out[:, : self.D] = -0.5 * precision

@@ -7,7 +7,9 @@ Design note
     ``[z, 1]``, and with it the objective is that of the data, also for later rows of a stream.
 (b) Variances that are not given maximise the objective, as the scales of other priors do: for fixed
     posteriors of the means, ``v_d = sum_k E[scatter_kd] / N``. This takes the squares of each column.
-    Variances are part of the prior, as multiples of the data's variance.
+    Variances are part of the prior, as multiples of the data's variance. The spread of the means is learned
+    in the same step, ``mean_k((m_kd - m_d)^2 + 1 / precision_kd)``, but is no less than its default. It is
+    greater if a stream goes on far away from its first batch.
 (c) Nothing keeps a shared variance from vanishing on values that occur repeatedly. So where variances are
     not given, rows are blurred by a ridge, as in `gaussian.py`, which is the least variance. Where they are
     given, the step of the data only tells rounded rows, which may be equal by chance, from copies.
@@ -61,8 +63,9 @@ class FixedVarianceGaussianObservation(ObservationModel):
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
     mean_variance_prior : float or array-like of shape (n_features,), default=None
-        Variance of the means about ``mean_prior``, in squared units of the data. If None, it is the
-        variance of the data, or ``variance`` where this is greater.
+        Variance of the means about ``mean_prior``, in squared units of the data. If None, it begins with
+        the variance of the data, or ``variance`` where this is greater, and maximises the objective at or
+        above that (empirical Bayes).
 
     Notes
     -----
@@ -128,7 +131,10 @@ class FixedVarianceGaussianObservation(ObservationModel):
         prior = NormalPrior(
             self._prior_mean(scaling), self._spread(moments, scaling, least), variance
         )
-        complete = FixedVarianceLikelihood(scaling, prior, adapts_prior=self.variance is None)
+        complete = FixedVarianceLikelihood(
+            scaling, prior,
+            adapts_variance=self.variance is None, adapts_spread=self.mean_variance_prior is None,
+        )  # fmt: skip
         return complete if moments.observed is None else complete.with_missing(moments.observed)
 
     def _prior_mean(self, scaling):
@@ -169,13 +175,27 @@ def _positive(value, name, size):
 class FixedVarianceLikelihood(ScaledLikelihood):
     """``s(x) = [|z|^2, z, 1]``, or ``[z^2, z, 1]`` if variances are adapted; see the module's note."""
 
-    def __init__(self, scaling, prior, *, adapts_prior):
-        self.scaling, self.prior, self.adapts_prior = scaling, prior, adapts_prior
-        self.may_be_far_out = not adapts_prior  # in units of the deviations that were given
-        self.quadratic = Quadratic.DIAG if adapts_prior else Quadratic.SPHERICAL
+    # of models that were saved before the spread was learned
+    adapts_spread = variance_is_given = False
+
+    def __init__(self, scaling, prior, *, adapts_variance, adapts_spread=False):
+        self.scaling, self.prior = scaling, prior
+        self.adapts_prior = adapts_variance or adapts_spread
+        self.variance_is_given, self.adapts_spread = not adapts_variance, adapts_spread
+        self.may_be_far_out = not adapts_variance  # in units of the deviations that were given
+        self.quadratic = Quadratic.DIAG if adapts_variance else Quadratic.SPHERICAL
         self.n_features = scaling.n_features
         self.ridge = scaling.ridge
         self.row_constant = scaling.row_constant
+
+    @property
+    def adapts_variance(self):
+        """Whether empirical Bayes sets the variances, and not only the spread of the means."""
+        return self.adapts_prior and not self.variance_is_given
+
+    @property
+    def fixes_means(self):
+        return not self.adapts_spread
 
     def with_missing(self, observed=None):
         """The family for rows with missing entries; see `Likelihood`.
@@ -184,8 +204,9 @@ class FixedVarianceLikelihood(ScaledLikelihood):
         """
         observed = np.ones(len(self.scaling.shift)) if observed is None else observed
         return IncompleteFixedVariance(
-            self.scaling, self.prior, observed, adapts_prior=self.adapts_prior
-        )
+            self.scaling, self.prior, observed,
+            adapts_variance=self.adapts_variance, adapts_spread=self.adapts_spread,
+        )  # fmt: skip
 
     def _split(self, s):
         """Sums of squares, sums of rows and counts, from statistics (..., P)."""
@@ -225,16 +246,21 @@ class FixedVarianceLikelihood(ScaledLikelihood):
         return out
 
     def update_prior(self, prior, s, n_iter):
-        """``v_d <- sum_k E[scatter_kd] / N``: the objective's maximum for fixed posteriors."""
+        """The objective's maximum for fixed posteriors: see (b) in the module's note."""
         squares, total, n = self._split(s)
         n_rows = self._total_seen(n)
         if not self.adapts_prior or not np.any(n_rows > 0):
             return prior
         for _ in range(n_iter):
             precision, mean = self._posterior(prior, s)
-            scatter = squares - 2.0 * mean * total + n * (mean**2 + 1.0 / precision)
-            variance = np.maximum(scatter.sum(axis=0) / n_rows, 0.0) + self.ridge
-            prior = prior._replace(variance=variance)
+            changes = {}
+            if self.adapts_variance:
+                scatter = squares - 2.0 * mean * total + n * (mean**2 + 1.0 / precision)
+                changes["variance"] = np.maximum(scatter.sum(axis=0) / n_rows, 0.0) + self.ridge
+            if self.adapts_spread:
+                spread = np.mean((mean - prior.m) ** 2 + 1.0 / precision, axis=0)
+                changes["spread"] = np.maximum(spread, self.prior.spread)
+            prior = prior._replace(**changes)
         return prior
 
     def _total_seen(self, n):
@@ -242,7 +268,10 @@ class FixedVarianceLikelihood(ScaledLikelihood):
         return n.sum()
 
     def prior_distance(self, old, new):
-        return np.mean(np.abs(np.log(new.variance / old.variance)))
+        return max(
+            np.mean(np.abs(np.log(new.variance / old.variance))),
+            np.mean(np.abs(np.log(new.spread / old.spread))),
+        )
 
     def log_predictive(self, prior, s, z):
         """Normal density whose variance is the sum of those of rows and of the mean."""
@@ -268,7 +297,7 @@ class FixedVarianceLikelihood(ScaledLikelihood):
     def seeding_points(self, prior, s, z, *, whiten=True):
         """Rows in standard deviations (2.39); or in those of the component's own columns, if adapted."""
         variance = prior.variance
-        if not whiten and self.adapts_prior:
+        if not whiten and self.adapts_variance:
             squares, total, n = self._split(s)
             n = np.maximum(n, _LEAST_SEEN)  # perhaps no row of the component shows a column
             variance = np.maximum(squares / n - (total / n) ** 2, 0.0) + prior.variance
@@ -299,7 +328,7 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
 
     Parameters
     ----------
-    scaling, prior, adapts_prior
+    scaling, prior, adapts_variance, adapts_spread
         As for `FixedVarianceLikelihood`.
     observed : ndarray, shape (D,)
         Share of the data's rows that shows each column.
@@ -307,9 +336,11 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
 
     has_missing = True
 
-    def __init__(self, scaling, prior, observed, *, adapts_prior):
-        super().__init__(scaling, prior, adapts_prior=adapts_prior)
-        self.n_squares = self.n_features if adapts_prior else 1
+    def __init__(self, scaling, prior, observed, *, adapts_variance, adapts_spread=False):
+        super().__init__(
+            scaling, prior, adapts_variance=adapts_variance, adapts_spread=adapts_spread
+        )
+        self.n_squares = self.n_features if adapts_variance else 1
         self.quadratic = Quadratic.NONE
         self.constants = entry_constants(scaling, observed)
 
@@ -322,7 +353,7 @@ class IncompleteFixedVariance(FixedVarianceLikelihood):
 
     def _squares(self, x):
         square = x * x
-        return square if self.adapts_prior else square.sum(axis=1, keepdims=True)
+        return square if self.adapts_variance else square.sum(axis=1, keepdims=True)
 
     def from_complete(self, s):
         """Statistics of complete rows as those of rows with missing entries; see `Likelihood`."""

@@ -12,6 +12,13 @@ Design note
     do no harm.
 (c) B0 is diagonal and set by empirical Bayes, unless the user gives it: maximising the objective over B0
     gives the fixed point ``b_d = K nu0 / sum_k E[Lambda_k]_dd``.
+(d) kappa0 is set in the same way: ``kappa0 = K D / sum_k (D / kappa_k + E-distance_k)``, where the distance
+    of the posterior mean from the prior's is under ``E[Lambda_k]``. Both are steps of EM in which means
+    and precisions are the hidden variables, and the step separates: made at once, they do not lower the
+    objective. Clusters that are narrow beside the spread of the data need a kappa0 of about the square of
+    the ratio; with a greater one, ``kappa0 (m_k - m0)(m_k - m0)'`` makes their covariances too wide. The
+    default is the upper bound. So a single component, whose mean is the prior's, keeps it, and
+    kappa0 does not grow where means coincide.
 
 Symbols are those of ``doc/formulas.rst``. Sources: Hughes (2016), Sec. 2.2; Hughes and Sudderth (2013),
 supplement Sec. 1.
@@ -35,8 +42,13 @@ from .limits import LEAST, POSITIVE, points_within
 from .scaling import ScaledLikelihood, find_scaling
 
 _DEFAULT_KAPPA = 0.01
+# Of a kappa that is learned: the bounds. The least one is that of means 1e6 of their components' widths away.
+_KAPPA_RANGE = (1e-12, _DEFAULT_KAPPA)
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
-_SCALE_RANGE = (1e-4, 1e2)
+_SCALE_RANGE = (1e-8, 1e2)
+_LEAST_NOISE = (
+    1e-4  # of a state that a prior of sequences expects, the variance of the data being 1
+)
 # Correlation of successive rows' noise up to which a prior of sequences expects the noise within states,
 # and from which on it expects the variances of all rows. Noise with a coefficient of 0.6 makes narrow
 # states pay: the bound then prefers two or three states for each true one.
@@ -129,7 +141,9 @@ class GaussianObservation(GaussianParameters):
     mean_prior : array-like of shape (n_features,), default=None
         Prior of the means, in the data's units; the mean of the data if None.
     mean_precision_prior : float, default=None
-        How many observations the prior of a mean is worth; 0.01 if None.
+        How many observations the prior of a mean is worth. If None, it begins with 0.01, and maximises the
+        objective at or below that (empirical Bayes): clusters that are narrow beside the spread of the data
+        need a much smaller one.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix: the larger, the firmer is the prior of covariances.
         It must be above ``n_features - 1`` for full covariances, and above 0 for the others. If None, it is
@@ -221,8 +235,11 @@ class GaussianObservation(GaussianParameters):
             streaming=streaming,
         )
         shape = SHAPES[self.covariance_type](scaling.n_features)
-        prior, adapts_prior = self._prior(moments, scaling, shape), self.covariance_prior is None
-        complete = GaussianLikelihood(scaling, shape, not self.zero_mean, prior, adapts_prior)
+        prior = self._prior(moments, scaling, shape)
+        complete = GaussianLikelihood(
+            scaling, shape, not self.zero_mean, prior, self.covariance_prior is None,
+            self.mean_precision_prior is None and not self.zero_mean,
+        )  # fmt: skip
         return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
     def _step(self, moments):
@@ -286,7 +303,7 @@ class GaussianObservation(GaussianParameters):
         variance = noise.variance * np.square(moments.magnitude / scaling.scale)
         if scaling.basis is not None:
             variance = variance @ np.square(scaling.basis)
-        variance = np.clip(variance, _SCALE_RANGE[0], 1.0)
+        variance = np.clip(variance, _LEAST_NOISE, 1.0)
         return variance ** (1.0 - width), width
 
 
@@ -312,18 +329,22 @@ class GaussianLikelihood(ScaledLikelihood):
         Whether components have means; otherwise these are 0.
     prior : NormalWishartPrior
         Prior in scaled units.
-    adapts_prior : bool
-        Whether empirical Bayes sets the scale of the prior.
+    adapts_scale, adapts_kappa : bool
+        Whether empirical Bayes sets the scale and the kappa of the prior.
     """
 
-    def __init__(self, scaling, shape, linear, prior, adapts_prior):
+    # of models that were saved before kappa was learned
+    adapts_kappa = scale_is_given = False
+
+    def __init__(self, scaling, shape, linear, prior, adapts_scale, adapts_kappa=False):
         self.scaling = scaling
         self.shape = shape
         self.linear = linear
         self.quadratic = shape.quadratic
         self.n_features = scaling.n_features
         self.prior = prior
-        self.adapts_prior = adapts_prior
+        self.adapts_prior = adapts_scale or adapts_kappa
+        self.scale_is_given, self.adapts_kappa = not adapts_scale, adapts_kappa
         self.ridge = scaling.ridge
         self._last_norm = LastPrior()
         self.row_constant = scaling.row_constant
@@ -331,6 +352,14 @@ class GaussianLikelihood(ScaledLikelihood):
     def with_missing(self):
         """The family for rows with missing entries; see `Likelihood`."""
         return incomplete_gaussian(self)
+
+    @property
+    def fixes_means(self):
+        return self.linear and not self.adapts_kappa
+
+    @property
+    def adapts_scale(self):
+        return self.adapts_prior and not self.scale_is_given
 
     def _scatter(self, prior, s):
         """Posterior inverse scales B and means (K, D) from statistics (K, P)."""
@@ -378,18 +407,39 @@ class GaussianLikelihood(ScaledLikelihood):
         if not self.adapts_prior or len(s) == 0:
             return prior
         for _ in range(n_iter):
-            prior = self.next_prior(prior, self.shape.diagonal(self._precision(prior, s)[0]))
+            precision, mean, _, _ = self._precision(prior, s)
+            prior = self.next_prior(prior, precision, mean, prior.kappa + s[:, -1])
         return prior
 
-    def next_prior(self, prior, precision):
-        """The prior after one step of empirical Bayes, given the diagonals of ``E[Lambda]``."""
-        b = len(precision) * prior.nu / precision.sum(axis=0)
-        least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
-        return prior._replace(b=self.shape.constant(np.clip(b, least, most)))
+    def next_prior(self, prior, precision, mean, kappa):
+        """The prior after one step of empirical Bayes.
+
+        Parameters
+        ----------
+        prior : NormalWishartPrior or CorrelatedPrior
+        precision : ndarray
+            ``E[Lambda]`` in the form of the shape.
+        mean : ndarray, shape (K, D), or None
+            Posterior means.
+        kappa : ndarray, shape (K,) or (K, D)
+            Posterior pseudo-counts of the means, of all columns or of each.
+        """
+        changes = {}
+        if self.adapts_scale:
+            diagonal = self.shape.diagonal(precision)
+            b = len(diagonal) * prior.nu / diagonal.sum(axis=0)
+            least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
+            changes["b"] = self.shape.constant(np.clip(b, least, most))
+        if self.adapts_kappa:
+            total = self.shape.square(precision, mean - prior.m).sum()
+            total += mean.size / kappa.size * np.sum(1.0 / kappa)
+            changes["kappa"] = float(np.clip(mean.size / total, *_KAPPA_RANGE))
+        return prior._replace(**changes)
 
     def prior_distance(self, old, new):
         a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))
-        return abs(np.log(a / b))
+        # kappa is a share of variances of the means, whose logarithms count half
+        return max(abs(np.log(a / b)), 0.5 * abs(np.log(old.kappa / new.kappa)))
 
     def seeding_points(self, prior, s, z, *, whiten=True):
         precision, mean, _, _ = self._precision(prior, s[np.newaxis])

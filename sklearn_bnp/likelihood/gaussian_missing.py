@@ -158,7 +158,8 @@ class IncompleteColumnsGaussian(IncompleteLikelihood):
         if not self.adapts_prior or len(s) == 0:
             return prior
         for _ in range(n_iter):
-            prior = self.complete.next_prior(prior, self._precision(prior, s)[0])
+            kappa = self._posterior(prior, s)[3]
+            prior = self.complete.next_prior(prior, *self._precision(prior, s), kappa)
         return prior
 
     def imputed(self, prior, s, z):

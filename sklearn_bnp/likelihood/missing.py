@@ -45,6 +45,10 @@ class IncompleteLikelihood(Likelihood):
         self.lags, self.may_be_far_out = complete.lags, complete.may_be_far_out
 
     @property
+    def fixes_means(self):
+        return self.complete.fixes_means
+
+    @property
     def copies_tell(self):
         return self.complete.copies_tell
 

@@ -51,9 +51,10 @@ def corpus_of_whole_rows(estimator, x, groups, *, reset):
         )
     x, reading = check_rows(estimator, x, reset=reset)
     if has_missing(x):
+        row = int(np.flatnonzero(np.isnan(x).any(axis=1))[0])
         raise ValueError(
-            "Input X contains NaN, but MemoryBoundedTopicVB takes no missing values: fill them in, or "
-            "leave these rows out."
+            f"Input X contains NaN, first in row {row}, but MemoryBoundedTopicVB takes no missing values: "
+            "fill them in, or leave these rows out."
         )
     if groups is None:
         raise ValueError(

@@ -265,7 +265,7 @@ class PitmanYorAllocation(_StickBreaking):
     >>> X = rng.normal(np.repeat(centers, sizes, axis=0))
     >>> model = DPMixtureVB(allocation=PitmanYorAllocation(), observation="fixed_variance_gaussian")
     >>> print(f"{model.set_params(random_state=0).fit(X).discount_:.2f}")
-    0.16
+    0.17
     """
 
     _parameter_constraints = {

@@ -279,7 +279,12 @@ FAMILIES = [
     autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01),
     correlated("correlated", "phi"),
     correlated(
-        "correlated-ridge", "", autocorrelation=0.6, covariance_prior="data", reg_covar=0.01
+        "correlated-ridge",
+        "",
+        autocorrelation=0.6,
+        covariance_prior="data",
+        mean_precision_prior=0.01,
+        reg_covar=0.01,
     ),
     multinomial("multinomial-prior", prior=np.linspace(0.1, 1.5, 12)),
     multinomial("multinomial-auto", adapts="about", prior="auto"),

@@ -174,7 +174,7 @@ def test_dynamics_of_the_user_stay():
     assert likelihood.adapts_prior
     fixed, _ = bound(
         swings(1)(np.random.default_rng(8), 60)[0],
-        autocorrelation=0.6, restart_probability=0.1, covariance_prior="data",
+        autocorrelation=0.6, restart_probability=0.1, covariance_prior="data", mean_precision_prior=0.01,
     )  # fmt: skip
     assert not fixed.adapts_prior
     assert fixed.update_prior(fixed.prior, s, 5) is fixed.prior

@@ -91,7 +91,7 @@ def test_states_of_sequences():
     assert model.n_components_ == 3
     assert adjusted_rand_score(labels, np.concatenate(model.predict([X[:300], X[300:]]))) >= 0.99
     # states have the defaults for sequences, block by block
-    assert model._model.likelihood.blocks[0].likelihood.adapts_prior is False
+    assert model._model.likelihood.blocks[0].likelihood.adapts_scale is False
 
 
 def test_streams():
@@ -294,7 +294,7 @@ def test_ways_to_name_columns(columns):
         ("gaussian", "blocks='gaussian' must be a list"),
         ([("g", "gaussian")], "must be a list of"),
         ([(3, "gaussian", [0])], "must be a list of"),
-        ([("g", "gaussian", [0]), ("g", "poisson", [3])], "not unique"),
+        ([("g", "gaussian", [0]), ("g", "poisson", [3])], "2 blocks have the name 'g'"),
         ([("g__a", "gaussian", [0])], "must not contain __"),
         ([("g", "gauss", [0])], "Block 'g' has observation='gauss', which is not known"),
         ([("g", GaussianObservation, [0])], "Block 'g' has observation="),

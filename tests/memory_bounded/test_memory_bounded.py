@@ -473,7 +473,10 @@ BAD_DATA = [
     pytest.param(ROWS, [None, "a"] * 250, names("groups", "sorted"), id="mixed ids"),
     pytest.param(ROWS, np.where(GROUPS > 3, GROUPS, np.nan), names("groups", "NaN"), id="nan id"),
     pytest.param(
-        np.where(ROWS > 8, np.nan, ROWS), GROUPS, names("NaN", "MemoryBoundedTopicVB"), id="nan"
+        np.where(ROWS > 8, np.nan, ROWS),
+        GROUPS,
+        names("NaN", "in row", "MemoryBoundedTopicVB"),
+        id="nan",
     ),
     pytest.param(1e200 * ROWS, GROUPS, names("Rescale X"), id="too large"),
     pytest.param(ROWS.astype(complex), GROUPS, "omplex", id="complex"),

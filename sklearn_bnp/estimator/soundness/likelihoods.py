@@ -65,6 +65,11 @@ def _(likelihood: GaussianLikelihood, n_columns):
         likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
     )
     expect_type("linear", likelihood.linear, bool)
+    expect_type("scale_is_given", likelihood.scale_is_given, bool)
+    expect_type("adapts_kappa", likelihood.adapts_kappa, bool)
+    expect(
+        likelihood.linear or not likelihood.adapts_kappa, "there are no means to learn a prior of"
+    )
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     _check_last(likelihood)
@@ -107,23 +112,25 @@ def _(likelihood: IncompleteFullGaussian, n_columns):
 def _(likelihood: FixedVarianceLikelihood, n_columns):
     D = likelihood.n_features
     _check_scaling(likelihood.scaling, n_columns, D)
-    expect_type("adapts_prior", likelihood.adapts_prior, bool)
+    for name in ("adapts_prior", "adapts_spread", "variance_is_given"):
+        expect_type(name, getattr(likelihood, name), bool)
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     m, spread, variance = likelihood.prior
     expect_numbers("the prior's mean", m, (D,))
     expect_numbers("the prior's spread", spread, (D,), least=0.0)
-    expect_numbers("variance", variance, (D if likelihood.adapts_prior else 1,), least=0.0)
+    expect_numbers("variance", variance, (D if likelihood.adapts_variance else 1,), least=0.0)
     fresh = type(likelihood).__new__(type(likelihood))
+    learned = {
+        "adapts_variance": likelihood.adapts_variance,
+        "adapts_spread": likelihood.adapts_spread,
+    }
     if isinstance(likelihood, IncompleteFixedVariance):
-        fresh.__init__(
-            likelihood.scaling, likelihood.prior, np.ones(n_columns),
-            adapts_prior=likelihood.adapts_prior,
-        )  # fmt: skip
+        fresh.__init__(likelihood.scaling, likelihood.prior, np.ones(n_columns), **learned)
         expect(likelihood.n_squares == fresh.n_squares, "n_squares is of another family")
         _check_constants(likelihood.constants, n_columns, D)
     else:
-        fresh.__init__(likelihood.scaling, likelihood.prior, adapts_prior=likelihood.adapts_prior)
+        fresh.__init__(likelihood.scaling, likelihood.prior, **learned)
     expect(likelihood.quadratic == fresh.quadratic, "the layout of statistics is another")
 
 

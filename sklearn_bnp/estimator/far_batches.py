@@ -13,8 +13,8 @@ from ..inputs.advice import warn_caller
 from ..inputs.rows import part
 from .left_out import scaling_of
 
-# In standard deviations of the first batch. Streams of 100, 300 and 1,000 rows in four clusters, with as many
-# so far away after them, scored these 1.0, .9 and .7 nats lower than a fit of the later rows alone, if
+# In standard deviations of the prior of means. Streams of 100, 300 and 1,000 rows in four clusters, with as
+# many so far away after them, scored these 1.0, .9 and .7 nats lower than a fit of the later rows alone, if
 # ``mean_precision_prior=0.01`` was given.
 _FAR = 100.0
 
@@ -22,29 +22,28 @@ _FAR = 100.0
 def warn_if_far(likelihood, batch, largest):
     """Warn, at the line that calls the package, if most rows of a batch are far away in some column.
 
-    ``largest`` is how many standard deviations the farthest value is away: mostly there is nothing to do.
-    Later rows of sequences may wander far away under families with lags, whose units are steps. Rows in units
-    that a parameter sets may be far away from the beginning.
+    ``largest`` is the largest absolute value of prepared rows: mostly there is nothing to do. Later rows of
+    sequences may wander far away under families with lags, whose units are steps.
     """
-    fixed = np.broadcast_to(likelihood.fixes_means, likelihood.n_features)
-    if largest <= _FAR or not fixed.any() or likelihood.lags or likelihood.may_be_far_out:
+    limit = _FAR * np.broadcast_to(likelihood.spread_of_means, likelihood.n_features)
+    if not largest > limit.min() or likelihood.lags:
         return
     far, total = np.zeros(likelihood.n_features), 0.0
     for rows in batch.slices():
         weight = None if batch.weight is None else batch.entry_weight[rows]
-        found = np.abs(likelihood.prepare(part(batch.x, rows))) > _FAR
+        found = np.abs(likelihood.prepare(part(batch.x, rows))) > limit
         far += found.sum(axis=0) if weight is None else weight @ found
         total += len(found) if weight is None else weight.sum()
-    d = int(np.argmax(np.where(fixed, far, 0.0)))
-    if not far[d] * fixed[d] > total / 2:
+    d = int(np.argmax(far))
+    if not far[d] > total / 2:
         return
     column = _column(likelihood, d)
     where = "along a combination of columns" if column is None else f"in column {column}"
     warn_caller(  # no number that changes: Python shows a text once for each line that calls
-        f"Most rows of X are more than {_FAR:g} standard deviations away from the data of the first fit "
-        f"or batch, {where}. The prior of means that was given does not fit them: components come out too "
-        "wide or too few. Leave mean_precision_prior and mean_variance_prior None, so that it is learned; or "
-        "begin anew with fit, or with a first batch that is like the later ones."
+        f"Most rows of X are more than {_FAR:g} standard deviations away from where means are expected, "
+        f"which is near the first fit or batch, {where}. The prior of means is fixed: components come out "
+        "too wide or too few. Begin anew with fit, or with a first batch that is like the later ones; or "
+        "leave mean_precision_prior and mean_variance_prior None, so that the prior is learned."
     )
 
 

@@ -149,8 +149,8 @@ _OF_DATA = """
 UserWarning
     If X has ten columns or more, and no more rows than columns, under full covariances; if a few values are
     so far out that all others look alike beside them; if most rows are far away from those of an earlier
-    fit or batch, whose units are kept; if a column varies that was constant before, and is left out of the
-    model for that reason; or if the stochastic method, which makes no proposals, starts from one
+    fit or batch, and the prior of means is given; if a column varies that was constant before, and is left
+    out of the model for that reason; or if the stochastic method, which makes no proposals, starts from one
     component."""
 _WARNS = """
 Warns

@@ -182,9 +182,10 @@ class Likelihood(DenseRows, ABC):
     standardised : bool or ndarray of bool, shape (n_features,)
         Whether the columns of prepared rows are in standard deviations of the data. Rows that are more than
         1e7 of them away are refused. False for columns without a scale, such as counts.
-    fixes_means : bool or ndarray of bool, shape (n_features,)
-        Whether a prior of means is given that is not learned. It does not fit later rows of a stream that
-        are far away from the first ones.
+    spread_of_means : float or ndarray, shape (n_features,)
+        How far from the origin a prior of means that is fixed expects them, as a standard deviation of
+        prepared rows. It does not fit later rows of a stream that are much farther away. Infinite if there
+        is no such prior, or if it is learned.
     copies_tell : bool
         Whether equal rows are evidence of a component, as they are in discrete data. Equal rows of
         continuous columns are copies, which have the same noise. For these it is False, and births count
@@ -243,7 +244,7 @@ class Likelihood(DenseRows, ABC):
     prior: object
     adapts_prior = adapts_late = False
     standardised = copies_tell = True
-    fixes_means = may_be_far_out = False
+    spread_of_means, may_be_far_out = np.inf, False
     may_be_nan = ()
     lags = 0
     has_missing = imputes = allows_missing = False

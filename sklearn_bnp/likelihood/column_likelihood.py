@@ -122,8 +122,8 @@ class ColumnLikelihood(TableRows, Likelihood):
         return self._of_features("standardised")
 
     @property
-    def fixes_means(self):
-        return self._of_features("fixes_means")
+    def spread_of_means(self):
+        return self._of_features("spread_of_means")
 
     def _of_features(self, name):
         """An attribute of blocks, for each of their features."""

@@ -190,12 +190,12 @@ class FixedVarianceLikelihood(ScaledLikelihood):
 
     @property
     def adapts_variance(self):
-        """Whether empirical Bayes sets the variances, and not only the spread of the means."""
+        """Whether empirical Bayes sets the variances of rows."""
         return self.adapts_prior and not self.variance_is_given
 
     @property
-    def fixes_means(self):
-        return not self.adapts_spread
+    def spread_of_means(self):
+        return np.inf if self.adapts_spread else np.maximum(np.sqrt(self.prior.spread), 1.0)
 
     def with_missing(self, observed=None):
         """The family for rows with missing entries; see `Likelihood`.
@@ -248,15 +248,16 @@ class FixedVarianceLikelihood(ScaledLikelihood):
     def update_prior(self, prior, s, n_iter):
         """The objective's maximum for fixed posteriors: see (b) in the module's note."""
         squares, total, n = self._split(s)
-        n_rows = self._total_seen(n)
-        if not self.adapts_prior or not np.any(n_rows > 0):
+        n_rows, is_seen = self._total_seen(n), n.sum(axis=0) > 0
+        if not self.adapts_prior or not is_seen.any():
             return prior
         for _ in range(n_iter):
             precision, mean = self._posterior(prior, s)
             changes = {}
             if self.adapts_variance:
                 scatter = squares - 2.0 * mean * total + n * (mean**2 + 1.0 / precision)
-                changes["variance"] = np.maximum(scatter.sum(axis=0) / n_rows, 0.0) + self.ridge
+                variance = np.maximum(scatter.sum(axis=0) / n_rows, 0.0) + self.ridge
+                changes["variance"] = np.where(is_seen, variance, prior.variance)
             if self.adapts_spread:
                 spread = np.mean((mean - prior.m) ** 2 + 1.0 / precision, axis=0)
                 changes["spread"] = np.maximum(spread, self.prior.spread)
@@ -268,9 +269,10 @@ class FixedVarianceLikelihood(ScaledLikelihood):
         return n.sum()
 
     def prior_distance(self, old, new):
+        # each mean has one term of its spread's logarithm, by half; of the variance's, each row has
         return max(
             np.mean(np.abs(np.log(new.variance / old.variance))),
-            np.mean(np.abs(np.log(new.spread / old.spread))),
+            0.5 * np.mean(np.abs(np.log(new.spread / old.spread))),
         )
 
     def log_predictive(self, prior, s, z):

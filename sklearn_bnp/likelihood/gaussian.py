@@ -354,8 +354,8 @@ class GaussianLikelihood(ScaledLikelihood):
         return incomplete_gaussian(self)
 
     @property
-    def fixes_means(self):
-        return self.linear and not self.adapts_kappa
+    def spread_of_means(self):
+        return 1.0 if self.linear and not self.adapts_kappa else np.inf
 
     @property
     def adapts_scale(self):
@@ -438,7 +438,7 @@ class GaussianLikelihood(ScaledLikelihood):
 
     def prior_distance(self, old, new):
         a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))
-        # kappa is a share of variances of the means, whose logarithms count half
+        # the evidence has half the logarithm of kappa for each mean and column, and nu / 2 times that of b
         return max(abs(np.log(a / b)), 0.5 * abs(np.log(old.kappa / new.kappa)))
 
     def seeding_points(self, prior, s, z, *, whiten=True):

@@ -45,8 +45,8 @@ class IncompleteLikelihood(Likelihood):
         self.lags, self.may_be_far_out = complete.lags, complete.may_be_far_out
 
     @property
-    def fixes_means(self):
-        return self.complete.fixes_means
+    def spread_of_means(self):
+        return self.complete.spread_of_means
 
     @property
     def copies_tell(self):

@@ -34,6 +34,20 @@ MODELS = {
         DPMixtureVB(observation=FixedVarianceGaussianObservation(mean_variance_prior=1.0)),
         {},
     ),
+    "known variance": (
+        DPMixtureVB(
+            observation=FixedVarianceGaussianObservation(variance=1.0, mean_variance_prior=1.0)
+        ),
+        {},
+    ),
+    "a block of known variance": (
+        DPMixtureVB(
+            observation=ColumnObservation(
+                [("a", FULL, [1]), ("b", FixedVarianceGaussianObservation(variance=1.0), [0, 2])]
+            )
+        ),
+        {},
+    ),
     "weights": (DPMixtureVB(observation=FULL), {"sample_weight": np.full(200, 2.0)}),
     "states": (HDPHMMVB(observation=FULL), {}),
     "topics": (HDPTopicVB(observation=FULL), GROUPS),
@@ -57,7 +71,7 @@ def test_most_rows_are_far_away(name):
     few[:40] = FAR[:40]  # a new cluster
     model = silent(silent(model, FIRST, given), few, given)
     with pytest.warns(
-        UserWarning, match="more than 100 standard .* in column 1. The prior"
+        UserWarning, match="more than 100 standard .* in column 1. The prior of means is fixed"
     ) as caught:
         model.partial_fit(FAR, **given)
     assert caught[0].filename == __file__

@@ -1,4 +1,4 @@
-"""How many observations the prior of a mean is worth, learned by empirical Bayes."""
+"""How firmly the prior holds means, learned by empirical Bayes: kappa of Gaussians, the spread of others."""
 
 import io
 
@@ -6,7 +6,8 @@ import joblib
 import numpy as np
 import pytest
 
-from sklearn_bnp import DPMixtureVB, GaussianObservation
+from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, GaussianObservation
+from sklearn_bnp.estimator.soundness.likelihoods import check_prior
 
 SHAPES = ("full", "diag", "spherical")
 
@@ -71,3 +72,52 @@ def test_it_is_saved():
     file.seek(0)
     loaded = joblib.load(file)
     assert loaded._model.prior.kappa == model._model.prior.kappa < 1e-3
+
+
+@pytest.mark.parametrize("variance", [None, 0.04])
+@pytest.mark.parametrize("missing", [False, True])
+def test_steps_of_the_spread_do_not_lower_the_evidence(variance, missing):
+    """Of shared or known variances, far away from the first rows; and a component never shows a column."""
+    rng = np.random.default_rng(2)
+    first, X = rng.standard_normal((2, 300, 3))
+    X = 0.2 * X + 30.0 * np.repeat(rng.standard_normal((3, 3)), 100, axis=0)
+    if missing:
+        first[0, 0] = np.nan
+        X[:100, 1] = np.nan
+    observation = FixedVarianceGaussianObservation(variance=variance)
+    model = DPMixtureVB(observation=observation, proposals=None, random_state=0).fit(first)
+    own = model._model.likelihood
+    z = own.prepare(X)
+    s = np.stack([own.features(z[i : i + 100]).sum(axis=0) for i in (0, 100, 200)])
+    prior, values = own.prior, []
+    for _ in range(100):
+        values.append(own.evidence(prior, s).sum())
+        prior = own.update_prior(prior, s, 1)
+    assert np.diff(values).min() > -1e-9 * abs(values[-1])
+    assert np.all(prior.spread > own.prior.spread)
+    for factor in (0.97, 1.03):
+        other = prior._replace(spread=factor * prior.spread)
+        assert own.evidence(other, s).sum() < values[-1]
+    assert own.update_prior(own.prior, s[:0], 5) is own.prior
+
+
+def test_a_column_that_is_never_seen_keeps_its_variance():
+    X = np.random.default_rng(3).standard_normal((50, 2))
+    X[0, 1] = np.nan
+    model = DPMixtureVB(observation="fixed_variance_gaussian", proposals=None).fit(X)
+    own = model._model.likelihood
+    rows = own.prepare(np.column_stack([X[:, 0], np.full(50, np.nan)]))
+    prior = own.update_prior(own.prior, own.features(rows).sum(axis=0, keepdims=True), 3)
+    assert prior.variance[1] == own.prior.variance[1]
+    assert prior.variance[0] != own.prior.variance[0]
+
+
+@pytest.mark.parametrize("observation", ["gaussian", "fixed_variance_gaussian"])
+def test_priors_that_cannot_be_are_refused(observation):
+    """By what checks a file, before any kernel meets them."""
+    own = DPMixtureVB(observation=observation, proposals=None).fit(narrow())._model.likelihood
+    check_prior(own, own.prior)
+    for name in set(own.prior._fields) & {"kappa", "nu", "spread", "variance"}:
+        for factor in (0.0, -1.0):
+            with pytest.raises(ValueError, match=f"{name} is not positive"):
+                check_prior(own, own.prior._replace(**{name: factor * getattr(own.prior, name)}))

@@ -44,6 +44,9 @@ def check_prior(likelihood, prior):
     """Raise unless a prior has the form of the likelihood's own; a user's likelihoods are not checked."""
     if is_ours(likelihood):
         expect_same_form("the prior", prior, likelihood.prior)
+        for name in ("kappa", "nu", "spread", "variance"):  # of which logarithms are taken
+            if hasattr(prior, name):
+                expect(np.min(getattr(prior, name)) > 0, f"the prior's {name} is not positive")
 
 
 def is_ours(likelihood):
@@ -65,14 +68,20 @@ def _(likelihood: GaussianLikelihood, n_columns):
         likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
     )
     expect_type("linear", likelihood.linear, bool)
-    expect_type("scale_is_given", likelihood.scale_is_given, bool)
-    expect_type("adapts_kappa", likelihood.adapts_kappa, bool)
+    for name in ("adapts_prior", "scale_is_given", "adapts_kappa"):
+        expect_type(name, getattr(likelihood, name), bool)
+    if "scale_is_given" in vars(
+        likelihood
+    ):  # not in models that were saved before kappa was learned
+        learns = likelihood.adapts_kappa or not likelihood.scale_is_given
+        expect(likelihood.adapts_prior == learns, "what is learned of the prior is not clear")
     expect(
         likelihood.linear or not likelihood.adapts_kappa, "there are no means to learn a prior of"
     )
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     _check_last(likelihood)
+    check_prior(likelihood, likelihood.prior)
     m, kappa, nu, b = likelihood.prior
     expect((m is not None) == likelihood.linear, "the prior's mean is not of this family")
     if m is not None:
@@ -116,6 +125,7 @@ def _(likelihood: FixedVarianceLikelihood, n_columns):
         expect_type(name, getattr(likelihood, name), bool)
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
+    check_prior(likelihood, likelihood.prior)
     m, spread, variance = likelihood.prior
     expect_numbers("the prior's mean", m, (D,))
     expect_numbers("the prior's spread", spread, (D,), least=0.0)
@@ -324,7 +334,7 @@ def _check_made_of(likelihood, complete, n_columns, same):
     """Raise unless a likelihood for incomplete rows fits the one for complete rows that it holds."""
     check_own(complete, n_columns)
     expect_same_form("the prior for incomplete rows", likelihood.prior, complete.prior)
-    for name in same:
+    for name in (*same, "adapts_prior"):
         one, other = getattr(likelihood, name), getattr(complete, name)
         expect(one is other or one == other, f"{name} are not those of complete rows")
 

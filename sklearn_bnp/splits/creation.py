@@ -67,8 +67,8 @@ _TIMES_ROWS, _MOST_SEEDS_OF_MORE, _MOST_NUMBERS_OF_MORE, _MOST_SHARES = 4, 300, 
 _LEAST_STATISTICS = 25
 # Times the first rows that are looked at if their seeds were too few, and rows for each of the seeds there.
 _TWICE, _ROWS_A_SEED_OF_TWICE = 2, 40
-# It ends when the gain is no longer this factor of the one before. Twice the rows must not show many more
-# components either, of which this is the factor.
+# It ends when the gain is no longer this factor of that of a quarter of the rows. Twice the first rows end it
+# if they show neither a gain of this factor nor many more components, of which this is the factor.
 _MUCH_MORE, _MANY_MORE = 1.1, 1.25
 # If a single component is better by so many times P log(rows) than all that came of the most seeds, the first
 # rows show that nothing is there.
@@ -194,7 +194,8 @@ def create(
         if again:  # two ways lead to the best split that is known: there is hardly a better one
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
-    agree = len(gains) > 1 and np.ptp(np.sort(gains)[-2:]) <= _SAME
+    # seeds may have been few for each part, but then two ways would hardly end at the same one
+    agree = len(gains) > 1 and best.gain > 0 and np.ptp(np.sort(gains)[-2:]) <= _SAME
     if len(others) or attempt or nothing or agree or n_rows is None:
         return best
     return create_in_more_rows(
@@ -242,7 +243,7 @@ def create_in_more_rows(best, restricted, target, n_most, rng):
             found.gain > _MUCH_MORE * before or len(found.s) > _MANY_MORE * len(best.s)
         )
         best = _better(best, found)
-        if not much_more:
+        if found is not None and not much_more:
             return best
     n_all, n_rows = restricted().sample.z.shape[0], _FIRST_ROWS
     while n_rows < n_all:
@@ -258,7 +259,8 @@ def create_in_more_rows(best, restricted, target, n_most, rng):
 def _look(restricted, target, n_most, rng, n_rows, n_seeds, n_found):
     """A `Creation` from so many rows and at most so many seeds.
 
-    It is None if nothing was found, or if there can be no more seeds than components, ``n_found``.
+    It is None if nothing was found, if there are no more rows than the first ones, or if these rows have
+    fewer seeds than the first search had, or than it found components (``n_found``).
     """
     small, P = restricted(), len(target)
     likelihood, z = small.model.likelihood, small.sample.z
@@ -276,7 +278,7 @@ def _look(restricted, target, n_most, rng, n_rows, n_seeds, n_found):
 
 
 def _better(one, other):
-    """The `Creation` of the greater gain, if that is positive; the first may be None, and either one."""
+    """The `Creation` of the greater gain. Either may be None; if the first is, the other has to gain."""
     if other is None or other.gain <= (0.0 if one is None else one.gain):
         return one
     return other

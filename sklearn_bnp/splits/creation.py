@@ -16,7 +16,9 @@ Design note
     each end in many small components, which no merge brings together. If the best splits of two ways differ,
     these rows and seeds may be too few to show the clusters: sixty clusters in twenty columns were found as
     nine blends of all of them, which nothing later takes apart. Then the first birth goes on in four times
-    as many rows, from more seeds, for as long as these show much more.
+    as many rows, from more seeds, for as long as these show much more. If there are components, but so many
+    that the seeds may have been too few, it first looks at twice as many rows, from three seeds for each:
+    where clusters are clear, these show hardly more, and later births find the rest.
 (d) Most components are whole: of 3,310 searches in components that were not alone, 48 found a split, and 30
     of these in the first way. How far the first ways were from a split tells whether others are worth their
     cost.
@@ -63,9 +65,14 @@ _ROWS_A_COLUMN = 5
 # The first rows show clusters of fewer statistics.
 _TIMES_ROWS, _MOST_SEEDS_OF_MORE, _MOST_NUMBERS_OF_MORE, _MOST_SHARES = 4, 300, 3e9, 8e6
 _LEAST_STATISTICS = 25
-# It ends when the gain is no longer this factor of the one before. If a single component is better by so many
-# times P log(rows) than all that came of the most seeds, the first rows show that nothing is there.
-_MUCH_MORE, _NOTHING = 1.1, 0.25
+# Times the first rows that are looked at if their seeds were too few, and rows for each of the seeds there.
+_TWICE, _ROWS_A_SEED_OF_TWICE = 2, 40
+# It ends when the gain is no longer this factor of that of a quarter of the rows. Twice the first rows end it
+# if they show neither a gain of this factor nor many more components, of which this is the factor.
+_MUCH_MORE, _MANY_MORE = 1.1, 1.25
+# If a single component is better by so many times P log(rows) than all that came of the most seeds, the first
+# rows show that nothing is there.
+_NOTHING = 0.25
 # Most collapsed steps from the seeds of a first birth, of a later one, and of a first one in more rows.
 _COLLAPSED_FIRST, _COLLAPSED_LATER, _COLLAPSED_OF_MORE = 15, 10, 60
 # Collapsed steps are not made of more numbers (seeds x P): each takes the inverses of all components.
@@ -153,7 +160,7 @@ def create(
         Statistics, coefficients and an estimated gain. None if no split into two or more components was
         found.
     """
-    best, margin, least = None, -np.inf, 0.0
+    best, margin, least, gains = None, -np.inf, 0.0, []
     n_first = _rows_of_first(sample, len(others), n_rows)
     small_sample = n_first * len(target) <= _SMALL
     hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
@@ -179,6 +186,7 @@ def create(
             gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
         if len(s) < 2:
             continue
+        gains.append(gain)
         found = best is not None and best.gain > 0 and abs(gain - best.gain) <= _SAME
         again = found and _SEEDS_A_PART * len(s) <= way.n_seeds
         if best is None or gain > best.gain:
@@ -186,7 +194,9 @@ def create(
         if again:  # two ways lead to the best split that is known: there is hardly a better one
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
-    if len(others) or attempt or nothing or n_rows is None:
+    # seeds may have been few for each part, but then two ways would hardly end at the same one
+    agree = len(gains) > 1 and best.gain > 0 and np.ptp(np.sort(gains)[-2:]) <= _SAME
+    if len(others) or attempt or nothing or agree or n_rows is None:
         return best
     return create_in_more_rows(
         best, partial(RestrictedMixture, model, sample, others, adapt), target, n_most, rng
@@ -221,26 +231,57 @@ def create_in_more_rows(best, restricted, target, n_most, rng):
     creation : Creation or None
         ``best`` itself if more rows show no more.
     """
-    P, n_rows = len(target), _FIRST_ROWS
-    while P > _LEAST_STATISTICS:
-        small = restricted()
-        likelihood, z = small.model.likelihood, small.sample.z
-        n_before, n_rows = n_rows, min(_TIMES_ROWS * n_rows, z.shape[0])
-        n_seeds = min(_MOST_SEEDS_OF_MORE, n_rows // likelihood.n_features, most_seeds(P), n_most)
-        n_seeds = min(n_seeds, int(min(_MOST_SHARES, _MOST_NUMBERS_OF_MORE / P) / n_rows))
-        if n_rows <= n_before or n_seeds < max(_MOST_SEEDS, 0 if best is None else len(best.s)):
+    if len(target) <= _LEAST_STATISTICS:
+        return best
+    look = partial(_look, restricted, target, n_most, rng)
+    before = 0.0 if best is None else best.gain
+    n_seeds = 0 if best is None else _SEEDS_A_PART * len(best.s)
+    if n_seeds > _MOST_SEEDS:
+        n_rows = _TWICE * _FIRST_ROWS
+        found = look(n_rows, max(n_seeds, n_rows // _ROWS_A_SEED_OF_TWICE), len(best.s))
+        much_more = found is not None and (
+            found.gain > _MUCH_MORE * before or len(found.s) > _MANY_MORE * len(best.s)
+        )
+        best = _better(best, found)
+        if found is not None and not much_more:
+            return best
+    n_all, n_rows = restricted().sample.z.shape[0], _FIRST_ROWS
+    while n_rows < n_all:
+        n_rows = min(_TIMES_ROWS * n_rows, n_all)
+        found = look(n_rows, _MOST_SEEDS_OF_MORE, 0 if best is None else len(best.s))
+        best = _better(best, found)
+        if found is None or found.gain <= _MUCH_MORE * before:
             break
-        collapses = n_seeds * n_rows / z.shape[0] <= most_collapsed(likelihood, z)
-        way = _Way(n_seeds, False, _COLLAPSED_OF_MORE if collapses else 0, n_rows, pace=SLOW)
-        s, entropy = _developed(small, target, way, rng)
-        if s is None:
-            break
-        gain, before = small.gain(s, entropy, small.model.prior), 0.0 if best is None else best.gain
-        if gain > before:
-            best = Creation(s, small.coefficients(s), gain)
-        if gain <= _MUCH_MORE * before:
-            break
+        before = found.gain
     return best
+
+
+def _look(restricted, target, n_most, rng, n_rows, n_seeds, n_found):
+    """A `Creation` from so many rows and at most so many seeds.
+
+    It is None if nothing was found, if there are no more rows than the first ones, or if these rows have
+    fewer seeds than the first search had, or than it found components (``n_found``).
+    """
+    small, P = restricted(), len(target)
+    likelihood, z = small.model.likelihood, small.sample.z
+    n_rows = min(n_rows, z.shape[0])
+    n_seeds = min(n_seeds, n_rows // likelihood.n_features, most_seeds(P), n_most)
+    n_seeds = min(n_seeds, int(min(_MOST_SHARES, _MOST_NUMBERS_OF_MORE / P) / n_rows))
+    if n_rows <= _FIRST_ROWS or n_seeds < max(_MOST_SEEDS, n_found):
+        return None
+    collapses = n_seeds * n_rows / z.shape[0] <= most_collapsed(likelihood, z)
+    way = _Way(n_seeds, False, _COLLAPSED_OF_MORE if collapses else 0, n_rows, pace=SLOW)
+    s, entropy = _developed(small, target, way, rng)
+    if s is None:
+        return None
+    return Creation(s, small.coefficients(s), small.gain(s, entropy, small.model.prior))
+
+
+def _better(one, other):
+    """The `Creation` of the greater gain. Either may be None; if the first is, the other has to gain."""
+    if other is None or other.gain <= (0.0 if one is None else one.gain):
+        return one
+    return other
 
 
 class _Way(NamedTuple):

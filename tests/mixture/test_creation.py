@@ -215,9 +215,9 @@ def searched(monkeypatch):
     return searched
 
 
-def split_of(X, n_others):
+def split_of(X, n_others, observation="gaussian"):
     """`create` for all rows as one component of several."""
-    model = DPMixtureVB(proposals=None).fit(X)._learner_.model
+    model = DPMixtureVB(observation=observation, proposals=None).fit(X)._learner_.model
     sample = Sample(model.likelihood.prepare(X), np.ones(len(X)), None)
     s = np.zeros((n_others + 1, model.likelihood.n_statistics))
     model.likelihood.summarise(sample.z, np.ones((len(X), 1)), s[:1])
@@ -269,20 +269,30 @@ def test_crowds_of_clusters_in_many_columns_are_found():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "K", "spread", "n_more"),
+    ("n_rows", "K", "spread", "more"),
     [
-        (5000, 5, 4.0, 0),  # two ways agree
-        (5000, 1, 0.5, 0),  # nothing is there
-        (3000, 40, 0.5, 0),  # there are no more rows
-        (5000, 40, 0.5, 1),
+        (5000, 5, 4.0, []),  # two ways agree
+        (5000, 1, 0.5, []),  # nothing is there
+        (3000, 40, 0.5, []),  # there are no more rows
+        (5000, 40, 0.5, [300]),
+        (20_000, 45, 4.0, [150]),  # clear clusters: twice the rows show hardly more
     ],
 )
-def test_more_rows_are_looked_at_where_these_may_show_more(searched, n_rows, K, spread, n_more):
+def test_more_rows_are_looked_at_where_these_may_show_more(searched, n_rows, K, spread, more):
     X, _ = crowded(n_rows, K, 12, 0, spread)
     split = split_of(X, n_others=0)
     if K < 40:
         assert (1 if split is None else len(split.s)) == K
-    assert searched.count(300) == n_more
+    assert [n for n in searched if n != "narrow" and n > 60] == more
+
+
+def test_more_rows_are_looked_at_if_columns_leave_too_few_seeds_for_twice_the_first(searched):
+    """With 110 columns, 6000 rows have no sixty seeds, and 12000 have."""
+    rng = np.random.default_rng(0)
+    centers = 3.0 * rng.normal(size=(60, 110))
+    X = centers[rng.integers(60, size=12_500)] + rng.normal(size=(12_500, 110))
+    assert len(split_of(X, 0, GaussianObservation("diag")).s) > 50
+    assert [n for n in searched if n != "narrow"][-1] == 12_000 // 110
 
 
 def test_rows_of_the_first_sample():

@@ -252,9 +252,10 @@ class Grouping:
 def _highest(estimates, n):
     """Rows and columns of the highest finite entries, best first; ``n`` of them at the most."""
     flat = estimates.ravel()
-    # sorting all would take longer
-    least = np.partition(flat, -n)[-n] if n < len(flat) else -np.inf
-    best = np.flatnonzero((flat >= least) & (flat > -np.inf))
+    best = np.flatnonzero(flat > -np.inf)  # few of them: most components are no neighbours
+    if n < len(best):  # sorting all would take longer
+        finite = flat[best]
+        best = best[finite >= np.partition(finite, -n)[-n]]
     best = best[np.argsort(-flat[best], kind="stable")[:n]]
     return np.stack(np.divmod(best, estimates.shape[1]))
 

@@ -197,7 +197,7 @@ class FullShape:
 
     def square(self, precision, difference):
         """Squared lengths (K,) of vectors (K, D) under precisions."""
-        return np.einsum("kd,kde,ke->k", difference, precision, difference, optimize=True)
+        return np.sum((precision @ difference[:, :, np.newaxis])[:, :, 0] * difference, axis=1)
 
     def fill_coefficients(self, out, precision, mean, ridge):
         """Set coefficients (K, P) of the quadratic and linear parts, and add to those of 1."""

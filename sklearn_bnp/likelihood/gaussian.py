@@ -408,11 +408,13 @@ class GaussianLikelihood(ScaledLikelihood):
             return prior
         for _ in range(n_iter):
             precision, mean, _, _ = self._precision(prior, s)
-            prior = self.next_prior(prior, precision, mean, prior.kappa + s[:, -1])
+            before, prior = prior, self.next_prior(prior, precision, mean, prior.kappa + s[:, -1])
+            if prior is before:
+                break
         return prior
 
     def next_prior(self, prior, precision, mean, kappa):
-        """The prior after one step of empirical Bayes.
+        """The prior after one step of empirical Bayes; the same object if nothing changes.
 
         Parameters
         ----------
@@ -434,7 +436,7 @@ class GaussianLikelihood(ScaledLikelihood):
             total = self.shape.square(precision, mean - prior.m).sum()
             total += mean.size / kappa.size * np.sum(1.0 / kappa)
             changes["kappa"] = float(np.clip(mean.size / total, *_KAPPA_RANGE))
-        return prior._replace(**changes)
+        return prior if changes == {"kappa": prior.kappa} else prior._replace(**changes)
 
     def prior_distance(self, old, new):
         a, b = (np.mean(self.shape.diagonal(self.shape.own(p.b))) for p in (old, new))

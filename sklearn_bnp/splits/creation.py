@@ -195,7 +195,8 @@ def create(
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
     # seeds may have been few for each part, but then two ways would hardly end at the same one
-    agree = len(gains) > 1 and best.gain > 0 and np.ptp(np.sort(gains)[-2:]) <= _SAME
+    found = best is not None and best.gain > 0 and len(gains) > 1
+    agree = found and np.ptp(np.sort(gains)[-2:]) <= _SAME
     if len(others) or attempt or nothing or agree or n_rows is None:
         return best
     return create_in_more_rows(

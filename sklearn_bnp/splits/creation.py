@@ -17,8 +17,8 @@ Design note
     these rows and seeds may be too few to show the clusters: sixty clusters in twenty columns were found as
     nine blends of all of them, which nothing later takes apart. Then the first birth goes on in four times
     as many rows, from more seeds, for as long as these show much more. If there are components, but so many
-    that the seeds may have been too few, it first looks at twice as many rows, from three seeds for each:
-    where clusters are clear, these show hardly more, and later births find the rest.
+    that the seeds may have been too few, it first looks at twice as many rows, from at least three seeds for
+    each component: where clusters are clear, these show hardly more, and later births find the rest.
 (d) Most components are whole: of 3,310 searches in components that were not alone, 48 found a split, and 30
     of these in the first way. How far the first ways were from a split tells whether others are worth their
     cost.
@@ -195,8 +195,8 @@ def create(
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
     # seeds may have been few for each part, but then two ways would hardly end at the same one
-    found = best is not None and best.gain > 0 and len(gains) > 1
-    agree = found and np.ptp(np.sort(gains)[-2:]) <= _SAME
+    gains = sorted(gain for gain in gains if gain > 0)
+    agree = len(gains) > 1 and gains[-1] - gains[-2] <= _SAME
     if len(others) or attempt or nothing or agree or n_rows is None:
         return best
     return create_in_more_rows(

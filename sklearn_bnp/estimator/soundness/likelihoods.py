@@ -70,9 +70,8 @@ def _(likelihood: GaussianLikelihood, n_columns):
     expect_type("linear", likelihood.linear, bool)
     for name in ("adapts_prior", "scale_is_given", "adapts_kappa"):
         expect_type(name, getattr(likelihood, name), bool)
-    if "scale_is_given" in vars(
-        likelihood
-    ):  # not in models that were saved before kappa was learned
+    # models that were saved before kappa was learned do not have it
+    if "scale_is_given" in vars(likelihood):
         learns = likelihood.adapts_kappa or not likelihood.scale_is_given
         expect(likelihood.adapts_prior == learns, "what is learned of the prior is not clear")
     expect(

@@ -1,7 +1,8 @@
 """Small data have as many threads as large ones, so that laws of threads say something.
 
 ``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
-tests; see `tests.parts`.
+tests; see `tests.parts`. Tests that fit for long are marked ``extended``: the README's command leaves them to
+``.ci/run``. Of tests that fit long with many variants, which are marked ``quarter``, it runs one in four.
 """
 
 import os
@@ -41,8 +42,19 @@ def pytest_configure(config):
     }
 
 
-@pytest.hookimpl(trylast=True)  # of what is left once -m and -k have chosen
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    """Mark what is left to ``.ci/run`` before ``-m`` chooses, and choose of what ``-m`` and ``-k`` leave."""
+    many = [
+        item
+        for item in items
+        if item.get_closest_marker("quarter") and not item.get_closest_marker("slow")
+    ]
+    kept = chosen([item.nodeid for item in many], 1, 4)
+    for item in many:
+        if item.nodeid not in kept:
+            item.add_marker(pytest.mark.extended)
+    yield
     for option, pair in config.chosen.items():
         choose = OPTIONS[option][1]
         kept = choose([item.nodeid for item in items], *pair)

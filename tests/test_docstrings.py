@@ -92,6 +92,7 @@ def test_docstring_follows_numpydoc(name):
     assert [f"{code}: {message}" for code, message in errors if code in checks()] == []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))
 def test_examples_run(name, value):
     # No globals: what a user would have to import, the example has to import.
@@ -111,6 +112,7 @@ def pages_with_examples():
             yield pytest.param(path, id=path.stem, marks=marks)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("path", list(pages_with_examples()))
 def test_examples_of_pages_run(path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

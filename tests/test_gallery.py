@@ -52,6 +52,7 @@ def printed(output):
             yield f"{float(number):.{digits}f}"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("path", [marked(path) for path in FILES])
 def test_example_runs_without_warnings(path, tmp_path):
     pytest.importorskip("matplotlib")

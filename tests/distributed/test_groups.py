@@ -79,6 +79,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_wherever_chunks_lie(clusters, name):
     model, arguments, _ = KINDS[name]
@@ -140,6 +141,7 @@ def test_batches_after_a_fit_of_chunks():
     assert model.lower_bound_ == pytest.approx(model._learner_.lower_bound, rel=1e-12)
 
 
+@pytest.mark.extended
 def test_topics_as_in_memory(tmp_path):
     there = HDPTopicVB(random_state=0).fit(words())
     here = HDPTopicVB(random_state=0, n_batches=1).fit(WORDS)
@@ -190,6 +192,7 @@ def test_scores_of_rows_in_any_order():
     np.testing.assert_allclose(each, model.score_samples(TOKENS, groups=GROUPS), rtol=1e-12)
 
 
+@pytest.mark.extended
 def test_sequences_as_in_memory():
     X = np.concatenate(SEQUENCES)
     # both have to converge well: rounding decides how soon each of them ends
@@ -225,6 +228,7 @@ def test_features_of_chunks_stay_lazy(model, X):
     assert isinstance(model.fit_transform(lazy), da.Array)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("wrap", [np.asarray, pytest.param(list, marks=pytest.mark.slow)])
 def test_weights_of_sequences_beside_lengths(wrap):
     """They are cut as the lengths are, whatever the kind of list."""

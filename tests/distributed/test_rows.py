@@ -64,6 +64,7 @@ def split(x):
     return np.split(x, EDGES[1:-1])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_same_bits_wherever_chunks_lie(clusters, kind, tmp_path):
     """In this process, on one worker and on two; and from files that are loaded in each visit."""
@@ -85,6 +86,7 @@ def test_the_same_bits_wherever_chunks_lie(clusters, kind, tmp_path):
             assert_same_state(public_state(model.fit(files)), expected)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "kind",
     variants(
@@ -106,6 +108,7 @@ def test_as_in_memory(kind):
     assert there.n_features_in_ == 3
 
 
+@pytest.mark.extended
 def test_sparse_chunks_and_delayed_ones(clusters):
     chunks = [dask.delayed(csr_array)(part) for part in split(COUNTS)]
     model = DPMixtureVB(observation="poisson", proposals=FEW_PROPOSALS, random_state=0)
@@ -124,6 +127,7 @@ def test_weights_beside_a_list():
     assert_same_state(public_state(other), one)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_workers", [None, 2])
 def test_chunks_of_unknown_sizes_and_empty_ones(clusters, n_workers):
     rows = da.from_array(ROWS, chunks=(SIZES, -1))
@@ -144,6 +148,7 @@ def test_chunks_of_unknown_sizes_and_empty_ones(clusters, n_workers):
         model.fit(few, sample_weight=np.ones(100))
 
 
+@pytest.mark.extended
 def test_frames(clusters):
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -243,6 +248,7 @@ def test_what_is_wrong_is_said_with_the_chunk():
             DPMixtureVB(**params).fit(rows)
 
 
+@pytest.mark.extended
 def test_a_fitted_model_needs_no_dask():
     code = (
         "import sys\n"

@@ -51,6 +51,7 @@ def streamed(model, batches, form):
     return model
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=[pytest.mark.slow] * (kind == "words")) for kind in KINDS],
@@ -74,6 +75,7 @@ def test_batches_are_told_by_their_content():
     assert model.lower_bound_ == pytest.approx(mass, rel=0.01)
 
 
+@pytest.mark.extended
 def test_a_collection_without_words_changes_nothing():
     model = HDPTopicVB(random_state=0).partial_fit(lazy(WORDS[:40])).partial_fit(lazy(WORDS[40:60]))
     before = public_state(model)
@@ -82,6 +84,7 @@ def test_a_collection_without_words_changes_nothing():
         assert_same_state(public_state(model), before)
 
 
+@pytest.mark.extended
 def test_a_later_batch_has_missing_entries_or_other_units(clusters):
     rows = ROWS.astype(np.float32)
     later = rows[300:].copy()

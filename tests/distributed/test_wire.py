@@ -92,6 +92,7 @@ def test_results_tell_their_size():
     assert sizeof(visited) == pytest.approx(n_bytes, rel=0.05)
 
 
+@pytest.mark.extended
 def test_parameters_weigh_nothing():
     """All workers need them, so they should not say where tasks go."""
     packed = Packed.of((len, value()))

@@ -65,6 +65,7 @@ def on_disk(tmp_path_factory):
     return np.memmap(path, dtype=np.float64, mode="r", shape=(200_000, 20))
 
 
+@pytest.mark.extended
 def test_memory_map_equals_array(on_disk):
     rows = on_disk[:3000]
     mapped, loaded = (
@@ -74,6 +75,7 @@ def test_memory_map_equals_array(on_disk):
     assert mapped.partial_fit(rows[:700]).n_components_ == 3
 
 
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "learning_method",
@@ -110,6 +112,7 @@ def bound(n_rows, n_features, n_statistics, model, most):
     return 8 * (statistics + 4 * sample + 4 * (block + 4000) * most) + once
 
 
+@pytest.mark.quarter
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "n_rows, n_features, n_clusters, n_components, batch_size, observation",
@@ -177,6 +180,7 @@ def test_shuffling_holds_few_row_numbers():
     assert peak_memory(lambda: [next(shuffled) for _ in range(200)]) < 8e6  # of 80 MB for all
 
 
+@pytest.mark.extended
 def test_predictions_of_a_memory_map_are_made_in_blocks(on_disk):
     model = DPMixtureVB(batch_size=2000, random_state=0).fit(on_disk[:10_000])
     labels = 8 * len(on_disk)

@@ -52,6 +52,7 @@ def name(request):
     return request.param
 
 
+@pytest.mark.quarter
 def test_attributes_do_not_depend_on_when_they_are_read(name):
     read, batches = clone(STREAMS[name][0]), STREAMS[name][1]
     for batch in batches:
@@ -153,6 +154,7 @@ def test_labels_of_a_fit():
         np.testing.assert_array_equal(clone(model).fit_predict(rows), labels)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("params", [{}, {"memoize": False}, {"max_batches": 2}])
 def test_labels_of_the_last_batch(params):
     """New batches and old ones, whose rows the caller overwrites before labels are read."""
@@ -222,6 +224,7 @@ def by_file(model, folder):
     return sklearn_bnp.load(folder / "model.bnp")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("how", ["of fit", "of a batch", "of a batch, read", "from vars"])
 @pytest.mark.parametrize("kind", ["mixture", "sequences"])
 def test_labels_may_be_deleted(kind, how, tmp_path):
@@ -298,6 +301,7 @@ WIDE = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("estimator", "given"), WIDE.values(), ids=WIDE)
 def test_number_of_columns_is_found_again(estimator, given, call, tmp_path):

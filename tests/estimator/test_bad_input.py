@@ -400,6 +400,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("weight", "words"), WEIGHTS.values(), ids=WEIGHTS)
 def test_sample_weight(weight, words):
     fitted = DPMixtureVB(random_state=0).fit(X)
@@ -480,6 +481,7 @@ def test_batch_id():
         DPMixtureVB().partial_fit(X, batch_id=[1])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_samples", [0, -1, 1.5, "one", None, 10**20])
 def test_sample(n_samples):
     model = DPMixtureVB(random_state=0).fit(X)

@@ -73,6 +73,7 @@ def stop():
     return True
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
 def test_fits_that_were_interrupted_go_on(name, every, tmp_path):
@@ -96,6 +97,7 @@ def test_fits_that_were_interrupted_go_on(name, every, tmp_path):
     assert at > max(4, every + 1)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", EVERY)
 def test_fits_that_ended_are_read(name, tmp_path):
     model = EVERY[name](EVERY[name](fit=False).set_callbacks(Checkpoint(tmp_path)))
@@ -130,6 +132,7 @@ def killed_and_resumed(name, folder, rng, n_early=3):
             return sklearn_bnp.load(folder / "model.bnp"), n_killed
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 @pytest.mark.parametrize("name", ["several starts"])
 def test_processes_that_are_killed(name, tmp_path):
@@ -164,6 +167,7 @@ def test_other_fits_have_other_files(tmp_path):
     assert counts == [1, 2, 3, 4, 5, 5]
 
 
+@pytest.mark.extended
 def test_grid_searches_share_a_checkpoint(tmp_path):
     model = DPMixtureVB(random_state=0, max_iter=3)
     grid = {"weight_concentration_prior": [0.5, 2.0]}
@@ -319,6 +323,7 @@ def test_other_estimators_have_no_checkpoints(tmp_path):
 WARM = [name for name in FITS if not name.startswith("several starts")]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", WARM)
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_warm_start_goes_on_as_if_the_fit_had_not_ended(name, n, tmp_path):
@@ -334,6 +339,7 @@ def test_a_warm_start_goes_on_as_if_the_fit_had_not_ended(name, n, tmp_path):
     assert cold.lower_bounds_ == whole.lower_bounds_
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", WARM)
 def test_a_warm_start_that_was_interrupted(name, tmp_path):
     def model():
@@ -407,6 +413,7 @@ def test_tasks_of_a_fit(release):
     assert watch.events == ["setup", "begin fit", *one, *one, "end fit", "teardown"]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", FITS)
 def test_callbacks_change_nothing(name):
     watch = Watches()

@@ -80,6 +80,7 @@ def in_units(target, models):
     )
 
 
+@pytest.mark.quarter
 @every_family
 def test_statistics_in_other_units_are_those_of_the_rows(name):
     """Sums over all rows do not depend on components: they are those that one component would have."""
@@ -92,6 +93,7 @@ def test_statistics_in_other_units_are_those_of_the_rows(name):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.quarter
 @every_family
 def test_statistics_add_up(name):
     models = parts_of(name)
@@ -189,6 +191,7 @@ def test_nothing_that_is_given_changes():
     assert combine(models).lower_bound_ == model.lower_bound_
 
 
+@pytest.mark.extended
 def test_streams_in_the_middle_of_a_lap():
     streams = []
     for rows in np.array_split(ROWS, 2):
@@ -201,6 +204,7 @@ def test_streams_in_the_middle_of_a_lap():
     assert model.n_components_ == 3
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_missing_values(covariance_type):
     """In units of one, or where a model of complete rows is brought to the form for incomplete ones."""
@@ -219,6 +223,7 @@ def test_missing_values(covariance_type):
     assert not re.search("Gaussian|Incomplete", str(error.value))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_copies_that_learn_on_are_combined(covariance_type):
     """The remedy for missing values that the message and the guide name."""

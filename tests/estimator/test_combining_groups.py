@@ -105,6 +105,7 @@ def more_of(name):
 # ---------------------------------------------------------------------- laws
 
 
+@pytest.mark.quarter
 @every_kind
 def test_the_components_are_found(name):
     model = combined(name)
@@ -169,6 +170,7 @@ def test_what_is_given_stays_as_it_was(name):
     assert [joblib.hash(model.__getstate__()) for model in models] == before
 
 
+@pytest.mark.quarter
 @every_kind
 def test_the_result_predicts_goes_on_and_is_saved(name, tmp_path):
     model = combine(parts_of(name))
@@ -210,6 +212,7 @@ def test_states_that_only_one_model_has_stay():
     assert counts[first, last] < 1e-6  # nobody has seen one follow the other
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("observation", "gaps"),
     variants(

@@ -145,6 +145,7 @@ def test_grid_search_over_the_observation():
     assert same_partition(search.predict(rows), truth)
 
 
+@pytest.mark.extended
 def test_grid_search_over_the_allocation():
     grid = {"allocation__discount": [0.0, 0.5, "auto"], "allocation__concentration": [1.0, 5.0]}
     search = GridSearchCV(
@@ -197,6 +198,7 @@ def test_metadata_routing():
 
 
 # processes start anew for each case; what they are sent differs between models, not between their rows
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("backend", "estimator", "data"),
     [
@@ -213,6 +215,7 @@ def test_fits_in_parallel(backend, estimator, data):
     np.testing.assert_array_equal(together, alone)
 
 
+@pytest.mark.quarter
 @all_estimators
 def test_prediction_from_many_threads(estimator, data):
     model = estimator(proposals=FEW_PROPOSALS, random_state=0).fit(data)
@@ -261,6 +264,7 @@ def test_pickle():
     assert np.array_equal(copy.sample(9)[0], model.sample(9)[0])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("params", [{}, {"n_batches": 20}, {"proposals": None, "n_components": 3}])
 def test_pickle_holds_no_rows(params):
     """Only a label for each row."""
@@ -376,6 +380,7 @@ def test_batches_report_their_laps(capsys):
     assert [int(line[1]) for line in found] == [lap.lap for lap in model.history_]
 
 
+@pytest.mark.quarter
 @all_estimators
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_silent_by_default(method, estimator, data, capsys):

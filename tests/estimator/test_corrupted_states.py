@@ -72,6 +72,7 @@ def shown(model, state):
 OF_CHECKSUMS = {"bounded", "birth under way", "topics on trial", "unions of states", "mixture"}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=[] if n in OF_CHECKSUMS else pytest.mark.slow) for n in MODELS],
@@ -94,6 +95,7 @@ OF_ARRAYS = (
 )  # fmt: skip
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", variants(MODELS, quick=OF_ARRAYS))
 def test_arrays_that_do_not_fit_whatever_the_checksum(name):
     """As if they had been spoiled before the model was saved."""
@@ -133,6 +135,7 @@ def spoiled_memories(memory):
     return []
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "name",
     ["birth under way", "unions of states", "topics on trial", "mixture"],
@@ -209,6 +212,7 @@ def test_spoiled_flags_of_types():
 # ---------------------------------------------------------------------- bytes
 
 
+@pytest.mark.extended
 def test_spoiled_bytes():
     found = outcomes("deletes under way", 150, seed=0)
     assert found["silent"] == 0, found

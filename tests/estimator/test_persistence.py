@@ -260,6 +260,7 @@ class OwnWeights(DPAllocation):
         self.note = note
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "deepcopy"])
 def test_priors_of_weights_of_a_user(way):
     model = DPMixtureVB(allocation=OwnWeights(), random_state=0).fit(X)
@@ -344,6 +345,7 @@ class TimesLikelihood(Likelihood):
         return np.zeros((len(labels), self.n_features))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("form", [np.asarray, np.float32, np.rint, np.ndarray.tolist])
 @pytest.mark.parametrize("beside", [False, True])
 def test_likelihoods_of_a_user(form, beside):

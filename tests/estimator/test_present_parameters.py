@@ -37,6 +37,7 @@ def bounds_of_two_epochs():
     return model.lower_bounds_
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoized", [True, False], ids=["memoized", "stochastic"])
 @pytest.mark.parametrize(
     ("given", "prior"),
@@ -67,6 +68,7 @@ def test_another_prior_ends_what_was_planned_under_the_one_before():
     assert birth._failures.count(7, 30.0) == 0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "given",
     [

@@ -220,6 +220,7 @@ def damaged(name, n, seed=0):
     assert found["flip"]["slow"] == found["rewrite"]["slow"] == 0, found
 
 
+@pytest.mark.extended
 def test_damaged_files():
     damaged("birth under way", 30)
 

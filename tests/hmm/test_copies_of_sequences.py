@@ -22,6 +22,7 @@ SEQUENCES = sequences()
 LONG = np.concatenate(SEQUENCES)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shape", ["full", "diag"])
 @pytest.mark.parametrize(
     ("data", "weight"),
@@ -52,6 +53,7 @@ def discrete(kind):
     return out
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("weight", [12.0, 500.0])
 @pytest.mark.parametrize(
     ("observation", "data", "n_states"),

@@ -104,6 +104,7 @@ def test_max_components():
 # ---------------------------------------------------------------------- forms of X
 
 
+@pytest.mark.extended
 def test_forms_of_sequences_are_one(model):
     expected = public_state(model)
     boxed = np.empty(len(X), dtype=object)

@@ -285,6 +285,7 @@ def test_lengths_are_given_by_name(method, form, fitted):
     assert_same_state(public_state(model), public_state(fitted))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("method", TAKE_Y)
 def test_labels_are_ignored(method):
     given = {

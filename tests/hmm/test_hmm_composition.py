@@ -164,6 +164,7 @@ def test_groups_with_metadata_routing_hold_out_whole_sequences():
         assert score == alone.score(ROWS[test], groups=GROUPS[test])
 
 
+@pytest.mark.extended
 def test_grid_search_over_the_observation():
     mixing = np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 1.0]])
     rng, (_, states) = np.random.default_rng(0), chains(10)

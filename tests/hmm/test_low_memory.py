@@ -26,6 +26,7 @@ def pair(**kwargs):
     return [HDPHMMVB(low_memory=low, **{"random_state": 0, **kwargs}) for low in (False, True)]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("observation", "n_components"),
     [
@@ -101,6 +102,7 @@ def test_it_may_be_set_between_batches(short_parts):
     assert_allclose(low.transmat_, usual.transmat_, rtol=1e-8)
 
 
+@pytest.mark.quarter
 @pytest.mark.filterwarnings("ignore:HDPHMMVB did not converge")
 @pytest.mark.parametrize("low_memory", [False, True])
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("name", "suited"), CASES)
 def test_the_number_found_predicts_as_well_as_any(name, suited):
     """On rows held out it gains what the best number set gains over one component, with no more of them."""
@@ -38,6 +39,7 @@ def test_the_number_found_predicts_as_well_as_any(name, suited):
     assert 1 < held.found <= 1.5 * held.needed, held
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_seeds", [3, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "numbers", "least"), [("iris", {3}, 0.85), ("wine", {3, 4}, 0.8)])
 def test_clusters_are_the_classes(name, numbers, least, n_seeds):

@@ -60,6 +60,7 @@ def reference_of(observation):
 # ---------------------------------------------------------------------- types
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ">f8", ">f4", "g"])
 def test_any_type_of_real_number(dtype):
     rows = X.astype(dtype)
@@ -85,6 +86,7 @@ def test_booleans():
     assert np.bincount(model.predict(rows)).tolist() == [30, 20]
 
 
+@pytest.mark.quarter
 def test_single_precision_stays(observation):
     seen = set()
     rows = X.astype(np.float32)
@@ -128,6 +130,7 @@ def test_layout_does_not_matter():
         assert model.lower_bound_ == pytest.approx(expected.lower_bound_, rel=1e-12), name
 
 
+@pytest.mark.quarter
 def test_data_are_not_changed(observation):
     rows, weight = X.copy(), np.ones(len(X))
     model = DPMixtureVB(observation=observation, random_state=0).fit(rows, sample_weight=weight)
@@ -159,6 +162,7 @@ def test_data_frame():
 # ---------------------------------------------------------------------- scales
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("scale", [1e-140, 1e148])
 def test_scale_does_not_matter(scale, observation):
     unscaled = reference_of(observation)
@@ -169,6 +173,7 @@ def test_scale_does_not_matter(scale, observation):
     assert model.lower_bound_ == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.quarter
 def test_values_up_to_the_limit(observation):
     rows = X / np.abs(X).max() * 1e150
     expected = reference_of(observation).predict(X)
@@ -190,6 +195,7 @@ def test_single_precision_near_its_limits():
     assert same_partition(fitted(rows).predict(rows), truth)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_far_from_all_that_was_seen(dtype, observation):
     rows = X.astype(dtype)
@@ -216,6 +222,7 @@ def test_rows_far_from_all_that_was_seen(dtype, observation):
 # ---------------------------------------------------------------------- little to model
 
 
+@pytest.mark.quarter
 def test_constant_columns(observation):
     for value in (0.0, -1e8):
         rows = np.column_stack([X, np.full(len(X), value)])
@@ -225,6 +232,7 @@ def test_constant_columns(observation):
             np.testing.assert_allclose(model.means_[:, 3], value, atol=1e-3 * abs(value) + 1e-3)
 
 
+@pytest.mark.quarter
 def test_duplicate_columns(observation):
     rows = np.column_stack([X, X[:, 0], 2.0 * X[:, 1]])
     model = fitted(rows, observation)

@@ -174,6 +174,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "case",
     CASES,

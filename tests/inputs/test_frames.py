@@ -82,6 +82,7 @@ def mixture(blocks=BY_NAME):
 # ---------------------------------------------------------------------- columns
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "blocks",
     [
@@ -137,6 +138,7 @@ def test_whole_frames_of_categories(frames):
     assert model.categories_.keys() == {"kind"}  # booleans are codes already
 
 
+@pytest.mark.quarter
 def test_frames_of_numbers_are_left_alone(frames):
     columns = table()
     frame = frames.DataFrame({name: columns[name] for name in ("width", "height")})
@@ -162,6 +164,7 @@ def test_codes_are_those_of_fit(frames):
     assert model.predict(with_kind(frames, frame, "red")).shape == (150,)
 
 
+@pytest.mark.quarter
 def test_declared_categories_may_come_later(frames):
     names = ["red", "green", "blue", "black"]
     frame = as_categories(frames, frames.DataFrame(table()), "kind", names)
@@ -216,6 +219,7 @@ def test_of_many_categories_a_few_are_named(frames):
         mixture([("size", "gaussian", "column 3")]).fit(wide)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", [5, 2.0, True])
 def test_numbers_in_place_of_strings(frames, kind):
     """They may be what the strings say, or codes: nobody knows which. Arrays hold codes."""
@@ -383,6 +387,7 @@ def test_values_that_are_no_categories(frames):
         mixture().fit(frame)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("dtype", ["object", "Float64"])
 def test_missing_numbers_of_pandas(dtype):
     """pandas.NA is not observed, and numbers may be objects."""
@@ -406,6 +411,7 @@ def test_names_that_stand_twice():
 # ---------------------------------------------------------------------- with others
 
 
+@pytest.mark.quarter
 def test_sequences(frames):
     """Lists of frames: categories are those of all of them."""
     states = np.repeat(np.tile([0, 1, 2, 1], 6), 15)
@@ -434,6 +440,7 @@ def test_documents_of_rows(frames):
     assert adjusted_rand_score(LABELS, found) >= 0.99
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB, HDPTopicVB])
 def test_samples_hold_the_categories(frames, estimator):
     """Samples can be put into a frame, which the model explains like those of the fit."""
@@ -486,6 +493,7 @@ def test_epochs_in_bounded_memory(frames):
     assert model.categories_["kind"].tolist() == sorted(KINDS)
 
 
+@pytest.mark.quarter
 def test_pipeline_and_grid_search(frames):
     pipe = make_pipeline(FunctionTransformer(), mixture())
     search = GridSearchCV(

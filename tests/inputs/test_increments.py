@@ -88,6 +88,7 @@ def prior_of(model):
     return model._learner_.model.prior
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical"])
 def test_the_prior_expects_the_noise_within_states(kind):
     """States of independent noise keep their variances; noise with a memory meets the wide prior."""
@@ -115,6 +116,7 @@ def test_the_prior_expects_the_noise_within_states(kind):
         np.testing.assert_allclose(found, variance[: len(found)], rtol=0.2)
 
 
+@pytest.mark.extended
 def test_blocks_of_columns_have_the_noise_of_their_own():
     x, indptr, _ = sequences(2)
     counts = np.random.default_rng(0).poisson(3.0, (len(x), 1))

@@ -83,6 +83,7 @@ def dense_stream(model):
     return streamed(model, "dense")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("model, form", CASES)
 def test_streams(model, form):
     dense, found = dense_stream(model), streamed(model, form)
@@ -102,6 +103,7 @@ def dense_list(model):
     return listed(model, "dense")
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("model, form", CASES)
 def test_lists_of_batches(model, form):
     found, dense = listed(model, form).lower_bound_, dense_list(model).lower_bound_

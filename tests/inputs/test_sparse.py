@@ -81,6 +81,7 @@ def dense_mixture():
 
 
 # Slow are those that are converted by the same code as others.
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "form",
     [
@@ -125,6 +126,7 @@ def test_sums_of_duplicates_do_not_overflow():
 # ---------------------------------------------------------------------- mixtures
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("family", FAMILIES)
 def test_streams(family):
     """Batches of a stream, and visits to them again, sparse or dense by turns."""
@@ -148,6 +150,7 @@ def test_a_batch_is_known_by_its_content():
     assert model._learner_.totals.n.sum() == pytest.approx(2 * len(X))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nothing_is_made_dense(family, monkeypatch):
     """Rows of many columns: a table of them all would be refused here."""
@@ -197,6 +200,7 @@ def ways(X):
     ]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("settings", [{}, {"low_memory": True}], ids=str)
 def test_sequences(family, settings):
@@ -214,6 +218,7 @@ def test_sequences(family, settings):
         assert model.decode(x, **how)[0] == pytest.approx(log_prob, rel=1e-10)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("n_components", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_states_that_are_found_in_sequences(family, n_components):

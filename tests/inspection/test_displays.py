@@ -78,6 +78,7 @@ def test_history_is_drawn(mixture):
         ConvergenceDisplay.from_estimator(mixture, first_lap=999)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "model",
     [DPMixtureVB(2, random_state=0), HDPTopicVB(2, random_state=0), HDPHMMVB(2, random_state=0)],
@@ -129,6 +130,7 @@ def test_epochs_are_drawn():
     np.testing.assert_array_equal(display.laps, [1, 2])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("features", ["pca", [2, 0]])
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
 def test_ellipses_are_the_covariances(covariance_type, features):
@@ -383,6 +385,7 @@ def test_a_key_says_which_colour_is_which_state(states):
     ]
 
 
+@pytest.mark.extended
 def test_without_matplotlib():
     """The package and the Displays are imported without it; drawing says what to install."""
     code = """
@@ -425,6 +428,7 @@ def mixed_frame():
     return frame, DPMixtureVB(observation=ColumnObservation(blocks), random_state=0).fit(frame)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_columns_of_mixed_frames_are_drawn(library):
     """Texts and categories beside the plane are left alone; in the plane they are an error."""

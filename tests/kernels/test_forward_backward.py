@@ -57,6 +57,7 @@ def test_sizes(lengths, K):
     assert_step(p, run(p), expected_posteriors(p, chains.by_recursion))
 
 
+@pytest.mark.extended
 def test_many_tasks():
     lengths = np.random.default_rng(0).integers(1, 300, size=60)
     p = chain(1, lengths, 6)
@@ -67,6 +68,7 @@ def test_many_tasks():
     assert_allclose(run_entropies(p, step, maps), twins, rtol=1e-9)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("lengths", [[9000], [2500] * 9, [50] * 200, [1] * 3000], ids=len)
 @pytest.mark.parametrize("K", [5, 40])
 def test_threads_change_no_bit(lengths, K):
@@ -96,6 +98,7 @@ def test_two_calls_are_one():
         assert_allclose(getattr(step, name), both, rtol=1e-11, atol=1e-300)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("K", [1, 3, 9, 40])
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_transitions_count_as_often_as_their_sequence_weighs(K, n_threads):

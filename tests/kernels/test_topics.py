@@ -179,6 +179,7 @@ def test_few_iterations(warm, n_nonzero, max_iter, dtype):
     assert_twin(p, step, run_twin(p, **kwargs))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_nonzero", [None, 3], ids=["dense", "3"])
 @pytest.mark.parametrize("cold", [False, True], ids=["warm", "both"])
 @pytest.mark.parametrize("n_restarts", [0, 4])
@@ -208,6 +209,7 @@ def test_mass(n_nonzero, dtype):
     assert_twin(p, step, run_twin(p, mass, n_nonzero=n_nonzero, n_restarts=3))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("K, most", [(7, 3), (25, 20)])
 @pytest.mark.parametrize("n_restarts", [0, 4])
 def test_entries_with_places_of_their_own(n_restarts, K, most, dtype):

@@ -33,6 +33,7 @@ def streamed(model, rows, n_epochs=1, per_batch=1):
     return model
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("per_batch", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
     rows, _ = short()
@@ -48,6 +49,7 @@ def test_sequences_one_at_a_time_are_as_good_as_a_fit(per_batch):
     assert_allclose(stream._learner_.totals.n.sum(), size, rtol=1e-9)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoize", [True, False])
 def test_totals_are_the_memory(memoize, monkeypatch):
     """Whatever is in the pool, each row counts once, and the bound is that of the totals."""
@@ -67,6 +69,7 @@ def test_totals_are_the_memory(memoize, monkeypatch):
     assert model.n_components_ > 1
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoize", [True, False])
 def test_sequences_of_more_rows_than_the_pool_has_room_for(memoize, monkeypatch):
     """Each is learned from, and its rows are not kept."""
@@ -103,6 +106,7 @@ def test_a_pool_is_left_when_batches_return():
     assert np.diff(bounds[5:]).min() >= -1e-9 * abs(bounds[-1])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pickled_between_sequences(weighted):
     rows, _ = short(4)

@@ -140,6 +140,7 @@ def test_batches_leave_what_all_data_leave():
     assert four.lower_bound == pytest.approx(one.lower_bound)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("n_start", [1, 9])
 @pytest.mark.parametrize("weight", [(1.0, 1.0, 1.0, 1.0), (0.6, 1.7, 4.0, 1.2)])

@@ -171,6 +171,7 @@ def takes(estimator, family):
     return family[:14] != "autoregressive" or estimator.endswith("states")
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("family", ROWS_OF)
 def test_priors(family, values, calls):
@@ -189,6 +190,7 @@ def test_priors(family, values, calls):
     assert found == []
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("estimator", PARAMETERS)
 @pytest.mark.parametrize("family", ["diag", "poisson"])
@@ -238,6 +240,7 @@ def weights_like(value, n):
     return [np.full(n, value), one, other]
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("family", ROWS_OF)
 def test_weights(family, values, calls):
@@ -333,6 +336,7 @@ def values_like(value, X):
     return [scaled(value, X), one, first, column]
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("family", ROWS_OF)
 def test_values(family, values, calls):
@@ -348,6 +352,7 @@ def test_values(family, values, calls):
     assert found == []
 
 
+@pytest.mark.quarter
 @everything
 @pytest.mark.parametrize("init_params", ["random", "k-means++", "anchor"])
 def test_counts_of_words(init_params, values, calls):
@@ -405,6 +410,7 @@ class Broken(GaussianObservation):
         return likelihood
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("estimator", [name for name in ESTIMATORS if "finite" not in name])
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_nothing_else_is_published(estimator, call, monkeypatch):

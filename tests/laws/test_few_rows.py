@@ -21,6 +21,7 @@ def assert_no_lower(model, X, **kwargs):
         assert found.lower_bound_ > alone.lower_bound_ - SLACK
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_rows", [pytest.param(9, marks=pytest.mark.slow), 24])
 def test_no_lower_than_one_component(leading_family, n_rows):
     """Three clusters that overlap so much that few rows do not show them."""
@@ -35,6 +36,7 @@ def test_no_lower_than_one_component(leading_family, n_rows):
     assert_no_lower(model, X)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shape", [(24, 20), (15, 4)])
 def test_noise_is_one_component(shape):
     """The prior can adapt to many components of a few rows, so that each union of two is a loss."""
@@ -47,6 +49,7 @@ def test_noise_is_one_component(shape):
     assert quiet_fit(model(10), rows).n_components_ == 1
 
 
+@pytest.mark.quarter
 @pytest.mark.filterwarnings("ignore:HDPTopicVB ends with one topic")
 @pytest.mark.parametrize(("topic_word_prior", "seed"), [("auto", 0), ("auto", 1), (0.2, 2)])
 def test_words_of_one_topic_are_one_topic(topic_word_prior, seed):
@@ -66,6 +69,7 @@ def test_words_of_one_topic_are_one_topic(topic_word_prior, seed):
         assert fit(n_components, init_params).lower_bound_ > least
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components", [2, 12])
 @pytest.mark.parametrize("observation", ["gaussian", "poisson"])
 def test_noise_in_time_is_one_state(observation, n_components):

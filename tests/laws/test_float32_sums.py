@@ -136,6 +136,7 @@ def test_what_is_left_of_a_split_is_summed_and_not_a_difference():
     assert_allclose(totals.n.sum(), 1000.0, rtol=1e-5)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("offset", [1e4, 1e6, 1e7])
 def test_float32_rows_far_from_zero_are_as_float64_ones_of_the_same_numbers(offset):
     """Few digits are left of them. They were recorded in the steps between such numbers."""

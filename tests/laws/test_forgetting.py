@@ -64,6 +64,7 @@ def size(model):
     return float(model._learner_.totals.n.sum())
 
 
+@pytest.mark.quarter
 def test_statistics_are_those_of_the_other_batches(kind):
     cls, make = kind
     batches = batches_of(make, 5)
@@ -92,6 +93,7 @@ def test_statistics_are_those_of_the_other_batches(kind):
     assert_allclose(size(model), sum(data_of(model, b) for b in [*rest, batches[0]]), rtol=1e-9)
 
 
+@pytest.mark.quarter
 @pytest.mark.filterwarnings("ignore:max_batches=2 remembers more documents")
 @pytest.mark.parametrize(
     ("name", "room"),
@@ -114,6 +116,7 @@ def test_a_window_after_tiny_batches_is_learned_from(name, room, monkeypatch):
     assert found[3:] == [3] * 3
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("name", "room"),
     variants(
@@ -152,6 +155,7 @@ def test_what_was_forgotten_cannot_be_found():
     assert held not in pickle.dumps(model.forget(1))
 
 
+@pytest.mark.quarter
 def test_window_holds_the_latest_batches(kind):
     cls, make = kind
     batches = batches_of(make, 6)
@@ -167,6 +171,7 @@ def test_window_holds_the_latest_batches(kind):
     assert_allclose(totals.s, expected.s, rtol=1e-8, atol=1e-8 * np.abs(expected.s).max())
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("cls", "make"), [MODELS["mixture"], MODELS["sequences"]])
 def test_half_life_weighs_batches_by_their_age(cls, make):
     batches = batches_of(make, 6)
@@ -192,6 +197,7 @@ def test_half_life_is_a_weight_of_rows():
     assert_allclose(size(stream), weight.sum(), rtol=1e-12)
 
 
+@pytest.mark.extended
 def test_a_cluster_that_ended_is_forgotten():
     rng = np.random.default_rng(0)
     window, decaying, all_of_it = (
@@ -207,6 +213,7 @@ def test_a_cluster_that_ended_is_forgotten():
     assert all_of_it.n_components_ == 3
 
 
+@pytest.mark.extended
 def test_a_name_may_come_with_other_rows():
     """A ring of names is a window: a cluster that appears later is found."""
     rng = np.random.default_rng(1)
@@ -217,6 +224,7 @@ def test_a_name_may_come_with_other_rows():
         assert model.n_components_ == (2 if i < 12 else 3)
 
 
+@pytest.mark.extended
 def test_names_of_components_last():
     rng = np.random.default_rng(2)
     model = DPMixtureVB(random_state=0, memoize=False)

@@ -23,6 +23,7 @@ def assert_identical(a, b):
         assert (ours.tried, ours.accepted) == (theirs.tried, theirs.accepted)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components", [1, 6])
 def test_one_batch_is_the_full_algorithm(leading_family, n_components):
     rng = np.random.default_rng(1)
@@ -133,6 +134,7 @@ def test_number_of_batches_in_the_first_lap(family):
     assert_allclose(bounds, bounds[0], rtol=1e-10)
 
 
+@pytest.mark.quarter
 def test_same_seed_same_fit(leading_family):
     rng = np.random.default_rng(7)
     X, _ = leading_family.rows(rng, 120)
@@ -145,6 +147,7 @@ def test_same_seed_same_fit(leading_family):
 AFFINE = [param for param in LEADING_FAMILIES if param.values[0].affine]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("family", AFFINE)
 # "mixed" has columns four decades up as well as down
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ def assert_rises(bounds):
     assert np.diff(bounds[1:]).min() >= -1e-9 * np.abs(bounds).max()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("n_batches", "weighted"), [(1, False), (3, True)])
 def test_the_bound_never_falls(leading_family, n_batches, weighted):
     family = leading_family
@@ -51,6 +52,7 @@ def test_the_bound_never_falls(leading_family, n_batches, weighted):
     assert_rises(laps(learner, source))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("proposal", RESORTS, ids=lambda proposal: proposal.kind)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_each_leads_out_of_a_wrong_start(proposal, dtype):
@@ -105,6 +107,7 @@ def test_trials_are_of_finite_parameters_and_present_components(proposal, leadin
             assert np.isfinite(trial.coef).all() and len(trial.coef) == len(trial.created) > 1
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("max_components", [2, 3, 5])
 def test_no_more_components_than_allowed(max_components):
     data = nested(9)
@@ -193,6 +196,7 @@ def test_parameters_are_checked(proposal):
         DPMixtureVB(proposals=(proposal,)).fit(np.eye(4))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("make", "problem", "seed"),
     [pytest.param(gaussian, 5, 2, marks=pytest.mark.slow), (gaussian, 14, 0), (nested, 1, 0)],

@@ -209,6 +209,7 @@ def log_p_of_observed(full, fitted, X):
     return float(logsumexp(terms))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["soft", "hard", "fitted"])
 @pytest.mark.parametrize("missing", [(0, 0), (3, 2)])
 def test_below_the_exact_marginal_likelihood(full, kind, missing):
@@ -238,6 +239,7 @@ def test_below_the_exact_marginal_likelihood(full, kind, missing):
         assert fitted.lower_bound_ > exact - 15.0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components", [1, 6])
 def test_the_objective_never_falls(full, n_components):
     """Several batches, proposals of all kinds, and what they leave behind is what they promised."""

@@ -71,6 +71,7 @@ def test_every_lap_with_proposals(leading_family, n_components, birth, allocatio
     assert_allclose(fitted.lower_bound_, fitted.lower_bounds_[-1], rtol=RTOL)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 8])
 def test_every_lap_of_hard_assignments(leading_family, n_components):
     """A trial shares no row among more components than the local step after it may."""
@@ -82,6 +83,7 @@ def test_every_lap_of_hard_assignments(leading_family, n_components):
     assert np.all(fitted.predict_proba(X).max(axis=1) == 1.0)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components, birth, allocation", SEARCHES[:2])
 def test_every_verdict_raises_the_objective(leading_family, n_components, birth, allocation):
     """Strictly, and by what the totals before and after say."""
@@ -98,6 +100,7 @@ def test_every_verdict_raises_the_objective(leading_family, n_components, birth,
     assert min(shadow.gains) > 0
 
 
+@pytest.mark.quarter
 def test_lap_says_what_it_did(leading_family):
     """history_ counts components and proposals as they were."""
     rng = np.random.default_rng(4)

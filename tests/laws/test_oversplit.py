@@ -253,6 +253,7 @@ def test_there_are_no_more_components_than_allowed(n_most):
     assert max(lap.n_components for lap in model.history_) <= n_most
 
 
+@pytest.mark.extended
 def test_clusters_that_are_spread_over_several_components_are_found():
     """27 clusters of 44 rows each in 8 columns, of which births and other last resorts leave some apart."""
     data = gaussian(249)

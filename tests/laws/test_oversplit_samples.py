@@ -28,6 +28,7 @@ def overlapping(n, seed=0):
     return X, labels, wrong
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "kind",
     variants(
@@ -71,6 +72,7 @@ def test_what_promises_little_on_a_sample_is_not_tried(monkeypatch):
     assert not any(trial.kind == "oversplit" for lap in model.history_ for trial in lap.trials)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("n_most", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_no_more_components_than_allowed(n_most):
     """Of all together, and of pools that share a lap."""

@@ -42,6 +42,7 @@ def with_resettle(state, factors):
     return Learner(replace(state, schedule=ScheduleState((resettle,))))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", [1, 2])
 def test_documents_find_the_topics_they_have_left(seed):
     """Fits had ended 30 to 70 nats lower, with the same number of topics."""
@@ -143,6 +144,7 @@ def test_factors_are_numbers_above_one(factors):
         model.fit(unequal_topics(0)[0])
 
 
+@pytest.mark.extended
 def test_a_stream_has_new_starts_when_twice_as_much_has_come():
     """Topics change with each batch; new starts for each would take longer than all laps."""
     X, _ = unequal_topics(1)

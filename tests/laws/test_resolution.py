@@ -153,6 +153,7 @@ def test_steps_of_other_scales(scale, weight):
     assert distances.min() < step[0] < distances.max()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_features", [1, 2, 5])
 def test_rows_that_return_are_no_clusters(n_features):
     """Three clouds of 60 rows, five times each: once there was a component for each row."""

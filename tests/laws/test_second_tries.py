@@ -47,6 +47,7 @@ def fitted(rows, kind, max_second_tries, **parameters):
     ).fit(rows)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_second_tries_find_better_optima_with_fewer_states(kind, n_batches):

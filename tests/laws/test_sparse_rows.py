@@ -120,6 +120,7 @@ def test_sources(problem):
     assert one.content_hash() != Batch(0, csr_array(X[::-1])).content_hash()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "settings",
     [

@@ -253,6 +253,7 @@ def test_values_do_not_depend_on_what_was_learned_before():
 # ---------------------------------------------------------------------- what is found
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", range(2))
 def test_states_of_one_row_take_the_place_of_long_ones(seed):
     """Two regimes of about 200 rows each have cycles of symbols of their own: births find two states."""

@@ -151,6 +151,7 @@ def test_evidence_of_unions_is_that_of_links():
 # ---------------------------------------------------------------------- fits
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
 def test_states_with_the_same_rows_are_found(seed):
     """Also if the states before and after them have the same rows as others, too."""
@@ -161,6 +162,7 @@ def test_states_with_the_same_rows_are_found(seed):
     assert model.lower_bound_ > told.lower_bound_ - 10.0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "kind",
     variants(
@@ -199,6 +201,7 @@ def test_a_cycle_is_found_in_pools_of_one_state():
 SLOW = (1, 2, 4, 5, 6, 7, 9)  # long ones, and others of a kind that quick tests have
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "problem",
     [pytest.param(x, marks=[pytest.mark.slow] * (x.number in SLOW)) for x in problems(10)],
@@ -215,6 +218,7 @@ def test_random_symbols(problem):
     assert model.lower_bound_ > told.fit(data.sequences).lower_bound_ - 6.0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("observation", ["gaussian", "categorical"])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_without_an_order_stay_in_one_state(observation, seed):

@@ -160,6 +160,7 @@ def test_searches_come_back_from_the_optimum():
     assert search.best is None and search.gain == 0.0
 
 
+@pytest.mark.extended
 def test_no_more_states_than_allowed():
     rows, labels, _ = toys()
     wrong = np.array([0, 0, 1, 1])[labels]
@@ -178,6 +179,7 @@ def oversplits(model):
     return [t for lap in model.history_ for t in lap.trials if t.kind == "oversplit"]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "kind", ["gaussian", "correlated_gaussian", "autoregressive", "gaps", "weights"]
 )
@@ -202,6 +204,7 @@ def test_wrong_states_are_mended(kind):
     assert model.lower_bound_ > bound - 5.0
 
 
+@pytest.mark.extended
 def test_it_never_lowers_the_bound(monkeypatch):
     """A trial that promises what it cannot keep is taken back."""
     rows, _, truth = toys(spread=1.5)
@@ -355,6 +358,7 @@ def test_a_single_state_has_nothing_to_rearrange():
     assert model.n_components_ == 1 and not oversplits(model)
 
 
+@pytest.mark.extended
 def test_streams_and_pickles():
     """In a stream it goes over what is in the pool, and a pickled stream goes on with the same bits."""
     rows, _, _ = toys(n_states=5, seed=5, lengths=(80,) * 8)

@@ -57,6 +57,7 @@ def fitted(rows, labels, pairs_per_state, n_batches=1, seed=0):
 # ---------------------------------------------------------------------- what is found
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("n_batches", "seed"), variants(product([1, 3], range(3)), quick=((1, 0), (3, 1), (3, 2)))
 )

@@ -106,6 +106,7 @@ def with_restarts(state):
     return Learner(replace(state, schedule=ScheduleState((restart,))))
 
 
+@pytest.mark.quarter
 def test_a_restart_opens_transitions_again(stuck):
     """Laps that had come to rest gain nats with the same states, and the bound never falls."""
     state, source = stuck
@@ -198,6 +199,7 @@ def test_other_trials_wait_while_a_lap_is_prolonged(monkeypatch):
     assert len(seen) > 1 and all(types == [RestartTrial] for types in seen[1:])
 
 
+@pytest.mark.extended
 def test_restarts_are_a_default():
     rows = walk(5)
     fit = HDPHMMVB(random_state=0).fit(rows)

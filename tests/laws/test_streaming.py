@@ -56,6 +56,7 @@ class Stream:
         return exact
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("birth", ["split", "adopt"])
 def test_objective_of_a_stream_is_a_bound(leading_family, birth):
     stream = Stream(leading_family, birth=birth)
@@ -74,6 +75,7 @@ def test_objective_of_a_stream_is_a_bound(leading_family, birth):
         assert len(stream.learner.totals.uids) > 1
 
 
+@pytest.mark.quarter
 def test_whole_laps_make_the_bound_exact(leading_family):
     """Every batch was visited since its last bound, so nothing is unknown any more."""
     stream = Stream(leading_family)
@@ -83,6 +85,7 @@ def test_whole_laps_make_the_bound_exact(leading_family):
     assert_allclose(stream.learner.lower_bound, exact, rtol=1e-9, atol=1e-6)
 
 
+@pytest.mark.quarter
 def test_old_batches_only_raise_the_objective(leading_family):
     """Laps over batches in memory are memoized inference, with proposals and with bounds."""
     stream = Stream(leading_family, seed=2)
@@ -97,6 +100,7 @@ def test_old_batches_only_raise_the_objective(leading_family):
     assert values[-1] > values[0] or len(stream.learner.totals.uids) > 1
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("pool_rows", [1, 100])
 def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     """Totals of all rows ever seen, none twice; the objective stays a bound."""
@@ -111,6 +115,7 @@ def test_stream_without_memory(leading_family, pool_rows, monkeypatch):
     assert_allclose(n, stream.weight.sum(), rtol=1e-10)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoize", [True, False])
 def test_batches_of_more_rows_than_the_pool_has_room_for(leading_family, memoize, monkeypatch):
     """Each is learned from, with laps over it alone now and then, and its rows are not kept."""
@@ -128,6 +133,7 @@ def test_batches_of_more_rows_than_the_pool_has_room_for(leading_family, memoize
     assert (len(stream.learner.totals.uids) > 1) != few
 
 
+@pytest.mark.quarter
 def test_batch_seen_again_replaces_what_it_left(leading_family):
     """Through the estimator: the mass of the model is that of the rows, each once."""
     rng = np.random.default_rng(4)
@@ -170,6 +176,7 @@ def test_attributes_are_those_of_the_memory(birth, monkeypatch):
     assert (on_trial > 0) == (birth == "adopt")
 
 
+@pytest.mark.quarter
 def test_name_of_a_batch_is_its_content_unless_given(leading_family):
     """The same rows twice count once by default, and twice under two names."""
     rng = np.random.default_rng(5)
@@ -184,6 +191,7 @@ def test_name_of_a_batch_is_its_content_unless_given(leading_family):
     assert_allclose(totals_of(twice)[0].n.sum(), 120.0, rtol=1e-12)
 
 
+@pytest.mark.quarter
 def test_fit_goes_on_as_a_stream(leading_family):
     """After `fit`, new batches add to its data, with or without a memory of them."""
     rng = np.random.default_rng(6)

@@ -138,6 +138,7 @@ def fitted(monkeypatch, model, data, *, n_batches, n_parts, run_tasks=map, max_i
         return model.fit(**data)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("model", "data"), CASES)
 def test_same_bits_in_any_process(pool, monkeypatch, model, data):
     """Four parts, in two batches: in this process, in others, in any order, on two threads."""
@@ -148,6 +149,7 @@ def test_same_bits_in_any_process(pool, monkeypatch, model, data):
     assert_same_state(public_state(fit(run_tasks=backwards, n_jobs=2)), here)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("model", "data"), CASES)
 def test_one_part_a_batch_is_the_batch(monkeypatch, model, data):
     fit = partial(fitted, monkeypatch, model, data, n_batches=3, max_iter=4)
@@ -159,6 +161,7 @@ def test_one_part_a_batch_is_the_batch(monkeypatch, model, data):
         assert_same_state(public_state(model.fit(**data)), composite)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_parts", [pytest.param(2, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize(("model", "data"), CASES)
 def test_any_grouping_is_exact_and_monotone(monkeypatch, model, data, n_parts):
@@ -182,6 +185,7 @@ def test_any_grouping_is_exact_and_monotone(monkeypatch, model, data, n_parts):
         assert again == pytest.approx(bound, abs=size)
 
 
+@pytest.mark.extended
 def test_a_task_is_a_value(monkeypatch):
     """Running a task changes nothing of it: it may be run again, and gives the same."""
     tasks = []

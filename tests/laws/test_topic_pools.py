@@ -31,6 +31,7 @@ def assert_totals_are_the_memory(model):
     assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])
 @pytest.mark.parametrize("n_batches", [24, pytest.param(120, marks=pytest.mark.slow)])
 def test_documents_of_small_batches_are_as_good_as_a_fit(n_batches, seed):
@@ -42,6 +43,7 @@ def test_documents_of_small_batches_are_as_good_as_a_fit(n_batches, seed):
     assert stream.lower_bound_ == pytest.approx(fit.lower_bound_, rel=2e-3)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("room", [1, 300, 10_000])
 def test_totals_are_the_memory(room, monkeypatch):
     """Whatever is in the pool: no batch has room in it, the oldest leave it, or all are in it."""
@@ -57,6 +59,7 @@ def test_totals_are_the_memory(room, monkeypatch):
     assert matches(model)
 
 
+@pytest.mark.extended
 def test_documents_of_a_pool_are_its_own():
     """The user's arrays may be filled anew."""
     given, copied, last = HDPTopicVB(random_state=0), HDPTopicVB(random_state=0), None
@@ -82,6 +85,7 @@ def test_a_pool_is_left_when_batches_return():
     assert np.diff(bounds).min() >= -1e-9 * abs(bounds[-1])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", variants(["words", "rows", "weights"], slow=("words",)))
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with each lap over a pool, and a pickled stream goes on with the same bits."""
@@ -174,6 +178,7 @@ def words_of(first, last, seed, n_docs=25, n_words=6):
     return documents(n_docs, seed=seed, topics=topics)[0]
 
 
+@pytest.mark.extended
 def test_windows_follow_topics_that_end_and_appear():
     """In each batch one ends and one appears: the window has them as a fit of its documents has."""
     model, batches = HDPTopicVB(random_state=0, max_batches=4), []
@@ -208,6 +213,7 @@ def test_all_topics_are_looked_for_again_once_a_window_is_new(monkeypatch):
     assert len(made) >= 3
 
 
+@pytest.mark.extended
 def test_a_window_of_more_than_is_kept_warns(monkeypatch):
     monkeypatch.setattr(TopicModel, "pool_rows", 150)
     model = HDPTopicVB(random_state=0, max_batches=4)

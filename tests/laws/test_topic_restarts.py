@@ -115,6 +115,7 @@ def test_there_is_another_only_if_the_objective_has_risen(stuck):
     assert all(later > earlier + 1.0 for earlier, later in pairwise(bounds))
 
 
+@pytest.mark.extended
 def test_fits_of_short_texts_end_higher():
     X = short_texts(1)
     alone, both = (

@@ -107,6 +107,7 @@ def test_searches_found_something():
     assert accepted == {"merge", "delete"}
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("proposals, n_components, n_laps", SCENARIOS)
 def test_totals_are_those_of_all_responsibilities(kind, prior, proposals, n_components, n_laps):
     """With all proposals: totals, memory, and the objective of the copies summed by hand."""

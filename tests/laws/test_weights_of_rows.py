@@ -290,6 +290,7 @@ def test_rows_ten_times_are_weights_of_ten(family):
     assert one.lower_bound_ == pytest.approx(other.lower_bound_, abs=0.05 * 1500)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("weighted", [None, 1e-1, 1e4, "mixed"])
 @pytest.mark.parametrize("how", ["batches", "stream", "adopt"])
 def test_ways_to_learn(how, weighted):

@@ -134,6 +134,7 @@ def test_no_weight_is_worth_more_than_the_tokens_of_a_component():
     assert many.about.strength == pytest.approx(10.0 * mean)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("seed", "V", "n_tokens", "K"),
     [(0, 400, 12, 8), pytest.param(1, 800, 20, 10, marks=pytest.mark.slow)],
@@ -164,6 +165,7 @@ def test_frequencies_follow_those_of_the_data():
 # ---------------------------------------------------------------------- models
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", variants(SEEDS, quick=(0, 1)))
 @pytest.mark.parametrize("parameters", [{}, {"n_batches": 3}, {"allocation": "dirichlet"}])
 def test_objective_is_that_of_the_prior_that_is_published(seed, parameters):
@@ -211,6 +213,7 @@ def test_weights_are_repetition():
     assert weighted.lower_bound_ == pytest.approx(repeated.lower_bound_, rel=1e-6)
 
 
+@pytest.mark.extended
 def test_streams_learn_the_prior_of_fit():
     """Frequencies are those of all documents so far, those of the fit included."""
     X = corpus(4, n_docs=300)
@@ -290,6 +293,7 @@ def test_it_is_the_default_where_words_have_no_other_prior():
     assert own.fit(X).topic_word_prior_ == 0.3
 
 
+@pytest.mark.extended
 def test_mixtures_of_counts_learn_it_too():
     X = corpus(9, n_tokens=40)
     model = DPMixtureVB(observation=MultinomialObservation(prior="auto"), random_state=0).fit(X)

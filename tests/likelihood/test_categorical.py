@@ -167,6 +167,7 @@ def test_missing_entries_are_integrated_out():
 # ---------------------------------------------------------------------- categories and codes
 
 
+@pytest.mark.extended
 def test_a_number_of_categories_for_each_column_hides_no_class():
     """As the page of columns says: one number for columns of unlike sizes does hide them."""
     rng = np.random.default_rng(0)

@@ -94,6 +94,7 @@ def test_states_of_sequences():
     assert model._model.likelihood.blocks[0].likelihood.adapts_scale is False
 
 
+@pytest.mark.extended
 def test_streams():
     order = np.random.default_rng(2).permutation(len(LABELS))
     X = mixed(LABELS)
@@ -113,6 +114,7 @@ def with_a_fifth_missing(X, seed=1):
     return np.where(rng.random(X.shape) < 0.2, np.nan, X)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 def test_clusters_are_found_with_missing_values(covariance_type):
     """Blocks integrate out what they miss; a model of complete rows knows rows with missing values, too."""

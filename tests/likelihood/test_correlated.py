@@ -49,6 +49,7 @@ def agreement(z, found):
 # ---------------------------------------------------------------------- what it is for
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("phi", "carried"),
     [(0.0, False), pytest.param(0.6, True, marks=pytest.mark.slow), (0.8, False)],

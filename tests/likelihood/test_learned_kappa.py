@@ -18,6 +18,7 @@ def narrow(seed=0, width=0.003):
     return np.repeat(centers, 100, axis=0) + 0.3 * width * rng.standard_normal((800, 2))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("scale", [None, "data"])

@@ -150,6 +150,7 @@ def test_points(problem, whiten, monkeypatch):
 # ---------------------------------------------------------------------- fits
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("make", [codes, lambda: incomplete(codes())], ids=["complete", "missing"])
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_fits(make, n_batches, monkeypatch):

@@ -18,6 +18,7 @@ def incomplete_rows(seed=3, n=150):
     return X
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_seen", [1, 2])
 @pytest.mark.parametrize(
     "observation",
@@ -38,6 +39,7 @@ def test_a_column_that_hardly_a_row_shows(observation, n_seen):
     assert np.isfinite(model.score_samples(X)).all()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_unequal_scales_of_one_precision(dtype):
     """Sums of squares of the widest column leave rounding errors that are not small beside the others."""

@@ -137,6 +137,7 @@ def test_blank_rows_change_the_weights_alone(observation):
     assert_allclose(b.means_, a.means_, rtol=1e-9)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("observation", WITH_MEANS, ids=name_of)
 def test_missing_values_in_one_component_alone(observation):
     """A column that one cluster never shows does not keep it from being found."""
@@ -151,6 +152,7 @@ def test_missing_values_in_one_component_alone(observation):
     assert model.n_components_ > 1
 
 
+@pytest.mark.quarter
 def test_objective_rises_and_laps_agree(observation):
     rng = np.random.default_rng(5)
     X, _ = rows_for(observation, rng, n=300)
@@ -187,6 +189,7 @@ def test_models_of_complete_data_know_missing_values(observation):
     assert model.score_samples(Y)[7] != model.score_samples(X)[7]
 
 
+@pytest.mark.quarter
 def test_batches_with_missing_values_after_complete_ones(observation):
     """The objective is then that of both, and goes on rising when they are seen again."""
     rng = np.random.default_rng(8)
@@ -211,6 +214,7 @@ def test_batches_with_missing_values_after_complete_ones(observation):
     assert_allclose(model._statistics[:, -1].sum(), 400, rtol=1e-9)
 
 
+@pytest.mark.quarter
 def test_warm_start_with_missing_values(observation):
     rng = np.random.default_rng(9)
     X, _ = rows_for(observation, rng, share=0.0)
@@ -239,6 +243,7 @@ def chain(rng, n=240):
     return x, states
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
 def test_gaps_of_sequences(covariance_type):
     """Rows of nothing have density 1, and the state before and after them in between."""

@@ -46,6 +46,7 @@ LABELS = np.repeat([0, 1, 2], [150, 100, 50])
 # ---------------------------------------------------------------------- all three estimators
 
 
+@pytest.mark.quarter
 @CASES
 def test_clusters_are_found(observation, rows):
     X = rows(LABELS)
@@ -76,6 +77,7 @@ def test_topics_of_rows(observation, rows):
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) >= 0.99
 
 
+@pytest.mark.quarter
 @CASES
 def test_states_of_sequences(observation, rows):
     labels = np.repeat(np.tile([0, 1, 2, 1], 10), 15)
@@ -86,6 +88,7 @@ def test_states_of_sequences(observation, rows):
     assert adjusted_rand_score(labels, found) >= 0.99
 
 
+@pytest.mark.quarter
 @CASES
 def test_streams(observation, rows):
     order = np.random.default_rng(2).permutation(len(LABELS))

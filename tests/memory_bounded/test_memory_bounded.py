@@ -224,6 +224,7 @@ def test_topics_last_for_a_long_life():
     assert adjusted_rand_score(labels, model.predict(X, groups=groups)) > 0.95
 
 
+@pytest.mark.extended
 def test_old_topics_survive_new_ones():
     """Clusters that come no more are told apart as well as those that still come."""
     rng = np.random.default_rng(2)

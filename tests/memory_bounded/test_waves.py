@@ -43,6 +43,7 @@ def check_waves(epochs, memory_bound):
     assert rand > adjusted_rand_score(labels, batch.predict(X, groups=groups)) - lost
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("memory_bound", [None, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_topics_in_waves(memory_bound):
     check_waves(waves(3, 4, seed=1), memory_bound)
@@ -72,6 +73,7 @@ def even_clusters(name, distance, n_rows, seed):
     return rows, np.arange(n_rows) // (n_rows // 60)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", EVEN)
 def test_clusters_that_lie_evenly(name):
     for seed in range(3):

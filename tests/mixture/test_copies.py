@@ -27,6 +27,7 @@ def assert_clusters_are_found(shape, X, y, **given):
     assert adjusted_rand_score(y, model.labels_) > 0.97
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "weights",
@@ -56,6 +57,7 @@ def test_rows_drawn_with_replacement_and_missing_values():
     assert_clusters_are_found("diag", X[rows], y[rows])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("as_weight", [True, False])
 def test_many_copies_are_a_cluster(as_weight):
     """Forty rows of a device that stood still, among others that differ."""
@@ -124,6 +126,7 @@ def unweighted(kind):
     return DPMixtureVB(observation=kind, random_state=0).fit(discrete_rows(kind)[0])
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [12.0, 500.0, "uneven"])
 def test_weights_of_other_units_make_few_components(kind, scale):
@@ -147,6 +150,7 @@ def test_sparse_rows_have_units_as_well(sparse):
     assert model.n_components_ == 4
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_columns", [4, 10])
 def test_tables_of_frequencies_are_the_rows(n_columns):
     """Few cells that are all filled, and many that are mostly empty."""
@@ -243,6 +247,7 @@ def test_samples_of_different_rows_are_left_alone():
         assert sample.without_copies() is sample
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_on_a_grid_count_as_often_as_they_occur(shape):
     """Recorded to a step, equal rows are different ones that lie in one cell."""

@@ -56,6 +56,7 @@ def holes(X, seed=1, share=0.1):
     return X
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
@@ -95,6 +96,7 @@ def codes(seed):
     return draws.sum(axis=2).astype(float), labels
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("missing", [False, True], ids=["", "holes"])
 @pytest.mark.parametrize(
     "observation",
@@ -259,6 +261,7 @@ def crowded(n_rows, K, n_columns, seed, spread=0.5):
     return X, labels
 
 
+@pytest.mark.extended
 def test_crowds_of_clusters_in_many_columns_are_found():
     """In 3000 rows each of them has 75, which show blends of all clusters that nothing takes apart later."""
     X, labels = crowded(6000, 40, 16, 0)
@@ -268,6 +271,7 @@ def test_crowds_of_clusters_in_many_columns_are_found():
     assert adjusted_rand_score(labels, model.predict(X)) > 0.95
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("n_rows", "K", "spread", "more"),
     [
@@ -336,6 +340,7 @@ def mixed_clusters(n_rows, n_columns, K, seed):
     return X @ rng.normal(size=(n_columns, n_columns)), labels
 
 
+@pytest.mark.extended
 def test_clusters_along_few_of_many_axes_are_found():
     """There are 400 rows a cluster for 150 columns, which vary in fewer directions."""
     X, labels = mixed_clusters(1200, 150, 3, 0)

@@ -75,6 +75,7 @@ def test_covariances_are_inverse_precisions(fitted):
     np.testing.assert_allclose(product, np.broadcast_to(np.eye(D), (K, D, D)), atol=1e-12)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("constant", [False, True], ids=["", "constant column"])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_scikit_learn_reads_our_precisions_cholesky(covariance_type, constant):

@@ -114,6 +114,7 @@ def test_warm_start_goes_on():
 # ---------------------------------------------------------------------- learning
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "params", [{"learning_method": "full"}, {"n_batches": 7}, {"batch_size": 13}]
 )
@@ -179,6 +180,7 @@ def test_births_stop_at_max_components():
     assert max(lap.n_components for lap in model.history_) == 2
 
 
+@pytest.mark.extended
 def test_allocation_and_concentration():
     objectives = set()
     priors = {

@@ -54,6 +54,7 @@ def test_new_batches_add_and_old_ones_are_replaced():
         assert mass(model) == pytest.approx(min(100.0 * (i + 1), 600.0), abs=1e-6)
 
 
+@pytest.mark.extended
 def test_a_batch_is_known_by_its_content():
     model = mixture().partial_fit(BATCHES[0])
     for same in (BATCHES[0].copy(), np.asfortranarray(BATCHES[0]), BATCHES[0].tolist()):
@@ -124,6 +125,7 @@ def test_weights_count():
 # ---------------------------------------------------------------------- what is learned
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("covariance_type", variants(["full", "diag", "spherical"], slow=("diag",)))
 def test_epochs_end_where_fit_ends(covariance_type):
     observation = GaussianObservation(covariance_type)
@@ -136,6 +138,7 @@ def test_epochs_end_where_fit_ends(covariance_type):
     assert model.score(X) == pytest.approx(reference.score(X), abs=0.01)
 
 
+@pytest.mark.extended
 def test_epochs_find_what_no_batch_shows(monkeypatch):
     monkeypatch.setattr(MixtureModel, "pool_rows", 1)
     rng = np.random.default_rng(0)
@@ -151,6 +154,7 @@ def test_epochs_find_what_no_batch_shows(monkeypatch):
     assert model.lower_bound_ == pytest.approx(reference.lower_bound_, rel=1e-3)
 
 
+@pytest.mark.extended
 def test_number_of_components_grows_and_shrinks():
     few = DPMixtureVB(random_state=0)
     found = [few.partial_fit(batch).n_components_ for batch in BATCHES]
@@ -162,6 +166,7 @@ def test_number_of_components_grows_and_shrinks():
     assert many.n_components_ == K
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoize", [True, False])
 def test_data_may_come_sorted(memoize):
     model = DPMixtureVB(memoize=memoize, random_state=0)
@@ -243,6 +248,7 @@ def test_stochastic_batches_after_a_fit():
     assert mass(model.partial_fit(X[:100])) == pytest.approx(700.0)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("strategy", ["split", "adopt"])
 def test_a_new_batch_may_come_in_the_middle_of_a_lap(strategy):
     proposals = (Birth(strategy=strategy), "merge", "delete")
@@ -317,6 +323,7 @@ def test_memory_stays_flat_without_memo(monkeypatch):
     assert model.n_iter_ >= 18  # laps go on being counted
 
 
+@pytest.mark.extended
 def test_memory_does_not_grow_with_visits():
     model = looped(2)
     model.partial_fit(BATCHES[0])  # a lap begins, and never ends
@@ -335,6 +342,7 @@ def test_a_model_at_rest_holds_no_rows():
     assert len(pickle.dumps(many)) - many.labels_.nbytes < len(pickle.dumps(few)) + 2000
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("estimator", [DPMixtureVB, HDPHMMVB])
 def test_a_batch_that_is_refused_changes_nothing(estimator):
     """Not even what the learner takes for rows: its likelihood and the form of its statistics."""
@@ -352,6 +360,7 @@ def test_a_batch_that_is_refused_changes_nothing(estimator):
     assert model.partial_fit(bad)._learner_.model.likelihood.has_missing
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("memoize", [True, False])
 def test_a_batch_without_news_is_visited_once(memoize, monkeypatch):
     """Laps over the pool become rare, and nothing else is looked at twice."""

@@ -157,6 +157,7 @@ def test_batches_of_equal_weights_are_batches_of_copied_sequences(params):
 # ---------------------------------------------------------------------- searches
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("scale", "init_params"),
     variants(
@@ -189,6 +190,7 @@ def fit_from_one_and_truth(weight, n_components, init_params):
     return model, truth, shared
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("scale", "n_components", "init_params"),
     variants(
@@ -241,6 +243,7 @@ def assert_no_worse(model, known):
     assert model.lower_bound_ >= known.lower_bound_ - 1e-3 * model._learner_.totals.n.sum()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("scale", variants(SCALES, slow=(1e2, 1e4)))
 @pytest.mark.filterwarnings("ignore:sample_weight sums to")
 def test_topics_that_the_objective_supports_are_found(scale):
@@ -256,6 +259,7 @@ def test_topics_that_the_objective_supports_are_found(scale):
     assert found.n_components_ == 1 if scale == 1e-4 else found.n_components_ >= known.n_components_
 
 
+@pytest.mark.quarter
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("scale", "observation"),
@@ -300,6 +304,7 @@ def test_births_heed_weights():
 # ---------------------------------------------------------------------- weight zero
 
 
+@pytest.mark.extended
 def test_documents_of_weight_zero_are_ignored():
     seen = WEIGHT > 0
     for params in ({}, {"init_params": resp_of_words, "n_components": 3}):
@@ -314,6 +319,7 @@ def test_documents_of_weight_zero_are_ignored():
     assert_same_state(public_state(one), public_state(other))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("params", [{}, {"init_params": resp_of_rows, "n_components": 3}])
 def test_sequences_of_weight_zero_are_ignored(params):
     model, seen = HDPHMMVB(random_state=0, **params), SEQUENCE_WEIGHT > 0
@@ -326,6 +332,7 @@ def test_sequences_of_weight_zero_are_ignored(params):
 # ---------------------------------------------------------------------- forms
 
 
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_forms_of_weights_of_sequences_are_one():
     rows, order = np.concatenate(SEQUENCES), shuffled_groups(SEQUENCE)
@@ -381,6 +388,7 @@ def test_batches_are_known_by_their_weights_too():
         assert other._learner_.totals.n.sum() == pytest.approx(4.5 * total)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("weighted", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_some_batches_have_weights(weighted):
     """No weights are weights of 1, also among documents that proposals look at together."""
@@ -411,6 +419,7 @@ def test_weights_given_are_left_alone_and_not_kept():
 # ---------------------------------------------------------------------- metadata routing
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("model, data", [(HDPTopicVB(), X), (HDPHMMVB(), SEQUENCES)])
 def test_metadata_routing(model, data):
     weight = np.exp(np.random.default_rng(6).normal(size=len(data)))

@@ -69,6 +69,7 @@ def test_masses_count_as_rows_do():
 # ---------------------------------------------------------------------- fits
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "change", variants([None, "float32", "weights", "holes", "batches"], slow=("holes",))
 )
@@ -89,6 +90,7 @@ def test_columns_of_amounts_with_zeros(change):
         assert adjusted_rand_score(y, found.labels_) > 0.99
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "problem", [10, *(pytest.param(p, marks=pytest.mark.slow) for p in (1, 14, 19))]
 )

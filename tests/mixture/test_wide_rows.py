@@ -18,6 +18,7 @@ def shifted(n_rows, n_features, n_clusters, seed=0, share=0.05, shift=1.5):
     return (means[labels] + rng.normal(size=(n_rows, n_features))).astype(np.float32), labels
 
 
+@pytest.mark.extended
 def test_clusters_in_hundreds_of_columns():
     """The usual sample shows one of 80 rows, of which none would pay for itself."""
     X, labels = shifted(8000, 300, 30)

@@ -19,6 +19,7 @@ def asterisk(data_file):
     return np.column_stack(columns), table["z_true"]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_components", [1, 25])
 @pytest.mark.parametrize("n_batches", [1, 10])
 def test_asterisk(asterisk, n_components, n_batches):

@@ -72,6 +72,7 @@ def test_weights_are_copies():
     assert_allclose(np.vstack([once, once]), twice, rtol=1e-12)
 
 
+@pytest.mark.extended
 def test_texts_of_eight_words_have_topics():
     """From anchors and single documents alone there would be no birth here."""
     rng = np.random.default_rng(4)

@@ -18,6 +18,7 @@ def corpus(n_documents=150, n_words=50, n_topics=4, n_tokens=40):
 X = corpus()
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("scale", [4.0, 12.0, 500.0, "uneven"])
 def test_weights_of_other_units_make_few_topics(scale):
     """With a weight of 12 there were 54 topics for four."""
@@ -30,6 +31,7 @@ def test_weights_of_other_units_make_few_topics(scale):
     assert model.score(X) == pytest.approx(plain.score(X), abs=0.05)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["drawn", "all", "some"])
 def test_copies_of_documents_make_no_topics(kind):
     """300 documents of six topics, five times each, had 299 topics."""

@@ -85,6 +85,7 @@ class TestVarimax:
 
 
 class TestFits:
+    @pytest.mark.extended
     @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
     def test_topics_of_documents_that_mix_many_are_found(self, seed):
         X, phi = mixed_documents(seed)
@@ -108,6 +109,7 @@ class TestFits:
         assert model.n_components_ > 1
         assert model.doc_topic_prior_ == 5.0
 
+    @pytest.mark.extended
     def test_documents_of_one_topic_lead_to_a_low_prior(self):
         X, _ = mixed_documents(share=0.01, n_docs=200, n_tokens=200)
         model = HDPTopicVB(random_state=0).fit(X)

@@ -314,6 +314,7 @@ def test_clone_and_pickle(model):
     assert HDPTopicVB().set_params(observation__prior=0.5).observation.prior == 0.5
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("params", [{}, {"n_batches": 3, "n_nonzero_resp": 2}], ids=str)
 def test_threads_do_not_matter(params, model):
     one = HDPTopicVB(random_state=0, n_jobs=1, **params).fit(X)

@@ -20,6 +20,7 @@ def short():
     return power_law(12, 0, n_topics=5, V=300, total=24_000, strength=60.0, alpha=0.1)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_one_start_is_enough_for_short_texts(seed, short):
     """The default ends no lower than a start from anchors, and with topics."""
@@ -49,6 +50,7 @@ def test_thinned_texts_are_parts_of_documents():
     assert np.all(X.sum(axis=0) >= pieces.sum(axis=0).A1)
 
 
+@pytest.mark.extended
 def test_documents_of_millions_of_tokens():
     """They have few entries, so that births look at all of them: their counts alone make no sample large."""
     rng = np.random.default_rng(0)
@@ -69,6 +71,7 @@ def test_topics_that_share_their_frequent_words():
     assert model.lower_bound_ > max(alone) + 100
 
 
+@pytest.mark.extended
 def test_blends_give_way_to_topics_that_share_their_frequent_words():
     """Several topics had settled as blends; at the last resort, those that were drawn take their place."""
     X, phi = common_words(300, seed=0, n_topics=6, n_docs=400)

@@ -57,6 +57,7 @@ def consistent(model):
     return True
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("seed", range(3))
 def test_epochs_end_where_fit_ends(seed, model):
     stream = HDPTopicVB(random_state=seed)
@@ -146,6 +147,7 @@ def test_a_batch_comes_back_with_more_documents(monkeypatch):
     assert consistent(model)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("given", "attribute", "value"),
     [
@@ -215,6 +217,7 @@ def with_empty_documents(X, weight, where):
     return np.insert(X, at, 0, axis=0), np.insert(weight, at, 9.0)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("params", "named"),
     variants(
@@ -250,6 +253,7 @@ def test_a_batch_without_words_takes_the_place_of_its_earlier_version():
     assert stream._learner_.totals.n.sum() == pytest.approx(BATCHES[0].sum() + BATCHES[1].sum())
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     ("where", "weighted"),
     variants(

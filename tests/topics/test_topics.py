@@ -41,6 +41,7 @@ def model():
 # ---------------------------------------------------------------------- what is learned
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_batches", [1, 4])
 @pytest.mark.parametrize("n_components", [1, 6])
 def test_topics_are_found(n_batches, n_components):
@@ -207,6 +208,7 @@ def model_of_few():
     return HDPTopicVB(random_state=0).fit(FEW)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "convert",
     [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
@@ -66,7 +67,6 @@ def holes(X, seed=1, share=0.1):
         ("spherical", "holes"),
         ("spherical", "weights"),
         pytest.param("full", "holes", marks=pytest.mark.slow),
-        pytest.param("full", "weights", marks=pytest.mark.slow),  # each search ends elsewhere
         *(pytest.param("diag", change, marks=pytest.mark.slow)
           for change in (None, "float32", "holes", "weights", "batches")),
     ],
@@ -85,6 +85,25 @@ def test_few_rows_a_cluster(kind, change):
     found = assert_as_good_as_the_truth(X, labels, **given)
     if kind != "full":  # with full covariances, so few rows do not pay for all clusters
         assert adjusted_rand_score(labels, found.predict(X)) > 0.95
+
+
+@pytest.mark.parametrize("weight", [1.5, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_show_what_rows_show(seed, weight):
+    """Copies of rows have the same noise, so rows with weights have the clusters of the rows themselves.
+
+    With full covariances so few rows do not pay for all clusters. With weights all would pay, and so would
+    many that are none.
+    """
+    X, _ = few_rows(seed)
+    model = DPMixtureVB(random_state=0)
+    alone = model.fit(X).predict_proba(X)
+    found = clone(model).fit(X, sample_weight=np.full(len(X), weight))
+    start = clone(model).set_params(init_params=alone)
+    assert (
+        found.lower_bound_ > start.fit(X, sample_weight=np.full(len(X), weight)).lower_bound_ - 5.0
+    )
+    assert alone.shape[1] <= found.n_components_ <= CLUSTERS
 
 
 def codes(seed):

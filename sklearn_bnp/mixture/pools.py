@@ -63,7 +63,9 @@ def pooled(samples, n, shares):
         part = np.maximum(shares(z)[:, k].astype(float), mass)
         own = part * (rate.min() / rate[k])
         parts.append(Sample(z, mass / part, own if weight is None else own * weight))
-    z = stacked([part.z for part in parts])
+    z = (
+        parts[0].z if len(parts) == 1 else stacked([part.z for part in parts])
+    )  # rows are not copied
     mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     sample = Sample(z, mass, weight).standing_for(n.sum())
     return sample, n.sum() / sample.total

@@ -229,11 +229,16 @@ def _around(model, sample, s):
         order = np.argsort(-density, kind="stable")
         reach = np.cumsum(mass[order]) / mass.sum()
         for part in _INNER:
-            inner = np.zeros(len(mass), dtype=bool)
-            inner[order[: np.searchsorted(reach, part)]] = True
-            parts = np.column_stack([inner, ~inner]).astype(float)
-            seeds = summaries(model.likelihood, z, parts * mass[:, np.newaxis])
-            yield seeds[sample.rows_owned(seeds[:, -1], parts) >= LEAST_ROWS], 2
+            yield _apart(model, sample, mass, order[: np.searchsorted(reach, part)]), 2
+
+
+def _apart(model, sample, mass, rows):
+    """Statistics of the given ``rows`` and of all others; of one of the two if the other owns no row."""
+    parts = np.zeros((len(mass), 2))
+    parts[:, 1] = 1.0
+    parts[rows] = [1.0, 0.0]
+    seeds = summaries(model.likelihood, sample.z, parts * mass[:, np.newaxis])
+    return seeds[sample.rows_owned(seeds[:, -1], parts) >= LEAST_ROWS]
 
 
 def _settled(small, s, n_seeds):

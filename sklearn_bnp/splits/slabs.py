@@ -28,6 +28,8 @@ NARROW_ADAPT = 10
 _LEAST_GAIN = 10.0
 # Rows and columns that are looked at, at the most.
 _SEED_ROWS, _MOST_COLUMNS = 2000, 200
+# Columns that are looked at together: a block of them takes some twenty tables of its size.
+_COLUMNS_A_BLOCK = 16
 
 
 def narrow_seeds(small, sample, target, rng):
@@ -91,18 +93,38 @@ def statistics_apart(small, sample, inside):
 def windows(points, mass):
     """Yield the rows, as truth values (n,), of the best window of each of the most promising columns."""
     n, n_columns = points.shape
+    blocks = range(0, n_columns, _COLUMNS_A_BLOCK)
+    found = [_best_windows(points[:, i : i + _COLUMNS_A_BLOCK], mass) for i in blocks]
+    best, first, size = (np.concatenate(of_blocks) for of_blocks in zip(*found, strict=True))
+    for d in np.argsort(-best, kind="stable")[:_N_COLUMNS]:
+        if not best[d] > _LEAST_GAIN:
+            break
+        x, order = (of_column[:, 0] for of_column in _in_order(points[:, d : d + 1]))
+        low, high = x[first[d]], x[first[d] + size[d] - 1]
+        room = _WIDER * (high - low)
+        own = np.empty(n, dtype=bool)
+        own[order] = (x >= low - room) & (x <= high + room)
+        if _LEAST_ROWS <= np.count_nonzero(own) <= n - _LEAST_ROWS:
+            yield own
+
+
+def _in_order(points):
+    """Columns (n, m) about their means, each in its order, and the places of the rows in that order."""
     x = points.astype(np.float64) - points.mean(axis=0)
     order = np.argsort(x, axis=0, kind="stable")
-    x = np.take_along_axis(x, order, axis=0)
+    return np.take_along_axis(x, order, axis=0), order
+
+
+def _best_windows(points, mass):
+    """Gain of the best window of each column (m,), in nats, its first row in order, and its rows."""
+    n, n_columns = points.shape
+    x, order = _in_order(points)
     w = mass[order]
     sums = [np.vstack([np.zeros(n_columns), np.cumsum(w * x**i, axis=0)]) for i in range(3)]
     variance = _variance(*(one[-1] for one in sums))
     usable = variance > 0
-    best, first, size = (
-        np.full(n_columns, -np.inf),
-        np.zeros(n_columns, int),
-        np.zeros(n_columns, int),
-    )
+    best = np.full(n_columns, -np.inf)
+    first, size = np.zeros((2, n_columns), int)
     floor = np.where(usable, _LEAST_VARIANCE * variance, 1.0)
     for m in sorted({max(_LEAST_ROWS, int(share * n)) for share in _SHARES}):
         if m > n - _LEAST_ROWS:
@@ -114,15 +136,7 @@ def windows(points, mass):
         better = value > best
         best, first = np.where(better, value, best), np.where(better, at, first)
         size = np.where(better, m, size)
-    for d in np.argsort(-best, kind="stable")[:_N_COLUMNS]:
-        if not best[d] > _LEAST_GAIN:
-            break
-        low, high = x[first[d], d], x[first[d] + size[d] - 1, d]
-        room = _WIDER * (high - low)
-        own = np.empty(n, dtype=bool)
-        own[order[:, d]] = (x[:, d] >= low - room) & (x[:, d] <= high + room)
-        if _LEAST_ROWS <= np.count_nonzero(own) <= n - _LEAST_ROWS:
-            yield own
+    return best, first, size
 
 
 def _variance(n, total, square):

@@ -153,7 +153,9 @@ def test_nothing_is_gained_by_what_was_there(learner):
     # a nat, where sticks are guessed for components by decreasing mass and in that order are worse
     assert gains[0] > (-1.0 if isinstance(model, HierarchicalModel) else -1e-9)
     for candidate, gain in zip((same, less), gains, strict=True):
-        assert model.replacement_gains(totals, [candidate], np.zeros(1)) == gain
+        alone = model.replacement_gains(totals, [candidate], np.zeros(1))
+        # the last bit of a sum may depend on how many candidates there are
+        np.testing.assert_allclose(alone, gain, rtol=1e-12, atol=1e-9)
     assert model.replacement_gains(totals, [], np.empty(0)).shape == (0,)
 
 

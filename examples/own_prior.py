@@ -62,7 +62,7 @@ def clusters(n_rows, rng):
 
 def main():
     X = clusters(600, np.random.default_rng(0))
-    for rate in (1e-4, 1.0, 10.0):
+    for rate in (1e-3, 1.0, 10.0):
         model = DPMixtureVB(allocation=PoissonAllocation(rate), random_state=0).fit(X)
         shown = ", ".join(f"{weight:.3f}" for weight in model.weights_)
         print(f"rate {rate:<6g} K={model.n_components_}  ELBO {model.lower_bound_:.1f}  {shown}")

@@ -42,10 +42,8 @@ from .limits import LEAST, POSITIVE, points_within
 from .scaling import ScaledLikelihood, find_scaling
 
 _DEFAULT_KAPPA = 0.01
-# Of a kappa that is learned: the bounds. The prior expects means that are between 3 and 1e6 widths of their
-# components apart. If it expected nearer ones, parts of one component would pass for several. Of .01, .03,
-# .1, .3 and 1 as the upper bound, .1 predicted new rows of drawn problems best.
-_KAPPA_RANGE = (1e-12, 0.1)
+# Of a kappa that is learned: the bounds. The least one is that of means 1e6 of their components' widths away.
+_KAPPA_RANGE = (1e-12, _DEFAULT_KAPPA)
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-8, 1e2)
 _LEAST_NOISE = (
@@ -144,8 +142,8 @@ class GaussianObservation(GaussianParameters):
         Prior of the means, in the data's units; the mean of the data if None.
     mean_precision_prior : float, default=None
         How many observations the prior of a mean is worth. If None, it begins with 0.01, and maximises the
-        objective at or below 0.1 (empirical Bayes): clusters that are narrow beside the spread of the data
-        need a much smaller one, and clusters that overlap a larger one.
+        objective at or below that (empirical Bayes): clusters that are narrow beside the spread of the data
+        need a much smaller one.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of a precision matrix: the larger, the firmer is the prior of covariances.
         It must be above ``n_features - 1`` for full covariances, and above 0 for the others. If None, it is

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, GaussianObservation
+from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
 from tests.estimators import (
     CENTERS,
     assert_same_state,
@@ -180,10 +180,7 @@ def test_responsibilities_and_no_laps_are_one_global_step(form):
         "list": np.split(resp, np.cumsum(LENGTHS)[:-1]), "groups": resp[rows], "lengths": resp,
         "callable": lambda given, n, rng: resp,
     }[form]  # fmt: skip
-    observation = GaussianObservation(covariance_prior="increments", mean_precision_prior=0.01)
-    model = HDPHMMVB(
-        K, observation=observation, init_params=init, max_iter=0, n_batches=2, random_state=0
-    )
+    model = HDPHMMVB(K, init_params=init, max_iter=0, n_batches=2, random_state=0)
     if form == "lengths":
         data, kwargs = ROWS, {"lengths": LENGTHS}
     model.fit(data, **kwargs)

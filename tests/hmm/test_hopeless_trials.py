@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPHMMVB, GaussianObservation
+from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.engine.scheduler import Scheduler
 
 N_BATCHES = 6
@@ -35,10 +35,7 @@ def verdicts(monkeypatch):
 
 
 def fitted(X):
-    # With a kappa that is learned, no state has to be deleted.
-    observation = GaussianObservation(covariance_prior="increments", mean_precision_prior=0.01)
-    model = HDPHMMVB(8, observation=observation, n_batches=N_BATCHES, max_iter=6, random_state=0)
-    return model.fit(X)
+    return HDPHMMVB(8, n_batches=N_BATCHES, max_iter=6, random_state=0).fit(X)
 
 
 def test_giving_up_changes_no_fit(verdicts, monkeypatch):

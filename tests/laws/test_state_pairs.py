@@ -39,8 +39,7 @@ def trap(seed=3, n_short=3):
 
 def started(rows, labels, pairs_per_state, seed):
     """A learner that starts from labels, and its batch."""
-    # With a kappa that is learned, single births leave the trap.
-    observation = GaussianObservation(covariance_prior="data", mean_precision_prior=0.01)
+    observation = GaussianObservation(covariance_prior="data")
     learner, batch = h.learner_of(rows, h.ALLOCATIONS["sticky"], observation=observation)
     birth = StateBirth(pairs_per_state=pairs_per_state)
     learner = fresh_learner(learner.model, [birth, StateMerge(), StateDelete()], seed)

@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.statistics import StatBag
+from sklearn_bnp.mixture import birth as births
 from tests.laws.harness import quiet_fit
 
 
@@ -60,18 +61,18 @@ def test_samples_grow_only_where_more_rows_may_tell_more():
 def test_what_failed_in_few_rows_is_remembered(n_rows, grows, monkeypatch):
     """Of single Gaussians: only where there are twice as many rows as the sample had."""
     X = np.random.default_rng(0).normal(size=(n_rows, 300)).astype(np.float32)
-    asked, rows_of = [], Birth.sample_rows
+    looked_at, create = [], births.create
 
-    def noted(self, n_statistics):
-        asked.append(rows_of(self, n_statistics))
-        return asked[-1]
+    def noted(*args, n_rows, **given):
+        looked_at.append(n_rows)
+        return create(*args, n_rows=n_rows, **given)
 
-    monkeypatch.setattr(Birth, "sample_rows", noted)
+    monkeypatch.setattr(births, "create", noted)
     model = DPMixtureVB(
         observation=GaussianObservation("diag"), proposals=("birth",), random_state=0
     )
     assert model.fit(X).n_components_ == 1
-    assert (max(asked) > min(asked)) == grows
+    assert (max(looked_at) > min(looked_at)) == grows
 
 
 @pytest.mark.slow

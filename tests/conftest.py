@@ -1,8 +1,8 @@
 """Small data have as many threads as large ones, so that laws of threads say something.
 
 ``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
-tests; see `tests.parts`. Tests that fit for long are marked ``extended``: the README's command leaves them to
-``.ci/run``. Of tests that fit long with many variants, which are marked ``quarter``, it runs one in four.
+tests; see `tests.parts`. Tests that take a second or more are marked ``extended``: the README's command
+leaves them to ``.ci/run``. Of tests with many such variants, which are marked ``quarter``, it runs one in four.
 """
 
 import os
@@ -44,7 +44,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark what is left to ``.ci/run`` before ``-m`` chooses, and choose of what ``-m`` and ``-k`` leave."""
+    """Mark three in four variants of a ``quarter`` as ``extended``; after ``-m`` and ``-k``, take a part."""
     many = [
         item
         for item in items

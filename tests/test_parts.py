@@ -1,5 +1,9 @@
 """Parts of the variants of each test, and shares of the tests: together they are all of them."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.parts import chosen, numbered, shared_out
@@ -58,3 +62,24 @@ def test_other_arguments_are_refused(option, text):
     message = f"{option} is I/N with 1 <= I <= N, such as 1/2; got"
     with pytest.raises(pytest.UsageError, match=message):
         numbered(option, text)
+
+
+def collected(*options):
+    """Names of the tests of one file that pytest would run."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *options]
+    path = "tests/mixture/test_slabs.py"
+    run = subprocess.run(
+        [*command, path], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
+    )
+    return {line for line in run.stdout.splitlines() if line.startswith(path)}
+
+
+@pytest.mark.extended
+def test_what_the_command_of_the_readme_leaves_out_is_extended():
+    """Both together are all but the slow tests; of each ``quarter`` some variants are left."""
+    usual, extended = collected(), collected("-m", "extended and not slow")
+    assert usual.isdisjoint(extended)
+    assert usual | extended == collected("-m", "not slow")
+    quarters = collected("-m", "quarter and not slow")
+    assert quarters & extended
+    assert without_parameters(quarters & usual) == without_parameters(quarters)

@@ -63,9 +63,8 @@ def pooled(samples, n, shares):
         part = np.maximum(shares(z)[:, k].astype(float), mass)
         own = part * (rate.min() / rate[k])
         parts.append(Sample(z, mass / part, own if weight is None else own * weight))
-    z = (
-        parts[0].z if len(parts) == 1 else stacked([part.z for part in parts])
-    )  # rows are not copied
+    # rows of a single component are not copied
+    z = parts[0].z if len(parts) == 1 else stacked([part.z for part in parts])
     mass, weight = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     sample = Sample(z, mass, weight).standing_for(n.sum())
     return sample, n.sum() / sample.total

@@ -67,6 +67,9 @@ def holes(X, seed=1, share=0.1):
         ("spherical", "holes"),
         ("spherical", "weights"),
         pytest.param("full", "holes", marks=pytest.mark.slow),
+        # Rows of weight 1.5 pay for a tenth cluster, which searches do not look for: see the next test.
+        pytest.param("full", "weights", marks=[pytest.mark.slow, pytest.mark.xfail(
+            reason="searches count copies of continuous rows once", raises=AssertionError)]),
         *(pytest.param("diag", change, marks=pytest.mark.slow)
           for change in (None, "float32", "holes", "weights", "batches")),
     ],
@@ -90,19 +93,17 @@ def test_few_rows_a_cluster(kind, change):
 @pytest.mark.parametrize("weight", [1.5, 10.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_show_what_rows_show(seed, weight):
-    """Copies of rows have the same noise, so rows with weights have the clusters of the rows themselves.
+    """Rows with weights have the clusters of the rows themselves, as copies have the same noise.
 
-    With full covariances so few rows do not pay for all clusters. With weights all would pay, and so would
-    many that are none.
+    See doc/units.rst. With full covariances so few rows do not pay for all clusters.
     """
     X, _ = few_rows(seed)
+    weights = np.full(len(X), weight)
     model = DPMixtureVB(random_state=0)
     alone = model.fit(X).predict_proba(X)
-    found = clone(model).fit(X, sample_weight=np.full(len(X), weight))
-    start = clone(model).set_params(init_params=alone)
-    assert (
-        found.lower_bound_ > start.fit(X, sample_weight=np.full(len(X), weight)).lower_bound_ - 5.0
-    )
+    found = clone(model).fit(X, sample_weight=weights)
+    start = clone(model).set_params(init_params=alone).fit(X, sample_weight=weights)
+    assert found.lower_bound_ > start.lower_bound_ - 5.0
     assert alone.shape[1] <= found.n_components_ <= CLUSTERS
 
 

@@ -5,8 +5,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB
+from sklearn_bnp.splits import slabs
 from sklearn_bnp.splits.slabs import windows
 from tests.benchmarks.one_start_mixtures import spikes
+from tests.estimators import peak_memory
 from tests.variants import variants
 
 
@@ -27,6 +29,20 @@ def as_good_as_the_truth(X, y, weight=None, **parameters):
 
 
 # ---------------------------------------------------------------------- windows
+
+
+def test_columns_are_looked_at_in_blocks(monkeypatch):
+    """Blocks of any size find the same rows, and many columns take little more memory than a few."""
+    X, _ = amounts(1, n=1000, n_columns=200)
+    mass = np.random.default_rng(2).random(len(X))
+    found = list(windows(X, mass))
+    assert len(found) == 4
+    for columns in (1, 7, 200):
+        monkeypatch.setattr(slabs, "_COLUMNS_A_BLOCK", columns)
+        np.testing.assert_array_equal(list(windows(X, mass)), found)
+    all_at_once = peak_memory(lambda: list(windows(X, mass)))
+    monkeypatch.undo()
+    assert peak_memory(lambda: list(windows(X, mass))) < 3e6 < all_at_once
 
 
 @pytest.mark.parametrize("width", [0.0, 0.01])

@@ -2,7 +2,8 @@
 
 ``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
 tests; see `tests.parts`. Tests that take a second or more are marked ``extended``: the README's command
-leaves them to ``.ci/run``. Of tests with many such variants, which are marked ``quarter``, it runs one in four.
+leaves them to ``.ci/run``. Of tests with many such variants, which are marked ``quarter``, it runs one in
+four.
 """
 
 import os

@@ -499,8 +499,8 @@ class Learner:
         self._evidence = None if known is None else known.listed(self.totals)
 
     def _context(self, samples, uniform):
+        how, seen = self.settings, self._seen.issuperset(set(self.memo.batch_ids))
         return Context(
             self.model, self.totals, samples, uniform, self.rng(Purpose.PLAN), self.new_uids,
-            self.settings.max_components, n_threads=self.settings.n_threads,
-            partial=not self._seen.issuperset(set(self.memo.batch_ids)),
+            how.max_components, n_threads=how.n_threads, n_nonzero=how.n_nonzero, partial=not seen,
         )  # fmt: skip

@@ -44,6 +44,9 @@ class Context(NamedTuple):
         wait for merges and deletes.
     n_threads : int, default=1
         Number of threads for kernels.
+    n_nonzero : int or None, default=None
+        The most components that a row may be shared among; no limit if None. Searches on samples keep to it,
+        too: a split into components that share many rows may gain nothing where rows may not be shared.
     partial : bool, default=False
         Whether there are batches in memory that the last lap did not visit.
     idle : bool, default=False
@@ -78,6 +81,7 @@ class Context(NamedTuple):
     max_components: float
     settling: bool = False
     n_threads: int = 1
+    n_nonzero: int | None = None
     partial: bool = False
     idle: bool = False
     others_pending: bool = False

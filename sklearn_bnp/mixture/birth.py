@@ -205,7 +205,7 @@ class Birth(Proposal):
                 context.model, sample, totals.s[k], np.delete(totals.s, k, axis=0),
                 int(min(self.n_seeds, room + 1)), attempt + more, context.rng,
                 adapt=len(totals.uids) <= ADAPT_BELOW, n_most=int(min(room + 1, 10**6)),
-                n_rows=n_first if goes_on else None,
+                n_rows=n_first if goes_on else None, n_nonzero=context.n_nonzero,
             )  # fmt: skip
             if creation is not None and creation.gain > 0:
                 break

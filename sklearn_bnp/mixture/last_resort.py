@@ -33,7 +33,8 @@ def shows_everything(uniform, totals, part=_LEAST_PART):
 class Comparison:
     """Components that may take the place of present ones, compared with these on a sample of their rows.
 
-    With ``adapt`` both are compared under the priors that suit them.
+    With ``adapt`` both are compared under the priors that suit them; and always with each row shared among
+    no more components than it may be.
 
     Parameters
     ----------
@@ -41,38 +42,40 @@ class Comparison:
     sample : Sample
     present, others : ndarray, shapes (J, P) and (K - J, P)
         Statistics of the components that may be replaced, and of all that stay.
-    adapt : bool
+    adapt : bool, default=False
+    n_nonzero : int or None, default=None
+        The most components that a row may be shared among; no limit if None.
 
     Attributes
     ----------
     small : RestrictedMixture
-        The components that may be replaced, on the sample.
+        The components that may be replaced, on the sample; rows are shared freely.
     s, resp : ndarray, shapes (J, P) and (m, J)
         Statistics of the sample and responsibilities, after a local step of the present components.
     """
 
-    def __init__(self, model, sample, present, others, adapt=False):
-        self.small = RestrictedMixture(model, sample, others, adapt=False)
-        self._adapted = RestrictedMixture(model, sample, others, adapt)
+    def __init__(self, model, sample, present, others, adapt=False, n_nonzero=None):
+        self._of, self._adapts, self._n_nonzero = (model, sample, others), adapt, n_nonzero
+        self.small = self.restricted()
         self.s, _, self.resp = self.small.step(present)
         self._present = None
 
     @classmethod
-    def of_all(cls, model, totals, uniform, adapt=False):
+    def of_all(cls, model, totals, uniform, adapt=False, n_nonzero=None):
         """All components may be replaced, and are compared on rows drawn from all."""
         z, resp, weight = uniform
         sample = to_search(Sample(z, np.ones(len(resp)), weight), model.likelihood, model.prior)
         sample = sample.standing_for(totals.n.sum())
-        return cls(model, sample, totals.s, totals.s[:0], adapt)
+        return cls(model, sample, totals.s, totals.s[:0], adapt, n_nonzero)
 
-    def adapting(self):
-        """As ``small``, but under a prior that adapts: it is the model's to begin with."""
-        self._adapted.prior = self._adapted.model.prior
-        return self._adapted
+    def restricted(self, adapt=False, limited=False):
+        """As ``small``, but under a prior that adapts, or with rows shared among no more than may be."""
+        limit = self._n_nonzero if limited else None
+        return RestrictedMixture(*self._of, adapt and self._adapts, limit)
 
     def _settled(self, s):
         """Statistics after ordinary steps, their coefficients, and the objective of the sample in nats."""
-        small = self.adapting()
+        small = self.restricted(adapt=True, limited=True)
         small.adapt(s, _SETTLING_ADAPT)
         s, entropy, _ = small.iterate(s, _SETTLING_STEPS, 1e-4 * small.sample.total)
         return s, small.coefficients(s), small.objective(s, entropy)

@@ -148,7 +148,7 @@ class Oversplit(SearchResort):
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
         adapt = len(totals.uids) <= ADAPT_BELOW
-        everything = Comparison.of_all(model, totals, context.uniform, adapt)
+        everything = Comparison.of_all(model, totals, context.uniform, adapt, context.n_nonzero)
         n_most = min(context.max_components, len(everything.resp))
         work = _NUMBERS_OF_A_SEARCH + n_seeds * numbers
         search = self._best(everything, n_seeds, n_most, work, context.rng)
@@ -193,7 +193,9 @@ class Oversplit(SearchResort):
         n_most = min(room + len(pool.own), len(pool.sample.mass))
         if n_seeds < 2 or n_most < 2:
             return None
-        compared = Comparison(context.model, pool.sample, pool.own, pool.others)
+        compared = Comparison(
+            context.model, pool.sample, pool.own, pool.others, n_nonzero=context.n_nonzero
+        )
         search = Search(compared, n_seeds, n_most, context.rng)
         patience = min(self.patience, _PATIENCE_WITH_POOLS)
         while search.n_failures < patience and self._numbers_left >= work:

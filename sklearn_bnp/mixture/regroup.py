@@ -160,29 +160,26 @@ def _regrouped(context, pool, n_splits):
     if room < 2:
         return None
     sample, scale, own, others = Pool.of(context, pool)
-    small = RestrictedMixture(model, sample, others, adapt=False)
+    small = RestrictedMixture(model, sample, others, False, context.n_nonzero)
     now = small.gain(*small.step(own)[:2], model.prior)
-    new = resplit(model, sample, own, others, int(room), n_splits, now, context.rng)
+    new = resplit(small, own, int(room), n_splits, now, context.rng)
     if new is None:
         return None
     gain = scale * (new.gain - now)
     return new._replace(gain=gain) if gain > WORTH_A_TRIAL else None
 
 
-def resplit(model, sample, s, others, n_most, n_splits, now, rng):
+def resplit(small, s, n_most, n_splits, now, rng):
     """The best of several splits of a pool into two components or more; None if there is none.
 
     It is given up where the first ones are far worse than the present components.
 
     Parameters
     ----------
-    model : Model
-    sample : Sample
-        Rows of the pool.
+    small : RestrictedMixture
+        Of the pool's rows, beside the components that stay. Its prior does not adapt.
     s : ndarray, shape (J, P)
         Statistics of the pooled components.
-    others : ndarray, shape (K - J, P)
-        Statistics of the other components.
     n_most : int
         Seeds, at the most.
     n_splits : int
@@ -191,17 +188,19 @@ def resplit(model, sample, s, others, n_most, n_splits, now, rng):
         Gain of the present components over a single one, in nats.
     rng : numpy.random.RandomState
     """
+    free = small if small.n_nonzero is None else small.on(small.sample, free=True)
     best, least = None, _TRIES_ALONE if len(s) == 1 else _TRIES
     for i, (seeds, n_seeds) in enumerate(
-        islice(_all_seeds(model, sample, s, n_most, rng), n_splits)
+        islice(_all_seeds(small.model, small.sample, s, n_most, rng), n_splits)
     ):
         if i >= least and best is not None and best.gain < now - HOPELESS:
             break
-        small = RestrictedMixture(model, sample, others, adapt=False)
-        new, entropy = _settled(small, seeds, n_seeds)
+        new, entropy = _settled(free, seeds, n_seeds)
+        if new is not None and small is not free:
+            new, entropy = small.refine(new)
         if new is None:
             continue
-        gain = small.gain(new, entropy, model.prior)
+        gain = small.gain(new, entropy, small.prior)
         if best is None or gain > best.gain:
             best = Creation(new, small.coefficients(new), gain)
     return best

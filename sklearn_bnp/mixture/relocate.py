@@ -72,7 +72,7 @@ class Relocate(LastResort):
             return []
         self._rounds += 1
         self._attempts.begin(self.kind, totals.uids, totals.n)
-        coef, gain = relocated(model, totals, context.uniform, self.n_steps)
+        coef, gain = relocated(model, totals, context.uniform, self.n_steps, context.n_nonzero)
         if coef is None:
             return []
         # as long as none is lost, components keep their names, and proposals what they know of them
@@ -82,7 +82,7 @@ class Relocate(LastResort):
         return [SplitTrial(self.kind, uids, created, coef, gain, n_targets=len(uids))]
 
 
-def relocated(model, totals, uniform, n_steps):
+def relocated(model, totals, uniform, n_steps, n_nonzero=None):
     """Coefficients (J, P) of all components after collapsed steps, and the gain that the sample promises.
 
     There are none, but None, if it promises no gain.
@@ -95,12 +95,14 @@ def relocated(model, totals, uniform, n_steps):
         Rows of all, with the responsibilities of all components.
     n_steps : int
         Collapsed steps, at the most.
+    n_nonzero : int or None, default=None
+        The most components that a row may be shared among; no limit if None.
     """
     if not shows_everything(uniform, totals):
         return None, None
     if len(totals.s) > most_collapsed(model.likelihood, uniform.z):
         return None, None
-    everything = Comparison.of_all(model, totals, uniform)
+    everything = Comparison.of_all(model, totals, uniform, n_nonzero=n_nonzero)
     s, _ = everything.small.collapse(everything.s, everything.resp, n_steps)
     _, coef, gain = everything.settled(s) if len(s) > 1 else (s, None, -np.inf)
     return (coef, gain) if gain > WORTH_A_TRIAL else (None, None)

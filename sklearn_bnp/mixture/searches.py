@@ -84,7 +84,7 @@ class Search:
         turn, kind = divmod(self._n_searches, 3)
         chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[kind]
         self._n_searches += 1
-        small = compared.adapting() if turn % 2 else compared.small
+        small = compared.restricted(adapt=turn % 2 == 1, limited=self._n_searches % 2 == 0)
         narrow = kind == 0 and turn % 2 == 1
         found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng, narrow)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
@@ -233,8 +233,9 @@ class _Deletes:
         step, rows = small.model.likelihood.local_step, small.sample.rows(self._rows(j))
         before, after = np.empty_like(now.s), np.empty_like(now.s[1:])
         was, entropy = np.empty(len(now.s)), np.empty(len(now.s) - 1)
-        step(now.coef, *rows, before, was)
-        step(np.delete(now.coef, j, axis=0), *rows, after, entropy)
+        step(now.coef, *rows, before, was, n_nonzero=small.n_nonzero)
+        left = np.delete(now.coef, j, axis=0)
+        step(left, *rows, after, entropy, n_nonzero=small.n_nonzero)
         s = np.delete(now.s - before, j, axis=0) + after
         np.maximum(s[:, -1], 0.0, out=s[:, -1])
         entropy += np.delete(now.entropy - was, j)

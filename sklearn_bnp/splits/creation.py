@@ -22,7 +22,10 @@ Design note
 (d) Most components are whole: of 3,310 searches in components that were not alone, 48 found a split, and 30
     of these in the first way. How far the first ways were from a split tells whether others are worth their
     cost.
-(e) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
+(e) Where each row may be in one or two components alone, fewer and other components pay. Each way is then
+    gone twice: with rows shared freely, which leads farther, and with the limit from the first step on. What
+    was found freely makes further steps under the limit.
+(f) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
 """
 
 from __future__ import annotations
@@ -123,6 +126,7 @@ def create(
     adapt: bool = False,
     n_most: int = 10**6,
     n_rows: int | None = None,
+    n_nonzero: int | None = None,
 ) -> Any:
     """New components to replace a target.
 
@@ -153,6 +157,9 @@ def create(
     n_rows : int or None, default=None
         Rows of the sample that are looked at if there are no other components. What they do not show is
         sought in more of them, with tables of shares for these. All are looked at if None, and that is all.
+    n_nonzero : int or None, default=None
+        The most components that a row may be shared among; no limit if None. Where it is 1 or 2, components
+        and gain keep to it.
 
     Returns
     -------
@@ -160,6 +167,7 @@ def create(
         Statistics, coefficients and an estimated gain. None if no split into two or more components was
         found.
     """
+    restricted = partial(RestrictedMixture, model, sample, others, adapt, n_nonzero)
     best, margin, least, gains = None, -np.inf, 0.0, []
     n_first = _rows_of_first(sample, len(others), n_rows)
     small_sample = n_first * len(target) <= _SMALL
@@ -167,12 +175,14 @@ def create(
     ways = _ways(
         model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt, n_rows
     )
+    if restricted().n_nonzero is not None:
+        ways = [one._replace(limited=limited) for one in ways for limited in (False, True)]
     for way in [*ways, _NARROW]:
         if way.narrow and best is not None and best.gain > 0:
             continue
         if best is None and -np.inf < margin < -hopeless and not way.always:
             continue
-        small = RestrictedMixture(model, sample, others, adapt)
+        small = restricted()
         s, entropy = _developed(small, target, way, rng)
         if way.n_seeds > 2:  # two alone tell too little
             margin = max(margin, small.margin)
@@ -199,9 +209,7 @@ def create(
     agree = len(gains) > 1 and gains[-1] - gains[-2] <= _SAME
     if len(others) or attempt or nothing or agree or n_rows is None:
         return best
-    return create_in_more_rows(
-        best, partial(RestrictedMixture, model, sample, others, adapt), target, n_most, rng
-    )
+    return create_in_more_rows(best, restricted, target, n_most, rng)
 
 
 def most_rows_of_first(n_statistics):
@@ -305,6 +313,8 @@ class _Way(NamedTuple):
         others have found nothing.
     pace : Pace
         How long collapsed steps go on, and how fast unions are made.
+    limited : bool
+        Whether all steps keep to the limit of components that share a row, not only the last ones.
     """
 
     n_seeds: int
@@ -314,6 +324,7 @@ class _Way(NamedTuple):
     always: bool = False
     narrow: bool = False
     pace: Pace = USUAL
+    limited: bool = False
 
 
 _NARROW = _Way(2, False, always=True, narrow=True)
@@ -369,14 +380,16 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt, 
 
 def _developed(small, target, way, rng):
     """Statistics and entropies of the components found in a way, or None twice."""
-    start, sample = small, small.sample
+    start, sample, frees = small, small.sample, small.n_nonzero is not None and not way.limited
     if way.n_rows is not None and way.n_rows < sample.z.shape[0]:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
-        start = RestrictedMixture(small.model, sample.rows(rows), small.others, small.adapts)
+        start = small.on(sample.rows(rows), not way.limited)
+    elif frees:
+        start = small.on(sample, free=True)
     entropy = None
     if way.narrow:
         s = narrow_seeds(small, start.sample, target, rng)
-        small.adapt(s, NARROW_ADAPT)
+        start.adapt(s, NARROW_ADAPT)
     else:
         s = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng)
     if len(s) > 1:
@@ -387,7 +400,9 @@ def _developed(small, target, way, rng):
     if start is not small:
         small.prior = start.prior
         s, entropy, _ = small.iterate(s, _STEPS_ON_ALL, 1e-4 * sample.total)
-    return (s, entropy) if len(s) > 1 else (None, None)
+    if frees and len(s) > 1:  # where rows may not be shared, fewer components may pay
+        s, entropy = small.refine(s)
+    return (s, entropy) if s is not None and len(s) > 1 else (None, None)
 
 
 def seeded(model, sample, target, n_seeds, whiten, rng):

@@ -23,6 +23,8 @@ _SPARSE = 0.3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
+# Limits of the number of components that share a row, up to which steps in searches keep to them.
+_MOST_LIMITED = 2
 # Special functions that a collapsed step may take: about 0.01 s.
 _MOST_WORK = 200_000
 
@@ -73,6 +75,9 @@ class RestrictedMixture:
         Statistics of the components that stay.
     adapt : bool
         Whether the prior adapts to all components.
+    n_nonzero : int or None, default=None
+        The most components that a row may be shared among in ordinary steps; no limit if None, nor if it is
+        3 or more, which few rows reach.
 
     Attributes
     ----------
@@ -83,11 +88,18 @@ class RestrictedMixture:
         group, in nats; -inf before.
     """
 
-    def __init__(self, model, sample, others, adapt):
+    def __init__(self, model, sample, others, adapt, n_nonzero=None):
         self.model, self.sample, self.others = model, sample, others
+        limits = n_nonzero is not None and n_nonzero <= _MOST_LIMITED
+        self.n_nonzero = n_nonzero if limits else None
         self.prior = model.prior
         self.margin = -np.inf
         self.adapts = adapt and model.likelihood.adapts_prior
+
+    def on(self, sample, free):
+        """A mixture beside the same components, on another ``sample``; one that is ``free`` has no limit."""
+        limit = None if free else self.n_nonzero
+        return RestrictedMixture(self.model, sample, self.others, self.adapts, limit)
 
     def evidence(self, s):
         """Log evidence of each component (J,), in nats."""
@@ -123,7 +135,9 @@ class RestrictedMixture:
         """Local and summary step: statistics (J, P), entropies (J,) and responsibilities (n, J)."""
         out, entropy = np.empty_like(s), np.empty(len(s))
         z, mass, weight = self.sample
-        resp = self.model.likelihood.local_step(self.coefficients(s), z, mass, weight, out, entropy)
+        resp = self.model.likelihood.local_step(
+            self.coefficients(s), z, mass, weight, out, entropy, n_nonzero=self.n_nonzero
+        )
         return out, entropy, resp
 
     def iterate(self, s, n_steps, tol):

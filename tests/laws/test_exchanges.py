@@ -89,6 +89,9 @@ def test_a_search_that_fails_is_exchanged(small, monkeypatch):
         def __init__(self):
             self.small = small
 
+        def restricted(self, adapt, limited):
+            return small
+
         def settled(self, s):
             s, entropy, _ = small.iterate(s, 3, 0.0)
             before = small.objective(*small.step(self.s)[:2])

@@ -144,7 +144,7 @@ def test_a_round_ends_when_searches_come_back(gains, n_searches, monkeypatch):
     class Found:
         small, s = SimpleNamespace(sample=SimpleNamespace(total=9.0)), np.ones((2, 3))
 
-        def adapting(self):
+        def restricted(self, adapt, limited):
             return self.small
 
         def settled(self, s):
@@ -183,7 +183,7 @@ def test_costly_searches_are_few_and_cheap_ones_do_not_end_early(monkeypatch):
     class Found:
         small, s = SimpleNamespace(sample=SimpleNamespace(total=9.0)), np.ones((2, 3))
 
-        def adapting(self):
+        def restricted(self, adapt, limited):
             return self.small
 
         def settled(self, s):

@@ -71,16 +71,32 @@ def test_every_lap_with_proposals(leading_family, n_components, birth, allocatio
     assert_allclose(fitted.lower_bound_, fitted.lower_bounds_[-1], rtol=RTOL)
 
 
-@pytest.mark.quarter
-@pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 8])
-def test_every_lap_of_hard_assignments(leading_family, n_components):
-    """A trial shares no row among more components than the local step after it may."""
-    X, _ = leading_family.rows(np.random.default_rng(4), 240, spread=2.0)
-    model = estimator(leading_family, n_components=n_components, n_batches=3, n_nonzero_resp=1)
+def hard_assignments(family, n_components):
+    """A fit in which each row is in one component, checked lap by lap."""
+    X, _ = family.rows(np.random.default_rng(4), 240, spread=2.0)
+    model = estimator(family, n_components=n_components, n_batches=3, n_nonzero_resp=1)
     fitted = quiet_fit(model.set_params(random_state=0), X)
     assert_rises(fitted.lower_bounds_)
-    assert sum(sum(lap.accepted.values()) for lap in fitted.history_) > 0
     assert np.all(fitted.predict_proba(X).max(axis=1) == 1.0)
+    return fitted
+
+
+@pytest.mark.quarter
+def test_every_lap_of_hard_assignments(leading_family):
+    """A trial shares no row among more components than the local step after it may."""
+    fitted = hard_assignments(leading_family, 8)
+    assert sum(sum(lap.accepted.values()) for lap in fitted.history_) > 0
+
+
+@pytest.mark.slow
+def test_hard_assignments_from_one_component(leading_family):
+    """They end as high as from eight. Rows with many categories have one component in both."""
+    fitted, other = (hard_assignments(leading_family, n) for n in (1, 8))
+    if leading_family.name == "shared-variance" and fitted.n_components_ > other.n_components_:
+        pytest.xfail("seven narrow components are left, for three wide ones, 10 nats below")
+    assert fitted.lower_bound_ > other.lower_bound_ - 2.0
+    if other.n_components_ > 1:
+        assert sum(sum(lap.accepted.values()) for lap in fitted.history_) > 0
 
 
 @pytest.mark.quarter

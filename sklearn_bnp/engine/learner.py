@@ -381,7 +381,7 @@ class Learner:
 
         Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
         do not gain as much after it are the last ones, even if more trials are planned. Only what is overdue
-        still has its turn.
+        still has its turn, and the lap in which its trials are judged.
         """
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)

@@ -112,6 +112,7 @@ class Scheduler:
         self._values, self._values_per_row = state.sample_values, state.values_per_row
         self.mean_weight = state.mean_weight
         self._given_up = []  # trials of this lap that were given up
+        self._late = False  # whether a proposal that was overdue has planned trials of the next lap
 
     @property
     def proposals(self):
@@ -231,8 +232,12 @@ class Scheduler:
         return bool(self.trials) or any(proposal.pending for proposal in self.proposals)
 
     def has_more(self, patient):
-        """Whether trials are under way and the fit is ``patient``, or a proposal is overdue."""
-        return (patient and self.has_plans) or any(p.overdue for p in self.proposals)
+        """Whether trials are under way and the fit is ``patient``, or what is overdue has not been tried.
+
+        A proposal is overdue, or one that was has just planned trials.
+        """
+        late = self._late or any(p.overdue for p in self.proposals)
+        return late or (patient and self.has_plans)
 
     # ------------------------------------------------------------------ components on trial
 
@@ -470,7 +475,7 @@ class Scheduler:
         left_alone : dict
             Number of components, or groups of them, that failed before, by kind of proposal.
         """
-        sampling, self._sampling = self._sampling, None
+        sampling, self._sampling, self._late = self._sampling, None, False
         if sampling is None:
             return {}
         uids, samples, uniform = uids_before, sampling.samples(), sampling.uniform()
@@ -489,6 +494,7 @@ class Scheduler:
         )
         trials, most = [], context.max_components
         proposals = sorted(self.proposals, key=lambda p: not p.overdue)
+        overdue = {p.kind for p in proposals if p.overdue}
         for i, proposal in enumerate(proposals):
             before = any(p.pending and not p.goes_last for p in proposals[:i])
             busy = trials or before or context.settling
@@ -512,5 +518,6 @@ class Scheduler:
             t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
         ]
         self._findings = [{} for _ in self.trials]
+        self._late = any(trial.kind in overdue for trial in self.trials)
         counts = {p.kind: p.n_left_alone(context.totals) for p in self.proposals_at_rest}
         return {kind: n for kind, n in counts.items() if n}

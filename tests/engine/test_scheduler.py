@@ -164,6 +164,24 @@ def test_what_is_overdue_comes_first_and_the_others_in_their_order():
 
 
 @pytest.mark.parametrize("overdue", [False, True])
+def test_what_was_overdue_is_tried_before_a_fit_ends(overdue):
+    """A fit without patience makes the lap of its trials, and no further one."""
+
+    class InTurn(Stub):
+        def plan(self, context):
+            self.is_overdue = False
+            return super().plan(context)
+
+    first = InTurn("a", splits("a").plans, overdue=overdue)
+    scheduler, _ = planned([first, splits("b", uid=1)], n=2, most=3)
+    assert kinds(scheduler) == ["a", "b"]
+    assert scheduler.has_more(True)
+    assert scheduler.has_more(False) is overdue
+    scheduler.plan(lambda *found: None, np.arange(2), [])  # no lap has begun: there is no plan
+    assert not scheduler.has_more(False)
+
+
+@pytest.mark.parametrize("overdue", [False, True])
 def test_a_lap_has_components_on_trial_of_one_proposal(overdue):
     """The first that has any; trials to take back those of others go with them."""
 

@@ -43,6 +43,9 @@ from .scaling import ScaledLikelihood, find_scaling
 
 _DEFAULT_KAPPA = 0.01
 # Of a kappa that is learned: the bounds. The least one is that of means 1e6 of their components' widths away.
+# With .03 to .1 as the greatest, more clusters that overlap were found (mean adjusted Rand index of 64 drawn
+# mixtures .836 -> .855). But 20,000 images had 170 to 200 components for 80, and ended .07 to .19 nats a row
+# lower, though the prior suited them better: components near each other are harder to search.
 _KAPPA_RANGE = (1e-12, _DEFAULT_KAPPA)
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-8, 1e2)

@@ -22,9 +22,9 @@ Design note
 (d) Most components are whole: of 3,310 searches in components that were not alone, 48 found a split, and 30
     of these in the first way. How far the first ways were from a split tells whether others are worth their
     cost.
-(e) Where each row may be in one or two components alone, fewer and other components pay. Each way is then
-    gone twice: with rows shared freely, which leads farther, and with the limit from the first step on. What
-    was found freely makes further steps under the limit.
+(e) Where each row may be in one component alone, other components pay. Each way is then gone twice: with
+    rows shared freely, which leads farther, and with the limit from the first step on. What was found freely
+    makes further steps under the limit.
 (f) The gain found here is an estimate on the sample. The scheduler judges the split on the whole data.
 """
 
@@ -158,8 +158,8 @@ def create(
         Rows of the sample that are looked at if there are no other components. What they do not show is
         sought in more of them, with tables of shares for these. All are looked at if None, and that is all.
     n_nonzero : int or None, default=None
-        The most components that a row may be shared among; no limit if None. Where it is 1 or 2, components
-        and gain keep to it.
+        The most components that a row may be shared among; no limit if None. Where it is 1, components and
+        gain keep to it.
 
     Returns
     -------
@@ -168,16 +168,17 @@ def create(
         found.
     """
     restricted = partial(RestrictedMixture, model, sample, others, adapt, n_nonzero)
-    best, margin, least, gains = None, -np.inf, 0.0, []
+    best, margin, least = None, -np.inf, 0.0
+    source, gains = -1, {}  # the number of the best way, and the highest gain of each
     n_first = _rows_of_first(sample, len(others), n_rows)
     small_sample = n_first * len(target) <= _SMALL
     hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
     ways = _ways(
         model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt, n_rows
     )
-    if restricted().n_nonzero is not None:
-        ways = [one._replace(limited=limited) for one in ways for limited in (False, True)]
-    for way in [*ways, _NARROW]:
+    limits = (False,) if restricted().n_nonzero is None else (False, True)
+    tries = [(i, one._replace(limited=x)) for i, one in enumerate(ways) for x in limits]
+    for i, way in [*tries, (len(ways), _NARROW)]:
         if way.narrow and best is not None and best.gain > 0:
             continue
         if best is None and -np.inf < margin < -hopeless and not way.always:
@@ -196,17 +197,18 @@ def create(
             gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
         if len(s) < 2:
             continue
-        gains.append(gain)
+        gains[i] = max(gain, gains.get(i, gain))
         found = best is not None and best.gain > 0 and abs(gain - best.gain) <= _SAME
-        again = found and _SEEDS_A_PART * len(s) <= way.n_seeds
+        again = found and i != source and _SEEDS_A_PART * len(s) <= way.n_seeds
         if best is None or gain > best.gain:
             best = Creation(s, small.coefficients(s), gain)
+            source = i
         if again:  # two ways lead to the best split that is known: there is hardly a better one
             return best
     nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
     # seeds may have been few for each part, but then two ways would hardly end at the same one
-    gains = sorted(gain for gain in gains if gain > 0)
-    agree = len(gains) > 1 and gains[-1] - gains[-2] <= _SAME
+    positive = sorted(gain for gain in gains.values() if gain > 0)
+    agree = len(positive) > 1 and positive[-1] - positive[-2] <= _SAME
     if len(others) or attempt or nothing or agree or n_rows is None:
         return best
     return create_in_more_rows(best, restricted, target, n_most, rng)

@@ -45,8 +45,8 @@ class Context(NamedTuple):
     n_threads : int, default=1
         Number of threads for kernels.
     n_nonzero : int or None, default=None
-        The most components that a row may be shared among; no limit if None. Searches on samples keep to it,
-        too: a split into components that share many rows may gain nothing where rows may not be shared.
+        The most components that a row may be shared among; no limit if None. Searches for clusters keep to it
+        if it is 1: components that share many rows may gain nothing where rows may not be shared.
     partial : bool, default=False
         Whether there are batches in memory that the last lap did not visit.
     idle : bool, default=False

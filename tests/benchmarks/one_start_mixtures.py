@@ -18,6 +18,7 @@ and column.
     python -m tests.benchmarks.one_start_mixtures --problems 40
     python -m tests.benchmarks.one_start_mixtures --kind nested --seeds 5
     python -m tests.benchmarks.one_start_mixtures --first 40 --problems 40 --out mine.csv
+    python -m tests.benchmarks.one_start_mixtures --problems 24 --set n_nonzero_resp=1
 
 To compare two checkouts, let the second be judged by the bounds from the truth that the first has
 written, and be imported from its own folder:

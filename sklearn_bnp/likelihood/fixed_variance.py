@@ -219,7 +219,7 @@ class FixedVarianceLikelihood(ScaledLikelihood):
         return precision, (prior.m / prior.spread + total / prior.variance) / precision
 
     def _constant(self, prior):
-        """The term of a row's log density that is the same for all rows, a float: of units and variances."""
+        """What units and variances add to the log density of each row: a float, in nats, the same for all."""
         log_det = np.sum(np.log(prior.variance))  # 0 for variances that are given
         return self.row_constant - 0.5 * log_det - 0.5 * np.sum(self.ridge / prior.variance)
 

@@ -33,8 +33,8 @@ def shows_everything(uniform, totals, part=_LEAST_PART):
 class Comparison:
     """Components that may take the place of present ones, compared with these on a sample of their rows.
 
-    With ``adapt`` both are compared under the priors that suit them; and always with each row shared among
-    no more components than it may be.
+    With ``adapt`` both are compared under the priors that suit them. If a row may be in one component alone,
+    both are compared with each row in one.
 
     Parameters
     ----------

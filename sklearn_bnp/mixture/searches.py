@@ -84,6 +84,7 @@ class Search:
         turn, kind = divmod(self._n_searches, 3)
         chosen = (np.ones(K, dtype=bool), _half(K, self._rng), None)[kind]
         self._n_searches += 1
+        # every second search keeps to the limit of components that share a row, if it is one
         small = compared.restricted(adapt=turn % 2 == 1, limited=self._n_searches % 2 == 0)
         narrow = kind == 0 and turn % 2 == 1
         found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng, narrow)

@@ -177,7 +177,7 @@ def create(
         model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt, n_rows
     )
     limits = (False,) if restricted().n_nonzero is None else (False, True)
-    tries = [(i, one._replace(limited=x)) for i, one in enumerate(ways) for x in limits]
+    tries = [(i, one._replace(limited=limited)) for i, one in enumerate(ways) for limited in limits]
     for i, way in [*tries, (len(ways), _NARROW)]:
         if way.narrow and best is not None and best.gain > 0:
             continue
@@ -382,11 +382,12 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt, 
 
 def _developed(small, target, way, rng):
     """Statistics and entropies of the components found in a way, or None twice."""
-    start, sample, frees = small, small.sample, small.n_nonzero is not None and not way.limited
+    start, sample = small, small.sample
+    freely = small.n_nonzero is not None and not way.limited
     if way.n_rows is not None and way.n_rows < sample.z.shape[0]:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
-        start = small.on(sample.rows(rows), not way.limited)
-    elif frees:
+        start = small.on(sample.rows(rows), free=not way.limited)
+    elif freely:
         start = small.on(sample, free=True)
     entropy = None
     if way.narrow:
@@ -402,7 +403,7 @@ def _developed(small, target, way, rng):
     if start is not small:
         small.prior = start.prior
         s, entropy, _ = small.iterate(s, _STEPS_ON_ALL, 1e-4 * sample.total)
-    if frees and len(s) > 1:  # where rows may not be shared, fewer components may pay
+    if freely and len(s) > 1:  # where rows may not be shared, fewer components may pay
         s, entropy = small.refine(s)
     return (s, entropy) if s is not None and len(s) > 1 else (None, None)
 

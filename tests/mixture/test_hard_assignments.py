@@ -46,16 +46,8 @@ def test_a_gain_is_that_of_hard_assignments():
     learner = DPMixtureVB(observation=OBSERVATION, proposals=None).fit(X)._learner_
     model, totals = learner.model, learner.totals
     sample = Sample(model.likelihood.prepare(X), np.ones(len(X)), None)
-    found = create(
-        model,
-        sample,
-        totals.s[0],
-        totals.s[:0],
-        10,
-        0,
-        np.random.RandomState(0),
-        n_nonzero=1,
-    )
+    rng = np.random.RandomState(0)
+    found = create(model, sample, totals.s[0], totals.s[:0], 10, 0, rng, n_nonzero=1)
     resp = model.likelihood.local_step(found.coef, sample.z, None, None, None, None, n_nonzero=1)
     assert np.all(np.count_nonzero(resp, axis=1) == 1)
     s = np.zeros_like(found.s)
@@ -64,7 +56,8 @@ def test_a_gain_is_that_of_hard_assignments():
     gain = model.likelihood.evidence(model.prior, s).sum() + allocation(s[:, -1])
     gain -= model.likelihood.evidence(model.prior, single)[0] + allocation(single[:, -1])
     assert len(s) > 1 and found.gain > 0
-    assert_allclose(gain, found.gain, atol=1.0)  # a step later
+    # the assignments are those of one step after the search's last
+    assert_allclose(gain, found.gain, atol=1.0)
 
 
 @pytest.mark.parametrize("n_nonzero, limit", [(None, None), (1, 1), (2, None), (8, None)])

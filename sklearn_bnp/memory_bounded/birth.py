@@ -1,4 +1,4 @@
-"""Births: a topic is split in two, and the gain is estimated from the topic's own items."""
+"""Births: a topic is split in two or more, and the gain is estimated from the topic's own items."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .halves import (
-    ItemSubset,
-    Rules,
-    Summary,
-    gain_of_distinct,
-    halve,
-    parted_side,
-    principal_side,
-    whole,
-)
-from .model import alpha_cost
+from .halves import ItemSubset, Others, Rules, Summary, halve, parted_side, principal_side, whole
+from .model import prior_peak
+from .parts import Parts, parts_that_gain, summary_of
+
+# Nats that parts must gain if copies count once. This is an estimate, and no step judges it exactly.
+_CLEAR = 3.0
 
 
 class Split(NamedTuple):
-    """Topic ``k`` in two halves, and the estimated gain of the bound; a gain of -inf if it has no halves."""
+    """Topic ``k`` in parts, and the estimated gain of the bound; a gain of -inf if it has no parts."""
 
     k: int
     summary: Summary | None
@@ -30,18 +25,25 @@ class Split(NamedTuple):
     def members(self):
         return (self.k,)
 
+    @property
+    def n_more(self):
+        """By how many topics there are more."""
+        return 0 if self.summary is None else len(self.summary.s) - 1
+
     def born(self, topics):
         """The new topics; the next update finds their entropies."""
         s, counts, alpha, _ = self.summary
         return topics._replace(s=s, counts=counts, alpha=alpha, entropy=np.zeros(len(s)))
 
 
-def rules_of_splits(settings, topics, items):
-    """`Rules` for the halves of a topic."""
+def rules_of_split(settings, topics, items, k):
+    """`Rules` for the parts of topic k."""
+    alpha, peak = topics.alpha.sum() - topics.alpha[k], prior_peak(settings.shape, settings.rate)
+    fixed = {"likelihood": settings.likelihood, "prior": topics.prior, "shape": settings.shape}
 
     def rules(lengths, sizes):
-        cost = alpha_cost(lengths, sizes, topics.alpha.sum(), settings.rate)
-        return Rules(settings.likelihood, topics.prior, sizes, settings.shape, cost)
+        others = Others(lengths, alpha)
+        return Rules(**fixed, sizes=sizes, cost=settings.rate, peak=peak, others=others)
 
     usual = rules(items.lengths, items.sizes)
     if not np.any(settings.likelihood.standardised) or not np.any(items.distinct < items.n):
@@ -50,32 +52,51 @@ def rules_of_splits(settings, topics, items):
     return usual._replace(once=rules(lengths, items.distinct_sizes))
 
 
-def split(topics, items, k, which, rules):
+def split(topics, items, k, which, rules, most):
     """`Split` of topic k, estimated from the items ``which``, those whose likeliest topic is k.
 
-    Copies of rows of numbers are no evidence of a topic of their own: the halves have to gain if copies count
-    once, too. Clusters that lie as evenly as the corners of a cube have no principal component, and a cut
-    may go through each of them; so another cut is tried where the first gains nothing.
+    Clusters that lie as evenly as the corners of a cube have no principal component, and a cut
+    may go through each of them; so another cut is tried where the first gains nothing. If no cut in two
+    gains, more parts are tried, up to ``most``.
     """
     found = Split(k, None, -np.inf)
     if len(which) < 2:
         return found
     part = ItemSubset(items, which, rules.likelihood)
     one = whole(part, rules, topics.alpha[k])
+
+    def gain(parts):
+        return _gain(part, rules, one, parts)
+
     for cut in (principal_side, parted_side):
         halves = halve(part, rules, one, cut=cut)
-        gain = -np.inf if halves is None else _gain(part, rules, one, halves)
-        if gain > found.gain:
-            found = Split(k, halves.summary, gain)
-        if gain > 0:
-            break
-    return found
+        if halves is None:
+            continue
+        gained = gain(Parts(np.array([halves.first, 1.0 - halves.first]), halves.summary))
+        if gained > found.gain:
+            found = Split(k, halves.summary, gained)
+        if gained > 0:
+            return found
+    parts = parts_that_gain(part, rules, topics.alpha[k], most, gain) if most > 2 else None
+    return found if parts is None else Split(k, parts.summary, gain(parts))
 
 
-def _gain(part, rules, one, halves):
-    """Estimated gain of `Halves`."""
-    gain = float(halves.summary.value.sum() - one.value[0])
+def _gain(part, rules, one, parts):
+    """Estimated gain of `Parts` of items whose `Summary` as a whole is ``one``.
+
+    Copies of rows of numbers are no evidence of a topic of their own: the parts have to gain clearly if
+    copies count once, too. If they do not, this is -inf.
+    """
+    gain = rules.total(parts.summary) - rules.total(one)
     if gain > 0 and rules.once is not None and np.any(part.distinct < part.n):
-        own = gain_of_distinct(part, rules.once, halves.first, halves.summary.alpha)
-        return gain if own > 0 else -np.inf
+        return gain if _gain_of_distinct(part, rules.once, parts) > _CLEAR else -np.inf
     return gain
+
+
+def _gain_of_distinct(part, rules, parts):
+    """Gain of `Parts` by ``rules`` if copies count once."""
+    several = summary_of(part, rules, part.distinct, parts.resp, parts.summary.alpha, 3)
+    everything, alpha = np.ones((1, len(part.n))), several.alpha.sum(keepdims=True)
+    return rules.total(several) - rules.total(
+        summary_of(part, rules, part.distinct, everything, alpha, 3)
+    )

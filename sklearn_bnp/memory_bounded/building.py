@@ -7,7 +7,7 @@ Design note
     are updated. The result is kept only if the bound rose, so that no accepted change lowers it; otherwise
     the better half of the candidates is tried. The number of topics can double in a round.
 (b) A failed candidate is not tried again while the sizes of its topics stay about the same. For splits this
-    holds from epoch to epoch: with a document a call, most topics are as they were (`_is_due`).
+    holds from epoch to epoch: with a document a call, most topics are as they were (`_are_due`).
 (c) Document groups take memory from clumps, and each topic needs a clump. If there are more topics than
     clumps are allowed, pairs are joined first, those with the least loss, even if the bound falls.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .birth import Split, rules_of_splits, split
+from .birth import Split, rules_of_split, split
 from .items import items_by_topic
 from .local import converge, log_weights, sums_of_epoch, update
 from .merge import Union, disjoint, join_pairs, likely_pairs, pairs_to_merge, unions
@@ -28,6 +28,8 @@ from .model import Topics, alive, global_step, joined_topics, threshold
 CANDIDATES = 10
 # A candidate is evaluated again once the rows of a topic have changed by this share.
 _MOVED = 0.05
+# More parts than two are tried again once the rows of a topic are so many times as many.
+_GROWN = 4.0
 # A split is tried if new rows differ by so many nats for each statistic and log row; a topic costs about .5.
 _NEWS = 0.25
 # Stands for a candidate that was tried, and did not raise the bound.
@@ -115,12 +117,16 @@ def swaps(splits, merges, promises):
 
 
 class _Memory:
-    """Evaluated candidates by the uids of their topics, with the rows that these topics had."""
+    """Evaluated candidates by the uids of their topics, with the rows that these topics had.
+
+    The topics whose uids are ``seldom`` are split in halves only.
+    """
 
     def __init__(self, n_topics):
         self.uids = np.arange(n_topics)
         self._next = n_topics
         self._seen = {}
+        self.seldom = set()
 
     def _key(self, members):
         return tuple(self.uids[list(members)].tolist())
@@ -160,7 +166,9 @@ def build(settings, topics, items, trace=None):
     topics = _settled(settings, topics, items, trace)
     topics, joined = _with_room(settings, topics, items)
     memory, accepted, at_rest = _Memory(len(topics.s)), [], True
-    for k in np.flatnonzero(~_is_due(settings, topics, items)):
+    halves_due, parts_due = _are_due(settings, topics, items)
+    memory.seldom.update(np.flatnonzero(~parts_due).tolist())
+    for k in np.flatnonzero(~halves_due):
         memory.keep(topics.s[:, -1], (k,), _FAILED)
     while True:
         observer = _Labels(len(items.n))
@@ -171,7 +179,9 @@ def build(settings, topics, items, trace=None):
         if found is None and at_rest:
             break
         if found is None:  # trials end before updates do
-            topics, at_rest = converge(settings, topics, items, trace), True
+            rested = converge(settings, topics, items, trace)
+            memory.change([], len(rested.s), alive(rested))
+            topics, at_rest = _without_empty(settings, rested, items), True
             continue
         (moves, topics), at_rest = found, False
         accepted += moves
@@ -203,35 +213,39 @@ def _without_empty(settings, topics, items):
     return topics if lasting.all() else global_step(settings, topics.take(lasting), items)
 
 
-def _is_due(settings, topics, items):
-    """Boolean (K,): topics that are worth a new try of a split, for what this epoch's rows change in them.
+def _are_due(settings, topics, items):
+    """Booleans (K,) and (K,): topics that are worth a new try of halves, and of more parts.
 
-    The rows of such a topic have grown past a power of ``1 + _MOVED``, so that nothing has to be kept about
-    tries. Or the new ones fit otherwise than its rows do on average, by more than a share of the nats that
-    parameters of a topic cost. All are due where a split could only be part of a swap.
+    The rows of such a topic have grown past a power of ``1 + _MOVED``, or of ``_GROWN``, so that nothing
+    has to be kept about tries. Or the new ones fit otherwise than its rows do on average, by more than a
+    share of the nats that parameters of a topic cost. Halves are due in all topics where a split could only
+    be part of a swap.
     """
     n = topics.s[:, -1]
-    if len(items.means) == 0 or len(n) >= settings.max_topics:
-        return np.ones(len(n), dtype=bool)
     new, coef = (
         sums_of_epoch(settings, topics, items),
         log_weights(settings, topics, items.sizes)[0],
     )
-    before = np.maximum(n - new[:, -1], np.finfo(float).tiny)
-    powers = np.floor(np.log([before, n]) / np.log1p(_MOVED))
-    unlike = np.einsum("kp,kp->k", coef, new - topics.s * (new[:, -1] / n)[:, np.newaxis])
-    return (powers[1] > powers[0]) | (np.abs(unlike) > _NEWS * coef.shape[1] * np.log1p(n))
+    before = np.log(np.maximum(n - new[:, -1], np.finfo(float).tiny))
+    unlike = np.abs(np.einsum("kp,kp->k", coef, new - topics.s * (new[:, -1] / n)[:, np.newaxis]))
+    news = unlike > _NEWS * coef.shape[1] * np.log1p(n)
+    powers = np.log([[1.0 + _MOVED], [_GROWN]])
+    halves, parts = news | (np.floor(np.log(n) / powers) > np.floor(before / powers))
+    if len(n) >= settings.max_topics:
+        halves[:] = True
+    return halves, parts
 
 
 def _splits(settings, topics, items, labels, memory):
     """`Split` of each topic; those of topics that have hardly changed are not worked out again."""
-    n = topics.s[:, -1]
-    rules, found = rules_of_splits(settings, topics, items), []
-    members = items_by_topic(labels, len(n))
+    n, found = topics.s[:, -1], []
+    members, most = items_by_topic(labels, len(n)), settings.max_topics - len(n) + 1
     for k in range(len(n)):
         known = memory.known(n, k)
         if known is None:
-            known = split(topics, items, k, members[k], rules)
+            rules = rules_of_split(settings, topics, items, k)
+            several = 2 if memory.uids[k] in memory.seldom else most
+            known = split(topics, items, k, members[k], rules, several)
             memory.keep(n, (k,), known)
         if known is not _FAILED:
             found.append(known._replace(k=k))
@@ -266,12 +280,13 @@ def _best_moves(settings, before, topics, items, labels, memory):
         return move.gain > least and not memory.failed(n, move)
 
     splits, room = _splits(settings, topics, items, labels, memory), settings.max_topics - len(n)
-    found = _tried(settings, topics, items, memory, _apart(splits, promises)[:room])
+    found = _tried(settings, topics, items, memory, _within(_apart(splits, promises), room))
     if found is None:
         merges = _unions(settings, before, topics, items, memory)
         found = _tried(settings, topics, items, memory, _apart(merges, promises))
         if found is None and room <= 0:
-            found = _tried(settings, topics, items, memory, swaps(splits, merges, promises))
+            halved = [one for one in splits if one.n_more == 1]
+            found = _tried(settings, topics, items, memory, swaps(halved, merges, promises))
     return found
 
 
@@ -283,6 +298,12 @@ def _apart(moves, promises):
             taken.update(move.members)
             chosen.append(move)
     return chosen
+
+
+def _within(splits, room):
+    """The first of the splits that make at most ``room`` more topics together."""
+    n_more = np.cumsum([one.n_more for one in splits])
+    return splits[: np.searchsorted(n_more, room, side="right")]
 
 
 def _tried(settings, topics, items, memory, moves):

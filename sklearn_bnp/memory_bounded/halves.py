@@ -21,7 +21,7 @@ from scipy.special import digamma, expit, xlogy
 
 from .._kernels._responsibilities import Quadratic
 from .items import rows_of_statistics
-from .model import Scale, raised_alpha, topic_values
+from .model import Scale, alpha_cost, normaliser, raised_alpha, topic_values
 
 # Numbers of items' statistics that are held; if there are more, they are computed block by block.
 _HELD_NUMBERS = 4_000_000
@@ -37,6 +37,13 @@ _TIES = 3
 _LEAST_ROWS = 0.5
 
 
+class Others(NamedTuple):
+    """Rows of each document group, ``lengths`` (S,), and the sum ``alpha`` of the other topics' alpha."""
+
+    lengths: np.ndarray
+    alpha: float
+
+
 class Rules(NamedTuple):
     """Likelihood, priors and scale by which halves are found and judged.
 
@@ -50,8 +57,12 @@ class Rules(NamedTuple):
     shape : float
         Shape a of the gamma prior of alpha_k.
     cost : float
-        Cost of alpha (`model.alpha_cost`).
+        Cost of alpha (`model.alpha_cost`), or what its prior costs if there are ``others``.
     scale : Scale
+    peak : float
+        What is subtracted for each set, `model.prior_peak`.
+    others : Others or None
+        The other topics; None if the documents' weights cost the same for any sum of alpha.
     once : Rules or None
         The rules if copies count once; None if there are no copies, or columns have no scale.
     """
@@ -62,6 +73,8 @@ class Rules(NamedTuple):
     shape: float
     cost: float
     scale: Scale = Scale()
+    peak: float = 0.0
+    others: Others | None = None
     once: Rules | None = None
 
     @property
@@ -72,15 +85,30 @@ class Rules(NamedTuple):
     def values(self, s, counts, entropy, alpha):
         """Values (J,) of sets of items, as of `model.topic_values`."""
         fixed = (self.sizes, self.shape, self.cost, self.scale)
-        return topic_values(self.likelihood, self.prior, s, counts, entropy, alpha, *fixed)
+        values = topic_values(self.likelihood, self.prior, s, counts, entropy, alpha, *fixed)
+        return values - self.peak
 
     def raised_alpha(self, counts, alpha, n_iter):
         """alpha (J,) after steps of (22) or (25)."""
         for _ in range(n_iter):
-            alpha = raised_alpha(
-                counts, alpha, self.sizes, self.shape, self.cost, self.scale.documents
-            )
+            cost = self.at(alpha.sum()).cost
+            alpha = raised_alpha(counts, alpha, self.sizes, self.shape, cost, self.scale.documents)
         return alpha
+
+    def at(self, alpha):
+        """`Rules` whose values add up: what alpha costs where that of the sets sums to ``alpha``."""
+        if self.others is None:
+            return self
+        cost = alpha_cost(self.others.lengths, self.sizes, self.others.alpha + alpha, self.cost)
+        return self._replace(cost=cost, others=None)
+
+    def total(self, summary):
+        """Value of the sets of a `Summary` together."""
+        value = summary.value.sum()
+        if self.others is not None:
+            total = self.others.alpha + summary.alpha.sum()
+            value += normaliser(self.others.lengths, self.sizes, total)
+        return float(value)
 
 
 class Summary(NamedTuple):
@@ -259,13 +287,13 @@ class Tie(NamedTuple):
                 edge = min(max(n_clumps, lo), hi)  # clumps come before rows
                 logits[: edge - lo] += part.clump_shares[lo:edge] @ self.psi.T
                 logits[edge - lo :] += self.psi.T[part.owner[edge - n_clumps : hi - n_clumps]]
-                out[lo:hi] = _shared(logits)[1]
+                out[lo:hi] = softmax(logits)[1]
                 lo = hi
         return out
 
     def shared(self, s, counts):
         """q(z) (J, K) of sets with sums ``s`` (J, P) and ``counts`` (J, S), and its value a row (J,)."""
-        return _shared((s @ self.coef.T + counts @ self.psi.T) / s[:, -1:])
+        return softmax((s @ self.coef.T + counts @ self.psi.T) / s[:, -1:])
 
     def cut(self, part, s, prior):
         """Boolean (m,) that halves a subset with sums ``s`` (P,), and sums (2, P) and (2, S) of its halves.
@@ -289,7 +317,7 @@ class Tie(NamedTuple):
         return best
 
 
-def _shared(logits):
+def softmax(logits):
     """Softmax (J, K) and logarithm of the sum (J,) of exponentials; changes ``logits``."""
     most = logits.max(axis=1, keepdims=True)
     np.exp(np.subtract(logits, most, out=logits), out=logits)
@@ -322,19 +350,6 @@ def _entropies(n, first):
     return -np.array([n @ xlogy(first, first), n @ xlogy(other, other)])
 
 
-def gain_of_distinct(part, rules, first, alpha):
-    """Gain of halves with responsibilities ``first`` (m,) and prior weights (2,), if copies count once.
-
-    ``rules`` are those by which copies count once.
-    """
-    s, counts = _sums(part, first, part.distinct)
-    alpha = rules.raised_alpha(counts, alpha, 3)
-    halves = rules.values(s, counts, _entropies(part.distinct, first), alpha).sum()
-    s, counts = s.sum(axis=0, keepdims=True), counts.sum(axis=0, keepdims=True)
-    alpha = rules.raised_alpha(counts, alpha.sum(keepdims=True), 3)
-    return float(halves - rules.values(s, counts, np.zeros(1), alpha)[0])
-
-
 def refine(part, rules, first, alpha, trace=None):
     """Responsibilities (m,) and alpha (2,) of halves after restricted updates from ``first`` (m,).
 
@@ -348,7 +363,8 @@ def refine(part, rules, first, alpha, trace=None):
         s, counts = _sums(part, first)
         alpha = rules.raised_alpha(counts, alpha, 1)
         if trace is not None:
-            trace.append(float(rules.values(s, counts, _entropies(part.n, first), alpha).sum()))
+            value = rules.values(s, counts, _entropies(part.n, first), alpha)
+            trace.append(rules.total(Summary(s, counts, alpha, value)))
         coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
         psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))

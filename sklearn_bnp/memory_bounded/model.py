@@ -113,11 +113,20 @@ def log_rising_factorials(counts, alpha, sizes):
     return (gammaln(a + counts / sizes) - gammaln(a)) @ sizes
 
 
+def normaliser(lengths, sizes, total):
+    """``sum_s D_s [lnG(A) - lnG(A + N_s / D_s)]`` for documents' weights whose alpha sum to A, ``total``."""
+    return sizes @ (gammaln(total) - gammaln(total + lengths / sizes))
+
+
 def log_prior(alpha, shape, rate):
     """``log p(alpha_k)`` less its value at ``(a - 1) / b``, for each topic (12), (14)."""
+    return xlogy(shape - 1.0, alpha) - rate * alpha - prior_peak(shape, rate)
+
+
+def prior_peak(shape, rate):
+    """``(a - 1) log alpha_k - b alpha_k`` at its highest."""
     most = shape - 1.0
-    peak = xlogy(most, most / rate) - most
-    return xlogy(most, alpha) - rate * alpha - peak
+    return xlogy(most, most / rate) - most
 
 
 def _terms(settings, topics, lengths, sizes):
@@ -127,7 +136,7 @@ def _terms(settings, topics, lengths, sizes):
         settings.likelihood.evidence(topics.prior, topics.s).sum(),
         topics.entropy.sum(),
         log_rising_factorials(topics.counts, topics.alpha, sizes).sum(),
-        sizes @ (gammaln(total) - gammaln(total + lengths / sizes)),
+        normaliser(lengths, sizes, total),
         log_prior(topics.alpha, settings.shape, settings.rate).sum(),
     )
 

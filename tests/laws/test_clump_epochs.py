@@ -7,12 +7,12 @@ import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 from sklearn_bnp.inputs.rows import equal_rows
-from sklearn_bnp.memory_bounded import building
-from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
+from sklearn_bnp.memory_bounded import building, parts
+from sklearn_bnp.memory_bounded.birth import rules_of_split, split
 from sklearn_bnp.memory_bounded.building import applied, build
 from sklearn_bnp.memory_bounded.compression import grouping, joined_groups, kept_as_they_are
 from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
-from sklearn_bnp.memory_bounded.halves import ItemSubset, Tie
+from sklearn_bnp.memory_bounded.halves import ItemSubset, Summary, Tie
 from sklearn_bnp.memory_bounded.items import (
     NewDocuments,
     memory_cost,
@@ -29,6 +29,7 @@ from sklearn_bnp.memory_bounded.local import (
 )
 from sklearn_bnp.memory_bounded.merge import pairs_to_merge, unions
 from sklearn_bnp.memory_bounded.model import objective
+from sklearn_bnp.memory_bounded.parts import summary_of
 
 from .clump_harness import epoch_items, settings
 from .families import FAMILIES
@@ -99,8 +100,8 @@ def test_an_estimated_split_raises_the_bound(family):
     likelihood, items = epoch_items(family)
     own = settings(likelihood)
     topics = converge(own, first_topics(own, items), items)
-    rules = rules_of_splits(own, topics, items)
-    found = split(topics, items, 0, np.arange(len(items.n)), rules)
+    rules = rules_of_split(own, topics, items, 0)
+    found = split(topics, items, 0, np.arange(len(items.n)), rules, 8)
     assert found.gain > 0
     assert converge(own, applied([found], topics), items).bound > topics.bound
 
@@ -112,6 +113,59 @@ def with_labels(topics, items, likelihood, labels):
         s=resp.T @ rows_of_statistics(likelihood, items.z), counts=(items.shares.T @ resp).T,
         entropy=np.zeros(resp.shape[1]), alpha=np.ones(resp.shape[1]),
     )  # fmt: skip
+
+
+def test_gains_of_parts_are_exact(family):
+    """They are what the bound changes by, here of three parts of one of two topics."""
+    likelihood, items = epoch_items(family)
+    own = settings(likelihood)
+    labels = np.random.default_rng(0).integers(4, size=len(items.n))
+    first = first_topics(own, items)
+    before = with_labels(first, items, likelihood, np.minimum(labels, 1))
+    after = with_labels(first, items, likelihood, labels)
+    alpha = np.array([0.7, 0.3, 1.1, 0.4])
+    before, after = before._replace(alpha=np.array([0.7, 1.5])), after._replace(alpha=alpha)
+    part, rules = (
+        ItemSubset(items, np.flatnonzero(labels), likelihood),
+        rules_of_split(own, before, items, 1),
+    )
+
+    def total(topics):
+        values = rules.values(*(field[1:] for field in topics[:4]))
+        return rules.total(Summary(*(field[1:] for field in topics[:2]), topics.alpha[1:], values))
+
+    gain = objective(own, after, items.lengths, items.sizes)
+    gain -= objective(own, before, items.lengths, items.sizes)
+    np.testing.assert_allclose(total(after) - total(before), gain, rtol=1e-8, atol=1e-6)
+    resp = np.eye(4)[1:, labels[labels > 0]]
+    summed = summary_of(part, rules, part.n, resp, alpha[1:], n_iter=0)
+    np.testing.assert_allclose(rules.total(summed), total(after), rtol=1e-8, atol=1e-6)
+
+
+def test_parts_gain_what_they_promise(family, monkeypatch):
+    """They are found on a sample of the items, too, and are no more than allowed."""
+    likelihood, items = epoch_items(family, n=600)
+    own = settings(likelihood)
+    topics = converge(own, first_topics(own, items), items)
+    rules, which = rules_of_split(own, topics, items, 0), np.arange(len(items.n))
+    part = ItemSubset(items, which, likelihood)
+    one = rules.total(summary_of(part, rules, part.n, np.ones((1, len(which))), topics.alpha))
+    for sampled in 10_000, 250:
+        monkeypatch.setattr(parts, "_SAMPLED", sampled)
+        asked = []
+
+        def gain(found, asked=asked):
+            asked.append(rules.total(found.summary) - one)
+            return asked[-1]
+
+        found = parts.parts_that_gain(part, rules, topics.alpha[0], 8, gain)
+        np.testing.assert_allclose(found.resp.sum(axis=0), 1.0, rtol=1e-6)
+        np.testing.assert_allclose(found.summary.s.sum(axis=0), topics.s[0], rtol=1e-5, atol=1e-4)
+        again = summary_of(part, rules, part.n, found.resp, found.summary.alpha, n_iter=0)
+        np.testing.assert_allclose(again.value, found.summary.value, rtol=1e-6)
+        assert asked[-1] > 0
+        assert 2 <= len(found.resp) <= 8
+        assert parts.parts_that_gain(part, rules, topics.alpha[0], 1, gain) is None
 
 
 def test_swaps_make_room():
@@ -196,21 +250,23 @@ def test_splits_are_due_where_new_rows_change_a_topic():
     likelihood, items = epoch_items(ROW_FAMILIES[0], n=900)
     own = settings(likelihood)
     built = build(own, first_topics(own, items), items)
-    assert building._is_due(own, built.topics, items).all()  # all rows are new
+    assert np.all(building._are_due(own, built.topics, items))  # all rows are new
     kept = kept_as_they_are(items, np.arange(6, dtype=np.int32))
 
-    def due(z, max_topics=50):
+    def due(z, max_topics=50, parts=False):
         new = NewDocuments(z, np.array([0, len(z)]), np.ones(1))
         later = with_epoch(kept, likelihood, new)
         rules = own._replace(max_topics=max_topics)
         topics = converge(rules, with_new_documents(rules, built.topics, later), later)
-        return building._is_due(rules, topics, later)
+        return building._are_due(rules, topics, later)[int(parts)]
 
     z = items.z[built.labels == 0]
     center = z.mean(axis=0)
     assert not due(z[:1]).any()
     assert due(z[:1], max_topics=len(built.topics.s)).all()
     assert due(z[: len(z) // 10])[0]
+    assert not due(z[: len(z) // 10], parts=True).any()
+    assert due(np.tile(z, (3, 1)), parts=True)[0]
     assert due(center + 6.0 * (z[:6] - center)).any()
 
 

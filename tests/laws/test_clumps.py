@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma
 
-from sklearn_bnp.memory_bounded.halves import ItemSubset, Rules, halve, refine, whole
+from sklearn_bnp.memory_bounded.halves import ItemSubset, Others, Rules, halve, refine, whole
 from sklearn_bnp.memory_bounded.local import converge, first_topics, update
 from sklearn_bnp.memory_bounded.model import (
     Scale,
@@ -161,10 +161,12 @@ def test_restricted_updates_raise_the_value(family):
     rules = Rules(likelihood, likelihood.prior, items.sizes, SHAPE, 3.0, Scale(5.0, 2.0))
     part = ItemSubset(items, np.arange(0, len(items.n), 2), likelihood)
     start = np.random.default_rng(0).random(len(part.n))
-    trace = []
-    refine(part, rules, start, np.array([0.5, 0.5]), trace)
-    assert len(trace) > 2
-    assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
+    beside = rules._replace(scale=Scale(), others=Others(items.lengths, 0.5))
+    for own in rules, beside:
+        trace = []
+        refine(part, own, start, np.array([0.5, 0.5]), trace)
+        assert len(trace) > 2
+        assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
 
 
 def test_halves_are_judged_by_what_they_sum(family):

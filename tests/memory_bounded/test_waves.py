@@ -96,3 +96,48 @@ def test_many_clusters_that_lie_evenly(name, distance):
         X, groups = even_clusters(name, distance, n_rows, seed)
         found = MemoryBoundedTopicVB().fit(X, groups=groups).n_components_
         assert len(EVEN[name]) <= found <= len(EVEN[name]) + 1
+
+
+def row_of_clusters(n_clusters, n_features, distance, seed):
+    """Clusters in a row, mixed evenly by 60 documents of 20 rows: cuts in two leave several on both sides."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1200, n_features))
+    X[:, 0] += distance * rng.integers(n_clusters, size=len(X))
+    axes = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
+    return X @ axes, np.arange(len(X)) // 20
+
+
+@pytest.mark.parametrize("n_clusters, n_features", [(5, 2), (5, 6), (7, 6)])
+def test_clusters_in_a_row(n_clusters, n_features):
+    """All of these ended as a single topic."""
+    for seed, distance in itertools.product(range(2), [8.0, 30.0]):
+        X, groups = row_of_clusters(n_clusters, n_features, distance, seed)
+        assert MemoryBoundedTopicVB().fit(X, groups=groups).n_components_ == n_clusters
+
+
+def test_many_overlapping_clusters_on_a_line():
+    """Twenty clusters in one column, each document with a few of them, ended as a single topic."""
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet(np.full(20, 0.5), size=250)
+    labels = np.concatenate([rng.choice(20, size=20, p=share) for share in shares])
+    X, groups = (
+        rng.uniform(0, 64, size=20)[labels] + rng.normal(size=len(labels)),
+        np.arange(5000) // 20,
+    )
+    model = MemoryBoundedTopicVB().fit(X[:, np.newaxis], groups=groups)
+    assert 8 <= model.n_components_ <= 22
+    assert adjusted_rand_score(labels, model.predict(X[:, np.newaxis], groups=groups)) > 0.5
+
+
+def test_parts_keep_to_the_most_components():
+    X, groups = row_of_clusters(7, 6, 8.0, seed=0)
+    for most in range(1, 9):
+        model = MemoryBoundedTopicVB(max_components=most).fit(X, groups=groups)
+        assert model.n_components_ <= most
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 8])
+def test_one_cluster_stays_one(n_features):
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(2000, n_features))
+        assert MemoryBoundedTopicVB().fit(X, groups=np.arange(2000) // 20).n_components_ == 1

@@ -55,7 +55,8 @@ class Learner:
         )  # fmt: skip
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
-        self.stream, self.retried = state.stream, state.retried
+        self.stream, self.retried, self.gain = state.stream, state.retried, state.gain
+        self._undone = False
         self._evidence, self._bound = state.evidence, None
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
@@ -68,7 +69,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
-            stream=self.stream, retried=self.retried, evidence=self._evidence,
+            stream=self.stream, retried=self.retried, gain=self.gain, evidence=self._evidence,
         )  # fmt: skip
 
     @property
@@ -302,7 +303,7 @@ class Learner:
         records : list of TrialRecord
             Of all trials of the lap, of which ``verdict`` has judged the others.
         """
-        before = self._before
+        before, self._undone = self._before, False
         if before is None:
             return verdict.records
         excess = self.lower_bound - before.least
@@ -313,7 +314,7 @@ class Learner:
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
-        self._before = None
+        self._before, self._undone = None, not rose
         own = self.scheduler.judge_lap(rose, before.totals, gain, verdict.targets_undone)
         return (verdict.records if rose else taken_back(verdict.records)) + own
 
@@ -365,7 +366,7 @@ class Learner:
         """
         n, last = source.total_weight, max(1, max_iter)
         if done == 0:
-            self.converged, self.retried = False, 0
+            self.converged, self.retried, self.gain = False, 0, float("inf")
         else:
             source = source.without_responsibilities()
         while done < last and not self.converged:
@@ -379,9 +380,10 @@ class Learner:
     def _conclude(self, lap, tol, n, *, first):
         """After a lap that changed little, let proposals have their last chance, or end the fit.
 
-        Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
-        do not gain as much after it are the last ones, even if more trials are planned. Only what is overdue
-        still has its turn, and the lap in which its trials are judged.
+        A lap that was taken back gained nothing, which says nothing of how much updates still gain: then the
+        lap before it tells. Moves that gain less than what is worth a lap, all in all, do not renew the last
+        chance. Ten laps that do not gain as much after it are the last ones, even if more trials are planned.
+        Only what is overdue still has its turn, and the lap in which its trials are judged.
         """
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)
@@ -389,7 +391,9 @@ class Learner:
             if not idle:
                 self.retried = 0
             return
-        gain = lap.lower_bound - self.history[-2].lower_bound
+        if not self._undone:
+            self.gain = lap.lower_bound - self.history[-2].lower_bound
+        gain = self.gain
         at_rest = gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE)
         if self.model.released() is not self.model:
             if at_rest or gain <= self.model.settled_gain * tol * n:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # A fit of so many observations or more ends when a lap gains less than ``tol`` for each of them. With fewer,
 # laps are cheap, and a few nats decide about components: it goes on until a lap gains less in all.
-_MANY = 100_000
+_MANY = 1_000_000
 # Nats that are not worth a lap.
 _LEAST_GAIN = 0.05
 # Laps after the last chance of proposals that have to gain, together, what is worth a lap.
@@ -14,7 +14,7 @@ PATIENCE = 10
 def least_gain(tol, n):
     """Gain of a lap, in nats, up to which a fit of ``n`` observations has converged.
 
-    It is ``tol`` times n, and less where n is small: ``tol`` times n squared over 100,000, but no less than
+    It is ``tol`` times n, and less where n is small: ``tol`` times n squared over 1,000,000, but no less than
     0.05 nats, unless ``tol`` itself asks for that.
     """
     return min(tol * n, max(tol * n * n / _MANY, _LEAST_GAIN))

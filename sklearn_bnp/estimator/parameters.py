@@ -69,8 +69,8 @@ max_iter : int, default=$default
     1, but no warning that the fit has not converged.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal is
-    under way. With fewer than 100,000 ${entry}s, n of them, laps are cheap and the fit goes on for longer:
-    until a lap raises the ELBO by less than ``tol * n ** 2 / 100_000`` nats in all, or by less than 0.05
+    under way. With fewer than a million ${entry}s, n of them, laps are cheap and the fit goes on for longer:
+    until a lap raises the ELBO by less than ``tol * n ** 2 / 1_000_000`` nats in all, or by less than 0.05
     nats.
 warm_start : bool, default=$default
     Whether `fit` goes on from the last call of `fit`. If the data and the parameters are the same, it goes

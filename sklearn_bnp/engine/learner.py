@@ -43,20 +43,16 @@ class Learner:
 
     def __init__(self, state, settings=LearnerSettings(), run_tasks=map):  # noqa: B008 (an immutable value)
         self.settings, self._run_tasks = settings, run_tasks
-        self.model, self.seed, self.totals, self.coef = (
-            state.model, state.seed, state.totals, state.coef
-        )  # fmt: skip
-        self.memo, self.history, self.converged = (
-            state.memo.copy(), list(state.history), state.converged
-        )  # fmt: skip
-        self.new_uids = UidCounter(state.next_uid)
-        self.n_batches, self.n_steps, self.mass_seen = (
-            state.n_batches, state.n_steps, state.mass_seen
-        )  # fmt: skip
+        self.model, self.seed = state.model, state.seed
+        self.totals, self.coef = state.totals, state.coef
+        self.memo, self.history = state.memo.copy(), list(state.history)
+        self.converged, self.new_uids = state.converged, UidCounter(state.next_uid)
+        self.n_batches, self.n_steps = state.n_batches, state.n_steps
+        self.mass_seen = state.mass_seen
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
-        self.stream, self.retried, self.gain = state.stream, state.retried, state.gain
-        self._undone = False
+        self.stream, self.retried = state.stream, state.retried
+        self.gain, self._undone = state.gain, False
         self._evidence, self._bound = state.evidence, None
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 

@@ -92,7 +92,7 @@ def _refined(part, rules, n, resp, alpha):
     alpha = alpha * (resp @ n) / n.sum()
     for i in range(_MAX_ITER):
         s, counts = part.sums(n * resp)
-        lasting = s[:, -1] > _LEAST_ROWS
+        lasting = s[:, -1] > min(_LEAST_ROWS, s[:, -1].max() / 2)
         s, counts, alpha, before = s[lasting], counts[lasting], alpha[lasting], resp[lasting]
         if i % _ALPHA_EVERY == 0:
             alpha = rules.raised_alpha(counts, alpha, 1)

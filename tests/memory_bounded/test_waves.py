@@ -141,3 +141,12 @@ def test_one_cluster_stays_one(n_features):
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(2000, n_features))
         assert MemoryBoundedTopicVB().fit(X, groups=np.arange(2000) // 20).n_components_ == 1
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+def test_few_rows_or_small_weights_are_no_error(weight):
+    """Then all parts have less than a row."""
+    X = np.random.default_rng(0).normal(size=(16, 2))
+    for n_rows in 2, 4, 16:
+        documents = {"groups": np.arange(n_rows) // 2, "sample_weight": np.full(n_rows, weight)}
+        assert MemoryBoundedTopicVB().fit(X[:n_rows], **documents).n_components_ >= 1

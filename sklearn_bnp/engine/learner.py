@@ -48,11 +48,10 @@ class Learner:
         self.memo, self.history = state.memo.copy(), list(state.history)
         self.converged, self.new_uids = state.converged, UidCounter(state.next_uid)
         self.n_batches, self.n_steps = state.n_batches, state.n_steps
-        self.mass_seen = state.mass_seen
+        self.mass_seen, self._undone = state.mass_seen, False
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
-        self.stream, self.retried = state.stream, state.retried
-        self.gain, self._undone = state.gain, False
+        self.stream, self.retried, self.finishing = state.stream, state.retried, state.finishing
         self._evidence, self._bound = state.evidence, None
         self.scheduler = Scheduler(state.schedule, self.new_uids, settings, state.model.sampling)
 
@@ -65,7 +64,7 @@ class Learner:
             next_uid=self.new_uids.next, n_batches=self.n_batches, n_steps=self.n_steps,
             mass_seen=self.mass_seen, seen=frozenset(self._seen), n_passes=self._n_passes,
             seconds=self._seconds, before=self._before, initial=tuple(self.initial),
-            stream=self.stream, retried=self.retried, gain=self.gain, evidence=self._evidence,
+            stream=self.stream, retried=self.retried, finishing=self.finishing, evidence=self._evidence,
         )  # fmt: skip
 
     @property
@@ -362,11 +361,11 @@ class Learner:
         """
         n, last = source.total_weight, max(1, max_iter)
         if done == 0:
-            self.converged, self.retried, self.gain = False, 0, float("inf")
+            self.converged, self.finishing, self.retried = False, False, 0
         else:
             source = source.without_responsibilities()
         while done < last and not self.converged:
-            lap = self.run_lap(source, propose=goes_on or done + 1 < last)
+            lap = self.run_lap(source, propose=not self.finishing and (goes_on or done + 1 < last))
             source = source.without_responsibilities()
             self._conclude(lap, tol, n, first=done == 0)
             done += 1
@@ -376,10 +375,10 @@ class Learner:
     def _conclude(self, lap, tol, n, *, first):
         """After a lap that changed little, let proposals have their last chance, or end the fit.
 
-        A lap that was taken back gained nothing, which says nothing of how much updates still gain: then the
-        lap before it tells. Moves that gain less than what is worth a lap, all in all, do not renew the last
-        chance. Ten laps that do not gain as much after it are the last ones, even if more trials are planned.
-        Only what is overdue still has its turn, and the lap in which its trials are judged.
+        Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
+        do not gain as much after it are the last ones, even if more trials are planned. Only what is overdue
+        still has its turn, and the lap in which its trials are judged. If the last lap was taken back, it
+        gained nothing, whatever updates still gain: then laps without trials follow, until they gain little.
         """
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)
@@ -387,9 +386,10 @@ class Learner:
             if not idle:
                 self.retried = 0
             return
-        if not self._undone:
-            self.gain = lap.lower_bound - self.history[-2].lower_bound
-        gain = self.gain
+        gain = lap.lower_bound - self.history[-2].lower_bound
+        if self.finishing:
+            self.converged = gain <= worth
+            return
         at_rest = gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE)
         if self.model.released() is not self.model:
             if at_rest or gain <= self.model.settled_gain * tol * n:
@@ -402,7 +402,8 @@ class Learner:
             self.scheduler.last_resort()
             self.retried = lap.lap
         else:
-            self.converged = gain <= worth
+            self.finishing = self._undone
+            self.converged = gain <= worth and not self.finishing
 
     def _suits_one(self):
         """Whether there is one component, whose prior has just been made to suit it."""

@@ -212,8 +212,8 @@ class LearnerState:
         The pool of a stream, and when it was last learned from.
     retried : int
         The lap after which proposals of a fit have had their last chance; 0 if they still have it.
-    gain : float
-        Nats that the last lap of a fit gained that was not taken back.
+    finishing : bool
+        Whether trials of a fit have ended, and laps go on only until updates gain little.
     evidence : KnownEvidence or None
         Evidence of each component, if it was computed. It is left out of pickles and files.
     """
@@ -237,7 +237,7 @@ class LearnerState:
     initial: tuple = ()
     stream: StreamState = field(default_factory=StreamState)
     retried: int = 0
-    gain: float = float("inf")
+    finishing: bool = False
     evidence: KnownEvidence | None = None
 
     def __getstate__(self):

@@ -52,16 +52,16 @@ def of_one_kind(name):
 
 @pytest.mark.parametrize("name", ["mixture", "states", "topics"])
 def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
-    """It gains nothing, whatever updates still gain. The lap before it tells."""
+    """It gains nothing, whatever updates still gain: laps without trials follow."""
     model, X = of_one_kind(name)
     run_lap, n_undone = Learner.run_lap, 0
 
     def undone(learner, *args, **kwargs):
-        """Every other lap is like one with components on trial that do not help."""
+        """Laps are like those with components on trial that do not help, until there are no more trials."""
         nonlocal n_undone
         state = learner.state
         lap = run_lap(learner, *args, **kwargs)
-        if lap.lap % 2 == 0 and not lap.accepted:
+        if lap.lap > 1 and not state.finishing:
             learner.totals, learner.memo, learner.model = (
                 state.totals,
                 state.memo.copy(),
@@ -74,5 +74,5 @@ def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
     bound = quiet_fit(clone(model), X).lower_bound_
     monkeypatch.setattr(Learner, "run_lap", undone)
     model = quiet_fit(clone(model).set_params(max_iter=300), X)
-    assert n_undone > 3
+    assert n_undone > 0
     assert model.lower_bound_ > bound - 1.0

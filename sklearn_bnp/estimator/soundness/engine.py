@@ -65,7 +65,7 @@ def check_learner(state, kind, n_columns):
     expect_type("the laps", state.history, tuple)
     check_history(list(state.history))
     expect_count("the lap of the proposals' last chance", state.retried)
-    expect_number("the gain of a lap", state.gain, finite=False)
+    expect_type("whether a fit is finishing", state.finishing, bool)
     expect(state.retried <= state.n_laps, "the proposals' last chance is yet to come")
     if state.before is not None:
         totals, memo, model, lower_bound = state.before

@@ -125,7 +125,8 @@ class Fitting:
         if resumed is None:
             n_before, others = best.n_laps, sorted(found, key=lambda pair: -pair[0])[1:]
             best.scheduler.meet([totals for _, totals in others])
-            best.converged, best.retried = False, n_before  # laps without a gain count from here
+            best.converged, best.finishing = False, False
+            best.retried = n_before  # laps without a gain count from here
         else:
             best, n_before = self._learner(resumed.learner), resumed.n_before
         self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found)

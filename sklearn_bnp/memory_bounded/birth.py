@@ -6,9 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .halves import ItemSubset, Others, Rules, Summary, halve, parted_side, principal_side, whole
+from .halves import (
+    ItemSubset,
+    Others,
+    Rules,
+    Summary,
+    halve,
+    parted_side,
+    principal_side,
+    summary_of,
+    whole,
+)
 from .model import prior_peak
-from .parts import Parts, parts_that_gain, summary_of
+from .parts import Parts, parts_that_gain
 
 # Nats that parts must gain if copies count once. This is an estimate, and no step judges it exactly.
 _CLEAR = 3.0
@@ -36,9 +46,9 @@ class Split(NamedTuple):
         return topics._replace(s=s, counts=counts, alpha=alpha, entropy=np.zeros(len(s)))
 
 
-def rules_of_split(settings, topics, items, k):
-    """`Rules` for the parts of topic k."""
-    alpha, peak = topics.alpha.sum() - topics.alpha[k], prior_peak(settings.shape, settings.rate)
+def rules_of_splits(settings, topics, items):
+    """`Rules` for the parts of a topic, as if it stood beside all topics; see `Rules.beside`."""
+    alpha, peak = topics.alpha.sum(), prior_peak(settings.shape, settings.rate)
     fixed = {"likelihood": settings.likelihood, "prior": topics.prior, "shape": settings.shape}
 
     def rules(lengths, sizes):
@@ -63,6 +73,7 @@ def split(topics, items, k, which, rules, most):
     if len(which) < 2:
         return found
     part = ItemSubset(items, which, rules.likelihood)
+    rules = rules.beside(topics.alpha.sum() - topics.alpha[k])
     one = whole(part, rules, topics.alpha[k])
 
     def gain(parts):

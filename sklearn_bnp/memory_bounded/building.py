@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .birth import Split, rules_of_split, split
+from .birth import Split, rules_of_splits, split
 from .items import items_by_topic
 from .local import converge, log_weights, sums_of_epoch, update
 from .merge import Union, disjoint, join_pairs, likely_pairs, pairs_to_merge, unions
@@ -119,14 +119,14 @@ def swaps(splits, merges, promises):
 class _Memory:
     """Evaluated candidates by the uids of their topics, with the rows that these topics had.
 
-    The topics whose uids are ``seldom`` are split in halves only.
+    The topics whose uids are in ``halves_only`` are not split in more parts.
     """
 
     def __init__(self, n_topics):
         self.uids = np.arange(n_topics)
         self._next = n_topics
         self._seen = {}
-        self.seldom = set()
+        self.halves_only = set()
 
     def _key(self, members):
         return tuple(self.uids[list(members)].tolist())
@@ -167,7 +167,7 @@ def build(settings, topics, items, trace=None):
     topics, joined = _with_room(settings, topics, items)
     memory, accepted, at_rest = _Memory(len(topics.s)), [], True
     halves_due, parts_due = _are_due(settings, topics, items)
-    memory.seldom.update(np.flatnonzero(~parts_due).tolist())
+    memory.halves_only.update(np.flatnonzero(~parts_due).tolist())
     for k in np.flatnonzero(~halves_due):
         memory.keep(topics.s[:, -1], (k,), _FAILED)
     while True:
@@ -218,10 +218,13 @@ def _are_due(settings, topics, items):
 
     The rows of such a topic have grown past a power of ``1 + _MOVED``, or of ``_GROWN``, so that nothing
     has to be kept about tries. Or the new ones fit otherwise than its rows do on average, by more than a
-    share of the nats that parameters of a topic cost. Halves are due in all topics where a split could only
-    be part of a swap.
+    share of the nats that parameters of a topic cost. All are due in a first epoch, and where a split could
+    only be part of a swap.
     """
     n = topics.s[:, -1]
+    if len(items.means) == 0 or len(n) >= settings.max_topics:
+        everyone = np.ones(len(n), dtype=bool)
+        return everyone, everyone
     new, coef = (
         sums_of_epoch(settings, topics, items),
         log_weights(settings, topics, items.sizes)[0],
@@ -231,21 +234,18 @@ def _are_due(settings, topics, items):
     news = unlike > _NEWS * coef.shape[1] * np.log1p(n)
     powers = np.log([[1.0 + _MOVED], [_GROWN]])
     halves, parts = news | (np.floor(np.log(n) / powers) > np.floor(before / powers))
-    if len(n) >= settings.max_topics:
-        halves[:] = True
     return halves, parts
 
 
 def _splits(settings, topics, items, labels, memory):
     """`Split` of each topic; those of topics that have hardly changed are not worked out again."""
-    n, found = topics.s[:, -1], []
+    n, found, rules = topics.s[:, -1], [], rules_of_splits(settings, topics, items)
     members, most = items_by_topic(labels, len(n)), settings.max_topics - len(n) + 1
     for k in range(len(n)):
         known = memory.known(n, k)
         if known is None:
-            rules = rules_of_split(settings, topics, items, k)
-            several = 2 if memory.uids[k] in memory.seldom else most
-            known = split(topics, items, k, members[k], rules, several)
+            n_parts = 2 if memory.uids[k] in memory.halves_only else most
+            known = split(topics, items, k, members[k], rules, n_parts)
             memory.keep(n, (k,), known)
         if known is not _FAILED:
             found.append(known._replace(k=k))
@@ -301,9 +301,13 @@ def _apart(moves, promises):
 
 
 def _within(splits, room):
-    """The first of the splits that make at most ``room`` more topics together."""
-    n_more = np.cumsum([one.n_more for one in splits])
-    return splits[: np.searchsorted(n_more, room, side="right")]
+    """The splits, the first ones first, that make at most ``room`` more topics together."""
+    chosen = []
+    for one in splits:
+        if one.n_more <= room:
+            chosen.append(one)
+            room -= one.n_more
+    return chosen
 
 
 def _tried(settings, topics, items, memory, moves):

@@ -91,12 +91,20 @@ class Rules(NamedTuple):
     def raised_alpha(self, counts, alpha, n_iter):
         """alpha (J,) after steps of (22) or (25)."""
         for _ in range(n_iter):
-            cost = self.at(alpha.sum()).cost
+            cost = self.tangent(alpha.sum()).cost
             alpha = raised_alpha(counts, alpha, self.sizes, self.shape, cost, self.scale.documents)
         return alpha
 
-    def at(self, alpha):
-        """`Rules` whose values add up: what alpha costs where that of the sets sums to ``alpha``."""
+    def beside(self, alpha):
+        """The rules where the alpha of the other topics sum to the number ``alpha``."""
+        once = None if self.once is None else self.once.beside(alpha)
+        return self._replace(others=self.others._replace(alpha=alpha), once=once)
+
+    def tangent(self, alpha):
+        """The rules with a tangent of the normaliser, by which the values of sets add up.
+
+        It touches where the alpha of the sets sum to the number ``alpha``.
+        """
         if self.others is None:
             return self
         cost = alpha_cost(self.others.lengths, self.sizes, self.others.alpha + alpha, self.cost)
@@ -287,13 +295,13 @@ class Tie(NamedTuple):
                 edge = min(max(n_clumps, lo), hi)  # clumps come before rows
                 logits[: edge - lo] += part.clump_shares[lo:edge] @ self.psi.T
                 logits[edge - lo :] += self.psi.T[part.owner[edge - n_clumps : hi - n_clumps]]
-                out[lo:hi] = softmax(logits)[1]
+                out[lo:hi] = softmax_and_log_sum(logits)[1]
                 lo = hi
         return out
 
     def shared(self, s, counts):
         """q(z) (J, K) of sets with sums ``s`` (J, P) and ``counts`` (J, S), and its value a row (J,)."""
-        return softmax((s @ self.coef.T + counts @ self.psi.T) / s[:, -1:])
+        return softmax_and_log_sum((s @ self.coef.T + counts @ self.psi.T) / s[:, -1:])
 
     def cut(self, part, s, prior):
         """Boolean (m,) that halves a subset with sums ``s`` (P,), and sums (2, P) and (2, S) of its halves.
@@ -317,7 +325,7 @@ class Tie(NamedTuple):
         return best
 
 
-def softmax(logits):
+def softmax_and_log_sum(logits):
     """Softmax (J, K) and logarithm of the sum (J,) of exponentials; changes ``logits``."""
     most = logits.max(axis=1, keepdims=True)
     np.exp(np.subtract(logits, most, out=logits), out=logits)
@@ -328,9 +336,17 @@ def softmax(logits):
 
 def whole(part, rules, alpha, n_iter=3):
     """`Summary` of all items of a subset as one set, with alpha starting from the number ``alpha``."""
-    s, counts = part.sums(part.n[np.newaxis])
-    alpha = rules.raised_alpha(counts, np.array([alpha]), n_iter)
-    return Summary(s, counts, alpha, rules.values(s, counts, np.zeros(1), alpha))
+    return summary_of(part, rules, part.n, np.ones((1, len(part.n))), np.array([alpha]), n_iter)
+
+
+def summary_of(part, rules, n, resp, alpha, n_iter=1):
+    """`Summary` of parts with responsibilities (J, m) for items of ``n`` (m,) rows.
+
+    The prior weights are ``alpha`` (J,) after ``n_iter`` steps.
+    """
+    s, counts = part.sums(n * resp)
+    alpha = rules.raised_alpha(counts, alpha, n_iter)
+    return Summary(s, counts, alpha, rules.values(s, counts, -(xlogy(resp, resp) @ n), alpha))
 
 
 def _sums(part, first, n=None):

@@ -124,7 +124,7 @@ def log_prior(alpha, shape, rate):
 
 
 def prior_peak(shape, rate):
-    """``(a - 1) log alpha_k - b alpha_k`` at its highest."""
+    """``(a - 1) log alpha_k - b alpha_k`` at its highest, at (a - 1) / b."""
     most = shape - 1.0
     return xlogy(most, most / rate) - most
 

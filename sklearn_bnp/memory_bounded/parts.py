@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma, xlogy
+from scipy.special import digamma
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import UnionsOfRows
-from .halves import Summary, principal_side, softmax
+from .halves import Summary, principal_side, softmax_and_log_sum, summary_of
 
 # Rounds of cuts: there are at most 2, 4, 8 parts.
 _ROUNDS = 3
@@ -54,12 +54,13 @@ def parts_that_gain(part, rules, alpha, most, gain):
     """
     step = -(-len(part.n) // _SAMPLED)
     sample = part if step == 1 else part.where(np.arange(len(part.n)) % step == 0)
-    once, counted = (rules, "n") if rules.once is None else (rules.once, "distinct")
-    n = getattr(sample, counted) * (getattr(part, counted).sum() / getattr(sample, counted).sum())
+    once, rows = (rules, sample.n) if rules.once is None else (rules.once, sample.distinct)
+    n = rows * ((part.n if rules.once is None else part.distinct).sum() / rows.sum())
     resp = np.ones((1, len(n)))
-    least = once.total(summary_of(sample, once, n, resp, np.array([alpha])))
+    one = summary_of(sample, once, n, resp, np.array([alpha]))
+    points, least = sample.points(rules.prior, one.s[0]), once.total(one)
     for _ in range(_ROUNDS):
-        cut = _cut(sample, rules, resp)
+        cut = _cut(points, n, resp)
         if len(cut) == len(resp):
             return None
         wide = _refined(sample, once, n, cut, alpha)
@@ -73,14 +74,16 @@ def parts_that_gain(part, rules, alpha, most, gain):
     return None
 
 
-def _cut(part, rules, resp):
-    """Responsibilities (J, m), 0 or 1, after a cut of each part of enough items in two."""
+def _cut(points, n, resp):
+    """Responsibilities (J, m), 0 or 1, after a cut of each part that has enough items in two.
+
+    The items have ``n`` (m,) rows.
+    """
     labels = resp.argmax(axis=0)
-    points = part.points(rules.prior, part.sums(part.n[np.newaxis])[0][0])
     for j in range(len(resp)):
         own = np.flatnonzero(labels == j)
         if len(own) >= _LEAST_ITEMS:
-            labels[own[principal_side(points[own], part.n[own])]] += len(resp)
+            labels[own[principal_side(points[own], n[own])]] += len(resp)
     return (np.unique(labels)[:, np.newaxis] == labels).astype(float)
 
 
@@ -106,17 +109,7 @@ def _responsibilities(part, rules, s, counts, alpha):
     """Responsibilities (J, m) of parts with these sums and prior weights (J,)."""
     coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
     psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
-    return softmax(part.products(coef.T, psi.T))[0].T
-
-
-def summary_of(part, rules, n, resp, alpha, n_iter=1):
-    """`Summary` of parts with responsibilities (J, m) for items of ``n`` (m,) rows.
-
-    The prior weights are ``alpha`` (J,) after ``n_iter`` steps.
-    """
-    s, counts = part.sums(n * resp)
-    alpha = rules.raised_alpha(counts, alpha, n_iter)
-    return Summary(s, counts, alpha, rules.values(s, counts, -(xlogy(resp, resp) @ n), alpha))
+    return softmax_and_log_sum(part.products(coef.T, psi.T))[0].T
 
 
 def _summed(part, rules, once, sampled):
@@ -128,7 +121,7 @@ def _summed(part, rules, once, sampled):
 def _joined(rules, n, parts):
     """Responsibilities (J, m) after the unions of parts that raise their value most."""
     s, counts, alpha, _ = parts.summary
-    rules, n_groups = rules.at(alpha.sum()), counts.shape[1]
+    rules, n_groups = rules.tangent(alpha.sum()), counts.shape[1]
 
     def values(columns):
         counts, alpha, s = np.split(columns, [n_groups, n_groups + 1], axis=1)

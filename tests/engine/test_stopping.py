@@ -8,6 +8,7 @@ from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import Lap
 from sklearn_bnp.engine.stopping import laps_without, least_gain
+from sklearn_bnp.estimator.fitting import Fitting
 from tests.laws.harness import quiet_fit
 
 
@@ -76,3 +77,26 @@ def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
     model = quiet_fit(clone(model).set_params(max_iter=300), X)
     assert n_undone > 0
     assert model.lower_bound_ > bound - 1.0
+
+
+def test_the_best_fit_searches_on_when_fits_meet(monkeypatch):
+    """Even if laps without trials were its last ones: what the others found is tried in the next laps."""
+    model, X = of_one_kind("states")
+    model = clone(model).set_params(n_init=2, proposals=HDPHMMVB().proposals)
+    run_lap, after_meeting, met, proposed = Learner.run_lap, Fitting._after_meeting, [], []
+
+    def noted(learner, *args, propose=True, **kwargs):
+        if met:
+            proposed.append(propose)
+        learner.finishing = learner.finishing or not met  # as if a last lap had been taken back
+        return run_lap(learner, *args, propose=propose, **kwargs)
+
+    def meets(*args, **kwargs):
+        met.append(True)
+        return after_meeting(*args, **kwargs)
+
+    monkeypatch.setattr(Learner, "run_lap", noted)
+    monkeypatch.setattr(Fitting, "_after_meeting", meets)
+    quiet_fit(model, X)
+    assert met == [True]
+    assert proposed[0]

@@ -8,11 +8,11 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from sklearn_bnp.inputs.rows import equal_rows
 from sklearn_bnp.memory_bounded import building, parts
-from sklearn_bnp.memory_bounded.birth import rules_of_split, split
+from sklearn_bnp.memory_bounded.birth import rules_of_splits, split
 from sklearn_bnp.memory_bounded.building import applied, build
 from sklearn_bnp.memory_bounded.compression import grouping, joined_groups, kept_as_they_are
 from sklearn_bnp.memory_bounded.epochs import BoundTooSmall, Limits, run_epoch
-from sklearn_bnp.memory_bounded.halves import ItemSubset, Summary, Tie
+from sklearn_bnp.memory_bounded.halves import ItemSubset, Summary, Tie, summary_of
 from sklearn_bnp.memory_bounded.items import (
     NewDocuments,
     memory_cost,
@@ -29,7 +29,6 @@ from sklearn_bnp.memory_bounded.local import (
 )
 from sklearn_bnp.memory_bounded.merge import pairs_to_merge, unions
 from sklearn_bnp.memory_bounded.model import objective
-from sklearn_bnp.memory_bounded.parts import summary_of
 
 from .clump_harness import epoch_items, settings
 from .families import FAMILIES
@@ -100,7 +99,7 @@ def test_an_estimated_split_raises_the_bound(family):
     likelihood, items = epoch_items(family)
     own = settings(likelihood)
     topics = converge(own, first_topics(own, items), items)
-    rules = rules_of_split(own, topics, items, 0)
+    rules = rules_of_splits(own, topics, items)
     found = split(topics, items, 0, np.arange(len(items.n)), rules, 8)
     assert found.gain > 0
     assert converge(own, applied([found], topics), items).bound > topics.bound
@@ -127,7 +126,7 @@ def test_gains_of_parts_are_exact(family):
     before, after = before._replace(alpha=np.array([0.7, 1.5])), after._replace(alpha=alpha)
     part, rules = (
         ItemSubset(items, np.flatnonzero(labels), likelihood),
-        rules_of_split(own, before, items, 1),
+        rules_of_splits(own, before, items).beside(before.alpha[0]),
     )
 
     def total(topics):
@@ -147,7 +146,8 @@ def test_parts_gain_what_they_promise(family, monkeypatch):
     likelihood, items = epoch_items(family, n=600)
     own = settings(likelihood)
     topics = converge(own, first_topics(own, items), items)
-    rules, which = rules_of_split(own, topics, items, 0), np.arange(len(items.n))
+    rules = rules_of_splits(own, topics, items).beside(0.0)
+    which = np.arange(len(items.n))
     part = ItemSubset(items, which, likelihood)
     one = rules.total(summary_of(part, rules, part.n, np.ones((1, len(which))), topics.alpha))
     for sampled in 10_000, 250:

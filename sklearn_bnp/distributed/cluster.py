@@ -27,6 +27,7 @@ from distributed.scheduler import KilledWorker
 from ..engine.left import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError
+from .here import evenly, leaves_behind
 from .left import kept, shared_folder, take_from_files
 from .on_workers import (
     Group,
@@ -41,7 +42,6 @@ from .on_workers import (
     run_group,
     sums_of_left,
 )
-from .places import evenly, leaves_behind
 from .recognition import is_of_dask
 from .turns import copies, holders_of, in_turns
 from .waiting import Cluster, large_graphs

@@ -86,7 +86,11 @@ class StateDeleteTrial(Trial):
             return None
         found, scale = added_up(findings.values()), mass / seen
         now, others = (bag.take(bag.positions(self.created)) for bag in (observed, totals))
-        out = others.add(found.add(now, -1.0).scaled(scale))
+        change = found.add(now, -1.0).scaled(scale)
+        # rows of the state in other batches may have other numbers of missing values
+        missed = totals.s[k] - change.s.sum(axis=0)
+        shares = change.n / change.n.sum()
+        out = others.add(change._replace(s=change.s + shares[:, np.newaxis] * missed))
         if np.any(out.n <= 0):
             return None
         out = out._replace(extra=out.extra._replace(entropy=scale * found.extra.entropy))

@@ -105,6 +105,9 @@ class Delete(Proposal):
 class _Absorption:
     """Absorbers that take up the rows of target k, and how they adapt to it.
 
+    All that rows of the target are, before and after, is known from the same sample of them: other rows would
+    have other numbers of missing values, and the gain would depend on the units of the columns.
+
     With ``uniform`` rows given, all other components absorb, and rows of their own change hands as
     well, without which no component could move over: what the whole data have of each is then its
     statistics plus the change among these rows, scaled up, for a change is known more exactly from a
@@ -117,6 +120,9 @@ class _Absorption:
         self.removed = np.array([k, *absorbers])
         self.own = totals.s[absorbers]
         self.scale = totals.n[k] / max(sample.total, 1e-12)
+        shares = sample.mass if sample.weight is None else sample.mass * sample.weight
+        target = self.scale * summaries(model.likelihood, sample.z, shares[:, np.newaxis])
+        self.replaced = np.concatenate([target, self.own])
         self.uniform, self.start = uniform, self.own
         if uniform is not None:
             z, resp, weight = uniform
@@ -156,7 +162,7 @@ class _Absorption:
         k, others = self.removed[0], np.delete(totals.n, self.removed)
         return float(
             model.likelihood.evidence(model.prior, s).sum()
-            - model.likelihood.evidence(model.prior, totals.s[self.removed]).sum()
+            - model.likelihood.evidence(model.prior, self.replaced).sum()
             + entropy.sum()
             - totals.entropy[k]
             + model.allocation.elbo(np.concatenate([others, s[:, -1]]))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import HDPHMMVB
+from sklearn_bnp import GaussianObservation, HDPHMMVB
 from sklearn_bnp.engine.scheduler import Scheduler
 
 N_BATCHES = 6
@@ -47,6 +47,24 @@ def test_giving_up_changes_no_fit(verdicts, monkeypatch):
     patient = fitted(X)
     assert model.lower_bounds_ == pytest.approx(patient.lower_bounds_, rel=1e-12)
     assert [lap.tried for lap in model.history_] == [lap.tried for lap in patient.history_]
+
+
+def test_units_of_columns_with_missing_values_do_not_matter(verdicts):
+    """What lacks most values comes in the later batches, where the state that goes has few entries."""
+    rng = np.random.RandomState(3)
+    X = sequences()
+    for i, x in enumerate(X):
+        x[rng.random_sample(x.shape) < (0.6 if i >= N_BATCHES else 0.05)] = np.nan
+    looked = []
+    for unit in (1.0, 2.0**-20, 2.0**20):
+        verdicts.clear()
+        model = HDPHMMVB(
+            8, observation=GaussianObservation("diag"), n_batches=N_BATCHES, random_state=0
+        )
+        model.set_params(max_iter=10).fit([unit * x for x in X])
+        looked.append(list(verdicts))
+    assert ("delete", True) in looked[0]
+    assert looked[1] == looked[0] and looked[2] == looked[0]
 
 
 @pytest.mark.parametrize("kind", ["merge", "delete"])

@@ -144,6 +144,18 @@ def test_same_seed_same_fit(leading_family):
 
 # ---------------------------------------------------------------------- units
 
+
+def assert_same_estimates(a, b):
+    """Proposals promise the same gains in both fits, before anything is judged."""
+    for one, other in zip(a.history_, b.history_, strict=True):
+        assert [t.kind for t in one.trials] == [t.kind for t in other.trials]
+        promised, others = (
+            [np.nan if t.estimate is None else t.estimate for t in lap.trials]
+            for lap in (one, other)
+        )
+        assert_allclose(promised, others, rtol=1e-4, atol=1e-4)
+
+
 AFFINE = [param for param in LEADING_FAMILIES if param.values[0].affine]
 
 
@@ -177,6 +189,7 @@ def test_units_of_columns_do_not_matter(family, decades):
         for data in (X, Y)
     )
     assert a.n_components_ == b.n_components_ > 1
+    assert_same_estimates(a, b)
     assert_array_equal(a.predict(X), b.predict(Y))
     assert_allclose(a.weights_, b.weights_, rtol=1e-6)
     volume = ~np.isnan(X[:, :D]) @ np.log(scale)

@@ -66,7 +66,8 @@ n_batches : int, default=$default
     Number of batches, in place of ``batch_size``. There are no more batches than $units.
 max_iter : int, default=$default
     The greatest number of laps: passes through all $units. One lap is always made: 0 gives the same result as
-    1, but no warning that the fit has not converged.
+    1, but no warning that the fit has not converged. With the stochastic method, 0 makes only the last lap,
+    which is exact.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal is
     under way. With fewer than a million ${entry}s, n of them, laps are cheap and the fit goes on for longer:

@@ -77,8 +77,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     $max_iter
     $tol
     n_init : int, default=1
-        Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
-        highest ELBO is kept. With `StateOversplit` it goes on for up to ``max_iter`` more: it tries the
+        Number of fits with different random numbers, each with up to ``max_iter`` laps: first states if
+        there are several, order of batches, and rows that births look at. The one with the highest ELBO is
+        kept. With `StateOversplit` it goes on for up to ``max_iter`` more: it tries the
         states of the others for blocks of rows, and then searches once more. (Of more than 60,000 rows it
         only searches.) On real sequences ``n_init=2`` takes three to four times as long as one fit.
         Responsibilities in ``init_params`` are the same in all fits; a callable is called for each.
@@ -280,9 +281,9 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
                 {array-like, sparse matrix} of shape (n_rows, n_features)
             Sequences; or the rows of all of them, which are one sequence unless ``lengths`` or
             ``groups`` say otherwise. NaN stands for an entry that was not observed, where the likelihood
-            allows it; a row of NaN alone is a gap. Sparse rows are for families of counts. Dask arrays and
-            frames, and lists of delayed batches or of batch references, are worked on where they lie; each
-            chunk holds whole sequences (:doc:`/distributed`).
+            allows it; a row of NaN alone is a gap. Sparse rows are for "bernoulli", "multinomial" and
+            "poisson". Dask arrays and frames, and lists of delayed batches or of batch references, are worked
+            on where they lie; each chunk holds whole sequences (:doc:`/distributed`).
         y : array-like, default=None
             Not used. It may be labels that scikit-learn's tools pass on: one per row, or one per sequence
             if X is a list. Without ``lengths`` and ``groups``, another number of them is an error.
@@ -304,7 +305,6 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns
-            If weights of sequences of continuous rows are mostly four or more.
         """
         if are_chunks(X):
             return self._fit_chunks(X, lengths=lengths, groups=groups, sample_weight=sample_weight)
@@ -364,7 +364,6 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
             If ``lengths`` or ``groups`` do not go with X.
 
         $warns_later
-            If weights of sequences of continuous rows are mostly four or more.
         """
         if self._is_begun:
             self._check_goes_on()

@@ -91,8 +91,8 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     A document is a group of rows, and mixes topics: an image of pixels, for instance, or a recording of
     frames. Documents come in epochs. Each epoch has two phases. In the first, the model is built by
     variational updates, and by splits and merges of topics. In the second, the data are compressed: rows
-    that the topics hardly tell apart become a *clump*. Only the summed statistics of a clump are kept, and
-    its rows are forgotten.
+    with nearly the same topic probabilities become a *clump*. Only the summed statistics of a clump are
+    kept, and its rows are forgotten.
 
     Parameters
     ----------

@@ -86,8 +86,9 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $max_iter
     $tol
     n_init : int, default=1
-        Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
-        highest ELBO is kept. Components that are given are the same in all fits; a callable is called for
+        Number of fits with different random numbers, each with up to ``max_iter`` laps: first components
+        if there are several, order of batches, and rows that births look at. The one with the highest
+        ELBO is kept. Components that are given are the same in all fits; a callable is called for
         each.
     init_params : {"k-means++", "kmeans", "random", "random_from_data"}, callable, array, default="k-means++"
         Source of the first components:

@@ -111,8 +111,9 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     $max_iter
     $tol
     n_init : int, default=1
-        Number of fits from different initialisations, each with up to ``max_iter`` laps. The one with the
-        highest ELBO is kept. Topics that are given in ``init_params`` are the same in all fits; a callable
+        Number of fits with different random numbers, each with up to ``max_iter`` laps: first topics if
+        there are several, order of batches, and documents that births look at. The one with the highest ELBO
+        is kept. Topics that are given in ``init_params`` are the same in all fits; a callable
         is called for each.
     init_params : {"random", "k-means++", "anchor"}, callable or ndarray, default="random"
         Source of the first topics:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp import GaussianObservation, HDPHMMVB
+from sklearn_bnp import HDPHMMVB, GaussianObservation
 from sklearn_bnp.engine.scheduler import Scheduler
 
 N_BATCHES = 6

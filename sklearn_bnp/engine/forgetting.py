@@ -10,7 +10,7 @@ Design note
 
 from __future__ import annotations
 
-from .learner import PAST
+from .memo import is_nameless
 
 # With no more batches in memory, totals are added up anew when one leaves. Otherwise it is subtracted.
 _FEW = 50
@@ -18,7 +18,7 @@ _FEW = 50
 
 def names_of_batches(memo):
     """Names that the user gave, or the hashes that stand for them, oldest first."""
-    return tuple(name for name in memo.batch_ids if name != PAST)
+    return tuple(name for name in memo.batch_ids if not is_nameless(name))
 
 
 def forget(learner, names):

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from .evidence import KnownEvidence
-from .memo import Memo
+from .memo import PAST, Memo, is_past
 from .proposal import Context
 from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
@@ -23,8 +23,6 @@ _FIRST_ADAPT_STEPS, _ADAPT_STEPS = 20, 4
 _PRIOR_MOVED = 0.7
 # Batches with this share of all mass are taken for all of them.
 _ALL = 1.0 - 1e-9
-# Name of what batches left behind that will not be seen again; no user's batch_id equals it.
-PAST = ("sklearn_bnp", "batches that are gone")
 
 
 class Learner:
@@ -464,7 +462,7 @@ class Learner:
         keep = frozenset(keep)
         if not keep:
             self.stream = self.stream._replace(pool=(), size=None)
-        gone = [name for name in self.memo.batch_ids if name not in keep and name != PAST]
+        gone = [name for name in self.memo.batch_ids if name not in keep and not is_past(name)]
         if gone or len(self.memo) == 0:
             past = self.memo.rest(keep, self.totals.uids) if keep else self.totals
             self.totals = self.totals._replace(extra=self.totals.extra.as_past())

@@ -5,6 +5,19 @@ from __future__ import annotations
 from .layers import Layers
 from .statistics import StatBag, added_up
 
+# Name of what batches left behind that will not be seen again; no user's batch_id equals it.
+PAST = ("sklearn_bnp", "batches that are gone")
+
+
+def is_past(name):
+    """Whether a batch's name is `PAST`. (Numbers of NumPy, which may be names, compare with each entry.)"""
+    return isinstance(name, tuple) and name == PAST
+
+
+def is_nameless(name):
+    """Whether a batch has a name that no user gave: `PAST`, or one that begins with it."""
+    return isinstance(name, tuple) and name[: len(PAST)] == PAST
+
 
 class Memo:
     """Statistics of batches by name, in which edits are made when they are next looked at.

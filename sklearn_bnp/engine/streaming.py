@@ -31,7 +31,7 @@ import numpy as np
 
 from . import news
 from .forgetting import decay, forget
-from .learner import PAST
+from .memo import PAST
 from .state import PoolSize, StreamState
 from .statistics import added_up
 
@@ -278,12 +278,16 @@ def _learn(learner, first=None):
     model, converged = learner.model, learner.converged
     source = _Pool(pool, model.pool_rows, model.likelihood.n_features)
     names = [batch.batch_id for batch in pool]
+    contents = {name: learner.memo.content(name) for name in names}
     if source.is_cut_anew:
         learner.put_in_place(source.batches(), names)
     learner.fit(source, _LAPS, _TOL)
     if source.is_cut_anew:
         learner.put_in_place(pool, [part.batch_id for part in source.batches()])
         learner.end_lap(propose=False)
+        for name, content in contents.items():
+            if content is not None:
+                learner.memo.with_content(name, content)
     learner.scheduler.drop_trials()
     learner.converged = converged
 

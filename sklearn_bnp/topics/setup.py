@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.learner import PAST
+from ..engine.memo import PAST
 from ..engine.merge import Merge
 from ..engine.state import PoolSize
 from ..estimator import base, publishing

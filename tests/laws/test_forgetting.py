@@ -224,6 +224,50 @@ def test_a_name_may_come_with_other_rows():
         assert model.n_components_ == (2 if i < 12 else 3)
 
 
+def test_a_batch_with_other_rows_is_the_latest(kind):
+    """A window forgets what came first, and not the batch whose rows came last."""
+    cls, make = kind
+    batches = batches_of(make, 4)
+    model = cls(**FOUND, max_batches=2)
+    for name, batch in zip("abac", batches, strict=True):
+        model.partial_fit(batch, batch_id=name)
+    later = (
+        cls(**FOUND).partial_fit(batches[0], batch_id="first").partial_fit(batches[2], batch_id="a")
+    )
+    with pytest.raises(ValueError, match="those are 'a', 'c'"):
+        model.forget("b")
+    expected = size(later.forget("first")) + data_of(model, batches[3])
+    assert size(model) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, "datetime64[D]"])
+def test_names_may_be_numbers_of_numpy(kind, dtype):
+    cls, make = kind
+    names = np.arange(3).astype(dtype)
+    model = cls(**FOUND)
+    if cls is not HDPTopicVB:  # which always remembers batches
+        model.set_params(memoize=False).partial_fit(make(np.random.default_rng(2), [0, 1]))
+        model.set_params(memoize=True)
+    for name, batch in zip(names, batches_of(make, 3), strict=True):
+        model.partial_fit(batch, batch_id=name)
+    model = pickle.loads(pickle.dumps(model))
+    before = size(model)
+    assert size(model.forget(names[1])) < before
+    if cls is not HDPTopicVB:
+        model.set_params(memoize=False).partial_fit(batches_of(make, 1)[0])
+
+
+@pytest.mark.parametrize("name", ["mixture", "sequences"])  # topics always remember batches
+def test_names_that_nobody_gave_are_not_told(name):
+    cls, make = MODELS[name]
+    batches = batches_of(make, 4)
+    model = cls(**FOUND)
+    for batch, memoize in zip(batches, (True, False, False, True), strict=True):
+        model.set_params(memoize=memoize).partial_fit(batch, batch_id=len(batch))
+    with pytest.raises(ValueError, match=rf"those are {len(batches[3])}\.$"):
+        model.forget("x")
+
+
 @pytest.mark.extended
 def test_names_of_components_last():
     rng = np.random.default_rng(2)

@@ -6,7 +6,7 @@ from functools import singledispatch
 from typing import NamedTuple
 
 from ...engine.edits import SplitEdit, UnionEdit
-from ...engine.learner import PAST
+from ...engine.memo import is_past
 from ...engine.statistics import StatBag
 from ...engine.unions import UnionFinding
 from .expectations import (
@@ -73,7 +73,7 @@ def check_memo(memo, names):
         expect(version <= last, f"the version of a batch is {version}, beyond {last}")
     for batch_id, bag in memo._bags.items():
         check_bag("a batch", bag, names)
-        if batch_id != PAST:
+        if not is_past(batch_id):
             check_extra_of_batch(bag.extra, batch_id)
     for content in memo._contents.values():
         expect_type("the hash of a batch", content, str)

@@ -136,16 +136,20 @@ def read_archive(path):
         )
     _refuse_folder(path)
     with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
         try:
-            with zipfile.ZipFile(file) as whole:
-                return _content(whole, size)
+            return content_of(file)
         except Exception as error:
             raise ValueError(
                 f"The file {os.fspath(path)!r} is damaged, or was not written by sklearn_bnp: "
                 f"{error or type(error).__name__}. Copy it again from where it was saved, or save the "
                 "model again."
             ) from error
+
+
+def content_of(file):
+    """The `Archive` in an open file; any exception if it is no archive, or damaged."""
+    with zipfile.ZipFile(file) as whole:
+        return _content(whole, os.fstat(file.fileno()).st_size)
 
 
 def _content(whole, size):

@@ -18,7 +18,7 @@ from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
 from ..engine.statistics import StatBag
 from ..inputs.types import Path
-from .archive import Archive, read_archive, remove_leftovers, write_archive
+from .archive import Archive, content_of, remove_leftovers, write_archive
 from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, check_graph, names_of, others_of
 from .saved_state import FORMAT
@@ -188,8 +188,9 @@ class FitFile:
         remove_leftovers(self._path)
         if not os.path.exists(self._path):
             return None
-        archive = read_archive(self._path)
         try:
+            with open(self._path, "rb") as file:
+                archive = content_of(file)
             return self._state(archive)
         except Exception as error:
             raise ValueError(

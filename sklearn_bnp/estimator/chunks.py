@@ -25,7 +25,8 @@ from ..distributed.source import ChunkInfo, ChunkSource
 from ..inputs.frames import is_frame, witness
 from ..inputs.moment_sums import largest_by_column
 from ..inputs.rows import at_hand
-from .validation import check_not_tiny, check_total_weight, keep_reading
+from .sample_weights import check_total_weight
+from .validation import check_not_tiny, keep_reading
 
 # Attributes by which an estimator reads data.
 _OF_READING = ("n_features_in_", "feature_names_in_", "_reading", "categories_", "_observation")
@@ -122,6 +123,12 @@ def _n_rows(x):
         return None
 
 
+def _in_short(x):
+    """The type of a value, and its shape if it has one."""
+    shape = getattr(x, "shape", None)
+    return f"a {type(x).__name__}" + ("" if shape is None else f" of shape {shape}")
+
+
 class _Look(NamedTuple):
     """Columns of a chunk: their number and names (None if it has none), and witnesses of frames."""
 
@@ -139,6 +146,11 @@ def _look(arguments):
     x, columns = arguments["X"], BaseEstimator()
     parts = x if isinstance(x, (list, tuple)) and len(x) and np.ndim(x[0]) == 2 else [x]
     validate_data(columns, parts[0], reset=True, skip_check_array=True)
+    if not hasattr(columns, "n_features_in_"):
+        raise ValueError(
+            f"Chunk 0 was loaded as {_in_short(parts[0])}, which is no table; loaders must return rows, "
+            "an array or a frame of two dimensions, or a dict that holds them as 'X'."
+        )
     frames = all(is_frame(part) for part in parts)
     return _Look(
         columns.n_features_in_, getattr(columns, "feature_names_in_", None),

@@ -7,6 +7,7 @@ from pickle import PicklingError
 from typing import Any, Self
 
 import joblib
+import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 
@@ -21,7 +22,8 @@ from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..likelihood import OBSERVATIONS, ObservationModel
 
 # Types whose values are compared as they are.
-_PLAIN = (type(None), bool, int, float, str, bytes)
+_PLAIN = (type(None), bool, str, bytes)
+_OF_NUMPY = (np.generic, np.ndarray)
 
 
 class ObservationParameters(ExplainedParameters):
@@ -132,8 +134,13 @@ def check_same_observation(observation, before, call):
     if not are_alike(observation, before):
         raise ValueError(
             f"observation={observation!r} differs from that of the fit which {call} continues, "
-            f"{before!r}; set it back, or begin anew with fit."
+            f"{before!r}; set it back, or {how_to_begin_anew(call)}."
         )
+
+
+def how_to_begin_anew(call):
+    """What begins a fit anew where ``call``, "partial_fit" or "warm_start=True", would go on."""
+    return "set warm_start=False" if call.startswith("warm_start") else "begin anew with fit"
 
 
 def are_alike(one, other):
@@ -142,24 +149,42 @@ def are_alike(one, other):
 
 
 def _same(one, other):
-    """Whether two values of parameters are the same.
+    """Whether two values of parameters are the same, be they of Python or of NumPy.
 
     Streams ask at each call. Plain values are therefore compared as they are; only other values, such as
     arrays and functions, are hashed.
     """
     if one is other:
         return True
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    one, other = (v.tolist() if isinstance(v, _OF_NUMPY) else v for v in (one, other))
+    if _is_number(one) and _is_number(other):
+        return one == other
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    one, other = _by_name(one, other), _by_name(other, one)
     if type(one) is not type(other):
         return False
     if isinstance(one, _PLAIN):
         return one == other
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, BaseEstimator):
         pairs = ((getattr(one, n), getattr(other, n)) for n in _parameter_names(type(one)))
         # defaults are mostly one object
         return all(mine is its or _same(mine, its) for mine, its in pairs)
     return _identity(one) == _identity(other)
+
+
+def _is_number(value):
+    """Whether a value is a number; whole ones may be of either type."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _by_name(value, other):
+    """An observation model in place of its name, if the ``other`` value is one itself."""
+    if isinstance(value, str) and isinstance(other, ObservationModel) and value in OBSERVATIONS:
+        return OBSERVATIONS[value]()
+    return value
 
 
 @cache

@@ -74,6 +74,12 @@ class SavedState(FittedAttributes):
             If the estimator holds objects that are not made of attributes, such as open files. Save it by
             ``joblib`` or ``pickle`` then.
         """
+        for name, value in self.get_params().items():
+            if hasattr(value, "to_numpy"):
+                raise ValueError(
+                    f"{name} is a {type(value).__name__}, which a file of text and arrays cannot hold. Set "
+                    f"{name}=np.asarray({name}) before fit, or save the estimator by joblib or pickle."
+                )
         write_archive(path, _archive_of(self))
 
     def __getstate__(self):

@@ -6,7 +6,7 @@ the engine trusts what it is given. Every message names the parameter, its value
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
@@ -27,7 +27,7 @@ from ..inputs.tables import (
     require_table,
     says_what_is_no_number,
 )
-from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS, largest_of
+from ..likelihood.limits import largest_of
 from .far_batches import warn_if_far
 from .left_out import warn_if_left_out_varies
 from .observations import allows_missing, require_sparse_family, resolve_observation
@@ -264,7 +264,7 @@ def check_units(likelihood, batch):
         raise ValueError(
             f"X holds values {largest:.1g} standard deviations away from the data of the first fit or batch, "
             "whose units the model keeps (or from those that a variance was set for). Look for errors in X, "
-            "or begin anew with fit on more typical rows."
+            "or begin anew with fit, and warm_start=False, on more typical rows."
         )
     if not overall <= _OVERFLOWS[z.dtype.type]:
         raise ValueError(
@@ -284,62 +284,6 @@ def _farthest(likelihood, z):
     if standardised.all():
         return largest_of(z)
     return largest_of(z[:, standardised]) if standardised.any() else 0.0
-
-
-def check_weight(sample_weight, x):
-    """Sample weights (n,) in float64, or None if not given."""
-    return check_weights(sample_weight, x.shape[0], "row")
-
-
-def check_weights(sample_weight, n, unit):
-    """Weights (n,) in float64 of rows, or of another ``unit``; None if not given."""
-    if sample_weight is None:
-        return None
-    if isinstance(sample_weight, Real):
-        sample_weight = np.full(n, sample_weight)
-    weight = numbers(sample_weight, "sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has shape {weight.shape}; it must be ({n},), one weight a {unit}."
-        )
-    if weight.min() < 0:
-        raise ValueError(
-            f"sample_weight holds a negative value, {weight.min():g}; weights must be zero or more."
-        )
-    least = weight.min(initial=1.0, where=weight > 0)
-    if least < LEAST:
-        raise ValueError(
-            f"sample_weight holds {least:g}; weights must be zero, or {LEAST:g} or more. Rescale them, or "
-            f"leave the {unit} out."
-        )
-    with np.errstate(over="ignore"):
-        check_total_weight(weight.sum(), unit)
-    return weight
-
-
-def check_total_weight(total, unit):
-    """Raise if the weights of all data vanish or overflow."""
-    if not LEAST_MASS < total < MOST_MASS:
-        raise ValueError(
-            f"sample_weight sums to {total:g}. It must not be all zero, and its sum must be from "
-            f"{LEAST_MASS:g} to {MOST_MASS:g}: rescale the weights. A {unit} of weight w counts as w equal "
-            f"{unit}s."
-        )
-
-
-def weight_of_each(weight, number, n, unit):
-    """Weights (n,) of units from the weights of their rows; ``number`` (n_rows,) is the unit of each row."""
-    out = np.empty(n)
-    out[number] = weight
-    other = np.flatnonzero(out[number] != weight)
-    if len(other):
-        row = int(other[0])
-        raise ValueError(
-            f"sample_weight holds {weight[row]:g} for row {row}, but {out[number[row]]:g} for another "
-            f"row of its {unit}. A {unit} of weight w counts as w equal {unit}s: give all of its rows "
-            "the same weight."
-        )
-    return out
 
 
 def check_batch_id(batch_id):

@@ -394,6 +394,7 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         n, n_rows = sequences.n_sequences, sequences.n_rows
         n_batches = 1 if streaming else settings.number_of_batches(n, n_rows / n)
         if self._is_warm:
+            setup.require_values_of(sequences.batch)
             return self._from_last_fit(sequences, lambda batch: GroupSource(batch, n_batches))
         batch = setup.starting_batch(settings, sequences, X, rng)
         model = self._bound(

@@ -510,8 +510,8 @@ class SequencePredictor(
         Returns
         -------
         X : ndarray of shape (n_samples, n_features), or list of them
-            A sequence, or a list of them if ``n_sequences`` is more than 1. Categories that a frame held
-            by other names than numbers are given by these names, and the dtype is object.
+            A sequence, or a list of them if ``n_sequences`` is more than 1. Columns that had categories in a
+            frame hold these, and the dtype is then object.
         states : ndarray of shape (n_samples,), or list of them
             The states of the rows.
         """

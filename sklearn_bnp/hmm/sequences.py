@@ -17,13 +17,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ..estimator.observations import require_sparse_family
+from ..estimator.sample_weights import check_weights, weight_of_each
 from ..estimator.validation import (
     check_rows,
-    check_weights,
     numbers,
     read_frames,
     real_numbers,
-    weight_of_each,
 )
 from ..inputs.ids import check_groups
 from ..inputs.masks import refuse_masked, with_nan

@@ -13,6 +13,8 @@ from ..estimator import base, publishing
 from ..estimator.validation import check_responsibilities, check_units, checked
 from ..inputs.batches import ArraySource, Batch
 from ..inputs.increments import Increments
+from ..inputs.moments import has_missing, require_values
+from ..inputs.rows import at_hand
 from ..likelihood.autoregressive_gaps import blanked
 from .birth import StateBirth
 from .chunks import RowsOfSequences, increments_of, sampled_sequences
@@ -103,6 +105,13 @@ def modelled_rows(batch, observation):
     weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
     increments = partial(Increments.of, rows, batch.indptr, batch.weight)
     return ModelledRows(ArraySource(rows, weight), increments)
+
+
+def require_values_of(batch):
+    """Raise unless each column has a value in some sequence of positive weight."""
+    if has_missing(batch.x):
+        weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
+        require_values(ArraySource(at_hand(batch.x), weight).batches())
 
 
 def modelled_rows_in_chunks(source, observation):

@@ -13,7 +13,7 @@ LARGEST_CODE = 2**16
 
 
 class CodesOfColumns(NamedTuple):
-    """The codes that each column holds in a part of the data, whatever the weights of rows.
+    """The codes that each column holds in a part of the data, rows of weight 0 left out.
 
     Attributes
     ----------
@@ -28,7 +28,8 @@ class CodesOfColumns(NamedTuple):
     def of(cls, batch):
         """Codes in the rows of a `Batch`."""
         found = cls._from([np.zeros(0, dtype=np.intp)] * batch.x.shape[1])
-        for rows, _ in blocks([batch]):
+        for rows, weight in blocks([batch]):
+            rows = rows if weight is None else rows[weight > 0]
             found = found.added(cls._from([_codes(column) for column in rows.T]))
         return found
 

@@ -60,7 +60,11 @@ class FrameColumns:
         self.unused.difference_update(columns.tolist())
 
     def categories(self, columns):
-        """Number of categories of each column; None for columns of numbers. Notes that they are used."""
+        """Number of categories of each column; None where rows tell it. Notes that they are used.
+
+        Rows tell it of columns of numbers, and of those whose dtype declares no categories: some categories
+        may then be of rows of weight 0 alone.
+        """
         self.numbers(columns)
         return [self._n_categories(d) for d in columns.tolist()]
 
@@ -69,7 +73,7 @@ class FrameColumns:
         if all(_is_numeric(part) for part in parts):
             return None
         self.found[d] = _categories_in(parts, self.data.columns[d])
-        return len(self.found[d])
+        return len(self.found[d]) if _are_declared(parts) else None
 
 
 def is_frame(x):
@@ -132,6 +136,7 @@ def as_numbers(reading, part):
     there are none, it is double, as of an array of codes.
     """
     if not is_frame(part):
+        _require_categories_like_codes(reading)
         return part
     frame = part
     unused, categories = [], {}
@@ -154,6 +159,26 @@ def as_numbers(reading, part):
     if any(_is_float(column) for column in kept):
         new.update({d: new[d].astype(np.float32) for d in (*unused, *categories)})
     return _with_columns(frame, new) if new else frame
+
+
+def _require_categories_like_codes(reading):
+    """Raise if an array does not say whether its numbers are codes or the categories of a frame."""
+    if reading is None:
+        return
+    for d, categories in reading.categories.items():
+        of_numbers = all(isinstance(value, (Number, np.bool_)) for value in categories)
+        if of_numbers and not all(value == i for i, value in enumerate(categories)):
+            raise ValueError(
+                f"X is no frame, but the model has learned from frames whose column {reading.names[d]!r} "
+                f"holds the categories {_some(categories)}. An array does not say whether its numbers are "
+                "these categories or their codes: give a frame."
+            )
+
+
+def _some(values):
+    """The first few values."""
+    first = ", ".join(f"{value}" for value in values[:5])
+    return first + (" ..." if len(values) > 5 else "")
 
 
 def with_categories(reading, rows):
@@ -241,9 +266,8 @@ def _floats(column, name):
 
 def _categories_in(columns, name):
     """Categories of the series of one column: those of their dtype, or else those that occur, sorted."""
-    declared = [getattr(column.dtype, "categories", None) for column in columns]
-    if all(np.ndim(values) == 1 for values in declared):
-        each = [np.asarray(values, dtype=object).tolist() for values in declared]
+    if _are_declared(columns):
+        each = [np.asarray(column.dtype.categories, dtype=object).tolist() for column in columns]
         out = list(dict.fromkeys(v for values in each for v in values))
     else:
         out = _sorted_categories(columns, name)
@@ -254,6 +278,11 @@ def _categories_in(columns, name):
     categories = np.empty(len(out), dtype=object)
     categories[:] = out
     return categories
+
+
+def _are_declared(columns):
+    """Whether the dtypes of the series of one column name its categories."""
+    return all(np.ndim(getattr(column.dtype, "categories", None)) == 1 for column in columns)
 
 
 def _sorted_categories(columns, name):

@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from .moments import Moments, blocks, has_missing, ones_if_none, zeros_for_missing
+from .moments import (
+    Moments,
+    blocks,
+    has_missing,
+    ones_if_none,
+    raise_unless_seen,
+    zeros_for_missing,
+)
 
 
 class ColumnSizes(NamedTuple):
@@ -144,12 +151,7 @@ class ColumnSums(NamedTuple):
 
     def moments(self, sizes, shift):
         """`Moments` of all data, whose `ColumnSizes` are ``sizes``."""
-        unseen = np.flatnonzero(~(self.mass > 0))
-        if len(unseen):
-            raise ValueError(
-                f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
-                "weight). Leave the column out, or give rows in which it has one."
-            )
+        raise_unless_seen(self.mass)
         offset, mass = self.first / self.mass, self.mass
         second = self.second / mass
         if second.ndim == 1:

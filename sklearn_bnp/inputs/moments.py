@@ -105,6 +105,24 @@ def blocks(batches):
             yield np.asarray(batch.x[rows]), None if batch.weight is None else batch.weight[rows]
 
 
+def require_values(batches):
+    """Raise unless each column of dense rows has a value in a row of positive weight."""
+    mass = 0.0
+    for x, weight in blocks(batches):
+        mass = mass + (ones_if_none(weight, x) > 0) @ ~np.isnan(x)
+    raise_unless_seen(mass)
+
+
+def raise_unless_seen(mass):
+    """Raise unless the weights of the rows in which each column has a value, (D,), are positive."""
+    unseen = np.flatnonzero(~(mass > 0))
+    if len(unseen):
+        raise ValueError(
+            f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
+            "weight). Leave the column out, or give rows in which it has one."
+        )
+
+
 def ones_if_none(weight, x):
     """Weights (n,) of rows."""
     return np.ones(len(x)) if weight is None else weight
@@ -130,12 +148,7 @@ def _observed_moments(batches, n_rows, precision, covariance):
         z, seen = zeros_for_missing(x / magnitude)
         w = ones_if_none(weight, x)
         mass, first, total = mass + w @ seen, first + w @ z, total + w.sum()
-    unseen = np.flatnonzero(~(mass > 0))
-    if len(unseen):
-        raise ValueError(
-            f"Column {unseen[0]} of X has no value: all its entries are NaN (in rows of positive "
-            "weight). Leave the column out, or give rows in which it has one."
-        )
+    raise_unless_seen(mass)
     mean, second, pairs = first / mass, 0.0, 0.0
     for x, weight in blocks(batches):
         z, seen = zeros_for_missing(x / magnitude - mean)

@@ -217,6 +217,8 @@ def _place_legend(panel):
 def _history_of(estimator):
     """The entries of the history of a fitted estimator, of which there is at least one."""
     name, history = type(estimator).__name__, getattr(estimator, "history_", None)
+    if history is None and hasattr(estimator, "n_components_"):
+        raise ValueError(f"This {name} has no history_ any more: it was deleted. Fit it again.")
     if history is None:
         raise TypeError(
             f"{name} keeps no history: give a fitted DPMixtureVB, HDPTopicVB, HDPHMMVB or "

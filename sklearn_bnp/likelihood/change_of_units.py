@@ -22,6 +22,8 @@ from .gaussian import GaussianLikelihood
 from .multinomial import MultinomialLikelihood
 from .scaling import Scaling
 
+# Relative difference of two constants that are the same, but for the rounding of their means.
+_ROUNDING = 1e-9
 _BEGIN_AS_COPIES = "Let all models begin as copies of one that has learned from a first batch"
 
 
@@ -124,8 +126,22 @@ def _scaled(likelihood, target, s):
         raise ValueError("other columns, or directions, were constant")
     a, c = here.scale / there.scale, (here.shift - there.shift) / there.scale
     if here.kept is not None:
+        _require_same_constants(here, there)
         a, c = a[here.kept], c[here.kept]
     return _mapped(s, a, c, likelihood.quadratic, likelihood.linear)
+
+
+def _require_same_constants(here, there):
+    """Raise ValueError unless columns that are left out have the same value in both."""
+    differ = ~np.isclose(here.shift, there.shift, rtol=_ROUNDING, atol=0.0)
+    differ[here.kept] = False
+    if differ.any():
+        d = int(np.flatnonzero(differ)[0])
+        raise ValueError(
+            f"column {d} was constant in each, with different values, {here.shift[d]:g} and "
+            f"{there.shift[d]:g}, so that neither knows how it varies. {_BEGIN_AS_COPIES} in which it "
+            "varies, or leave it out"
+        )
 
 
 def _mapped(s, a, c, quadratic, linear):

@@ -312,10 +312,11 @@ class GaussianObservation(GaussianParameters):
 
 def _as_vector(value, name, size):
     value = np.asarray(value, dtype=float)
-    if value.shape != (size,) or not np.isfinite(value).all():
-        raise ValueError(
-            f"{name} must be {size} finite numbers, one a column; got shape {value.shape}."
-        )
+    if value.shape != (size,):
+        raise ValueError(f"{name} must be {size} numbers, one a column; got shape {value.shape}.")
+    if not np.isfinite(value).all():
+        d = int(np.flatnonzero(~np.isfinite(value))[0])
+        raise ValueError(f"{name} must be finite numbers; that of column {d} is {value[d]}.")
     return value
 
 

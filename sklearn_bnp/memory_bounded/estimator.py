@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval
 
+from ..distributed.recognition import are_chunks
 from ..engine.progress import LOGGER
 from ..estimator.callbacks import CallbackSupport, FitCall, FitTask
 from ..estimator.observations import (
@@ -352,6 +353,11 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
 
     def _training_corpus(self, X, groups, sample_weight, *, reset):
         """`Corpus` of checked rows."""
+        if are_chunks(X):
+            raise ValueError(
+                "X is data in chunks, which MemoryBoundedTopicVB does not take. Call partial_fit for each "
+                "chunk: partial_fit(**reference.load()), or the rows that X.compute() returns."
+            )
         observation = checked(resolve_observation(self.observation))
         check_explains_rows(observation)
         corpus = corpus_of_whole_rows(self, X, groups, reset=reset)

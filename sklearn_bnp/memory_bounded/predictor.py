@@ -306,6 +306,11 @@ class BoundedPredictor(
         """
         own = self._shares(self._corpus(X, groups).documents)
         if others is not None:
+            if other_groups is None:
+                raise ValueError(
+                    "other_groups=None, but rows of others are parts of documents: give other_groups, the "
+                    "document of each of these rows."
+                )
             found = self._shares(self._corpus(others, other_groups).documents)
         else:
             zeta = self._topics.zeta(self._kept.sizes).T[self._kept.group_of_document]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..estimator.chunks import ChunkReader
-from ..estimator.validation import check_rows, check_weight
+from ..estimator.sample_weights import weights_of_rows
+from ..estimator.validation import check_rows
 from ..inputs.batches import Batch
 
 
@@ -13,7 +14,7 @@ class RowReader(ChunkReader):
     def batch(self, estimator, X, sample_weight=None):
         """`Batch` of the rows."""
         rows, _ = check_rows(estimator, X, reset=False)
-        return Batch(None, rows, check_weight(sample_weight, rows))
+        return Batch(None, rows, weights_of_rows(sample_weight, rows))
 
     def info(self, batch):
         """`ChunkInfo` of a batch."""

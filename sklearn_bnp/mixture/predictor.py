@@ -230,8 +230,8 @@ class MixturePredictor(
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Rows, grouped by component. Categories that a frame held by other names than numbers are given
-            by these names, and the dtype is object.
+            Rows, grouped by component. Columns that had categories in a frame hold these, and the dtype is
+            then object.
         labels : ndarray of shape (n_samples,)
             Their components.
         """

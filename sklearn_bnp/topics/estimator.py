@@ -329,6 +329,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             setup.warn_of_one_topic(self)
             return self
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_warm)
+        require_tokens(corpus)
         if self._is_warm:
             self._check_same_kind(corpus, groups, "warm_start=True")
         self._fit(X, corpus, FitCall(X, y, {"groups": groups, "sample_weight": sample_weight}))
@@ -409,6 +410,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         if self._is_begun:
             check_same_kind(self._learner_.model.likelihood, groups is not None)
         corpus = self._training_corpus(X, groups, sample_weight, reset=not self._is_begun)
+        if not self._is_begun:
+            require_tokens(corpus)
         self._check_same_prior(corpus.reading)
         self._partial_fit(X, corpus, batch_id)
         setup.warn_if_documents_are_gone(self._learner_, self.max_batches)
@@ -437,7 +440,6 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         check_mass(corpus)
         if reset:
             warn_of_weighting(corpus)
-            require_tokens(corpus)
         return corpus
 
     def _with_word_prior(self, reading=None):

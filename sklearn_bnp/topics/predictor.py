@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -525,8 +525,8 @@ class TopicPredictor(
         Returns
         -------
         X : sparse matrix of shape (n_samples, n_features) or ndarray
-            Counts of words, or rows of data: ``n_tokens`` for each document in turn. Categories of rows that
-            a frame held by other names than numbers are given by these names, and the dtype is object.
+            Counts of words, or rows of data: ``n_tokens`` for each document in turn. Columns of rows that had
+            categories in a frame hold these, and the dtype is then object.
         doc_topic_distr : ndarray of shape (n_samples, n_topics)
             The documents' shares of the topics.
         """
@@ -559,9 +559,7 @@ def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
 
     Documents of words are a CSR matrix of counts. Others are rows of data, document after document.
     """
-    # Gamma variates: if all parameters are tiny, rng.dirichlet may return NaN.
-    shares = np.maximum(rng.gamma(doc_prior, size=(n_samples, len(s))), 1e-300)
-    shares /= shares.sum(axis=1, keepdims=True)
+    shares = _dirichlet_variates(doc_prior, n_samples, rng)
     sizes = np.array([rng.multinomial(n_tokens, pi) for pi in shares])
     likelihood = model.likelihood
     attributes = likelihood.attributes(model.prior, s)
@@ -574,3 +572,16 @@ def drawn_documents(model, doc_prior, s, n_samples, n_tokens, rng):
         return sparse.vstack(rows, format="csr"), shares
     labels = np.concatenate([rng.permutation(np.repeat(np.arange(len(s)), n)) for n in sizes])
     return likelihood.sample(attributes, labels, rng), shares
+
+
+def _dirichlet_variates(prior, n, rng):
+    """Shares (n, K) of a Dirichlet distribution, by logarithms of Gamma variates.
+
+    Where all of ``prior`` (K,) is tiny, variates themselves would underflow, and the shares would be equal.
+    If ``G`` is a Gamma(a + 1) variate and ``U`` is uniform, ``G * U ** (1 / a)`` is a Gamma(a) variate.
+    """
+    shape = np.maximum(prior, 1e-100)
+    uniform = 1.0 - rng.uniform(size=(n, len(shape)))  # not 0
+    return softmax(
+        np.log(rng.gamma(shape + 1.0, size=uniform.shape)) + np.log(uniform) / shape, axis=1
+    )

@@ -13,7 +13,7 @@ from ..engine.memo import PAST
 from ..engine.merge import Merge
 from ..engine.state import PoolSize
 from ..estimator import base, publishing
-from ..estimator.observations import check_explains_rows
+from ..estimator.observations import check_explains_rows, how_to_begin_anew
 from ..estimator.validation import check_responsibilities, checked, numbers
 from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource
@@ -108,7 +108,7 @@ def check_same_prior(observation, topic_word_prior, before, call):
         now, then = _in_short(observation.prior), "'auto'" if was_auto else _in_short(before.lam)
         raise ValueError(
             f"topic_word_prior={default}{now} differs from that of the fit which {call} continues, "
-            f"{then}; set it back, or begin anew with fit."
+            f"{then}; set it back, or {how_to_begin_anew(call)}."
         )
 
 

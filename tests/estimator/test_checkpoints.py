@@ -26,12 +26,13 @@ from sklearn_bnp.estimator import callbacks
 from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
 from tests.estimator.test_persistence import OwnWeights, Times
-from tests.estimators import names
+from tests.estimators import assert_same_state, names, public_state
 from tests.killed_fits import FITS, IN_CHUNKS, same_fit, whole
 from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 ROOT = Path(__file__).resolve().parents[2]
+GAPPY = np.where(np.random.default_rng(0).random((60, 3)) < 0.1, np.nan, X[:60, :3])
 EVERY = {**FITS, **IN_CHUNKS}
 
 
@@ -261,7 +262,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
     with pytest.raises(ValueError, match=names(name, "checkpoint", "set_callbacks")):
         sklearn_bnp.load(path)
     path.write_bytes(whole[:-30])
-    with pytest.raises(ValueError, match=names("damaged", name)):
+    with pytest.raises(ValueError, match=names("checkpoint", name, "Delete it")):
         fit()
     arrays = [array[:-1] if array.ndim else array for array in archive.arrays]
     write_archive(path, archive._replace(arrays=arrays))
@@ -380,8 +381,33 @@ def test_a_warm_start_is_for_the_same_observation():
     with pytest.raises(ValueError, match=names("warm_start=True", "observation")):
         model.set_params(observation="poisson").fit(SEQUENCES)
     model = HDPTopicVB(warm_start=True, max_iter=2).fit(COUNTS)
-    with pytest.raises(ValueError, match=names("warm_start=True", "topic_word_prior=0.3")):
+    with pytest.raises(
+        ValueError, match=names("warm_start=True", "topic_word_prior=0.3", "set warm_start=False")
+    ):
         model.set_params(topic_word_prior=0.3).fit(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "nothing", "words"),
+    [
+        (HDPTopicVB(), COUNTS, 0 * COUNTS, ["no tokens"]),
+        (HDPTopicVB(3, learning_method="stochastic"), COUNTS, 0 * COUNTS, ["no tokens"]),
+        (
+            DPMixtureVB(),
+            GAPPY,
+            np.where([[False, True, False]], np.nan, GAPPY),
+            ["Column 1", "NaN"],
+        ),
+        (HDPHMMVB(), GAPPY, np.full_like(GAPPY, np.nan), ["Column 0", "NaN"]),
+    ],
+)
+def test_a_warm_start_needs_something_to_learn_from(model, data, nothing, words):
+    """As the first fit does. The model stays as it was."""
+    model = clone(model).set_params(warm_start=True, max_iter=2, random_state=0).fit(data)
+    before = public_state(model)
+    with pytest.raises(ValueError, match=names(*words)):
+        model.fit(nothing)
+    assert_same_state(public_state(model), before)
 
 
 # ---------------------------------------------------------------------- callbacks

@@ -272,6 +272,20 @@ def test_other_constant_columns():
         combine([DPMixtureVB(random_state=0).fit(rows), DPMixtureVB(random_state=0).fit(rows[1:])])
 
 
+@pytest.mark.parametrize(
+    "observation", ["gaussian", GaussianObservation("diag"), "fixed_variance_gaussian"]
+)
+def test_columns_that_are_constant_with_other_values(observation):
+    """Such as one that says where the rows are from: neither model knows how it varies."""
+    models = [
+        DPMixtureVB(observation=observation, random_state=0).fit(np.insert(ROWS, 1, value, axis=1))
+        for value in (0.1, 0.1, 2.5)
+    ]
+    assert combine(models[:2]).n_components_ >= 1
+    with pytest.raises(ValueError, match=names("models[1]", "column 1 was constant", "0.1", "2.5")):
+        combine(models[1:])
+
+
 def test_frames_with_other_names_or_categories():
     pd = pytest.importorskip("pandas")
     one, other = (pd.DataFrame(ROWS, columns=list(columns)) for columns in ("abc", "abd"))

@@ -285,6 +285,10 @@ PRIORS = {
         mixture(observation=GaussianObservation(mean_prior=[0.0, 0.0])),
         ["mean_prior", (2,), D],
     ),
+    "a mean that is no number": (
+        mixture(observation=GaussianObservation(mean_prior=[0.0, np.nan, 0.0])),
+        ["mean_prior", "finite", "column 1 is nan"],
+    ),
     "degrees of freedom too few": (
         mixture(observation=GaussianObservation(degrees_of_freedom_prior=1.0)),
         ["degrees_of_freedom_prior", "1.0", D - 1],
@@ -650,6 +654,18 @@ UNFITTED = {
 }
 
 
+class Loads:
+    """A reference to a batch."""
+
+    batch_id = 0
+
+    def __init__(self, what):
+        self._what = what
+
+    def load(self):
+        return self._what
+
+
 def _text_file(folder):
     path = folder / "model.txt"
     path.write_text("not a model")
@@ -853,10 +869,32 @@ FITTED = {
         ["X has 2 features", "3 features"],
     ),
     "bounded: texts": (lambda m, f: m.bounded.partial_fit(TEXTS, groups=[0, 1]), ["X", "strings"]),
+    "bounded: other rows without documents": (
+        lambda m, f: m.bounded.similarity(ROWS, ROWS, groups=GROUPS),
+        ["other_groups=None", "give other_groups"],
+    ),
     "files: nothing there": (
         lambda m, f: open_batches(f / "rows.npy"),
         ["rows.npy"],
         FileNotFoundError,
+    ),
+    "files: a loader that returns nothing": (
+        lambda m, f: m.mixture.fit([Loads(None)]),
+        ["Chunk 0", "None", "frame"],
+    ),
+    "files: a loader of one row as a vector": (
+        lambda m, f: m.mixture.fit([Loads(X[0])]),
+        ["Chunk 0", "shape (3,)", "two dimensions"],
+    ),
+    "files: chunks for bounded memory": (
+        lambda m, f: m.bounded.partial_fit([Loads(ROWS)], groups=GROUPS),
+        ["MemoryBoundedTopicVB", "chunks", "partial_fit(**reference.load())"],
+    ),
+    "files: a series as a parameter": (
+        lambda m, f: m.mixture.set_params(
+            observation=GaussianObservation(mean_prior=frame(a=[0.0] * 3)["a"])
+        ).save(f / "model.bnp"),
+        ["observation__mean_prior", "Series", "np.asarray"],
     ),
     "files: a text file": (lambda m, f: open_batches(_text_file(f)), ["model.txt", ".npy"]),
     "files: batch size of 0": (

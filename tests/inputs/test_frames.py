@@ -1,6 +1,7 @@
 """Frames of pandas and polars: names of columns, and categories that are not numbers."""
 
 import datetime
+import pickle
 import re
 
 import numpy as np
@@ -312,6 +313,28 @@ def test_another_fit_forgets_categories(frames):
     model.set_params(observation=ColumnObservation(BY_NUMBER)).fit(numbers())
     assert not hasattr(model, "categories_")
     assert model.predict(numbers()).shape == LABELS.shape
+
+
+def test_arrays_for_categories_that_are_numbers(frames):
+    """They may hold categories or codes; where these differ, nobody knows which."""
+    pd = pytest.importorskip("pandas")
+    codes = np.random.default_rng(0).integers(2, size=(80, 2))
+    for categories, are_codes in (([0, 1], True), ([1, 0], False), ([2, 7], False)):
+        values = np.array(categories)[codes]
+        kind = pd.CategoricalDtype(categories)
+        frame = pd.DataFrame(values, columns=["a", "b"]).astype(kind)
+        model = DPMixtureVB(observation="categorical", random_state=0).fit(frame)
+        drawn, _ = model.sample(50)
+        assert np.isfinite(model.score(pd.DataFrame(drawn.astype(int), columns=["a", "b"])))
+        if are_codes:
+            with pytest.warns(match="feature names"):
+                assert model.score(values) == pytest.approx(model.score(frame))
+        else:
+            before = pickle.dumps(model)
+            for call in (model.score, model.predict, model.partial_fit):
+                with pytest.raises(ValueError, match=r"column 'a' .*categories.*give a frame"):
+                    call(values)
+            assert pickle.dumps(model) == before
 
 
 def test_a_failed_fit_keeps_what_was_known(frames):

@@ -98,6 +98,13 @@ def test_streams_are_drawn_if_they_make_laps(model):
         ConvergenceDisplay.from_estimator(stepping)
 
 
+def test_history_that_was_deleted():
+    model = MemoryBoundedTopicVB(2000).fit(ROWS, groups=np.arange(len(ROWS)) // 20)
+    del model.history_
+    with pytest.raises(ValueError, match="This MemoryBoundedTopicVB has no history_ any more"):
+        ConvergenceDisplay.from_estimator(model)
+
+
 def test_history_of_other_estimators():
     for other in (GaussianMixture(2), make_pipeline(StandardScaler(), DPMixtureVB(random_state=0))):
         with pytest.raises(

@@ -4,13 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_validate
 
-from sklearn_bnp import HDPHMMVB, GaussianObservation, HDPTopicVB
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB
 from tests.estimators import (
     assert_same_state,
     chains,
@@ -317,6 +317,24 @@ def test_documents_of_weight_zero_are_ignored():
     one = clone(model).fit(ROWS, groups=GROUPS, sample_weight=ROW_WEIGHT)
     other = clone(model).fit(ROWS[seen], groups=GROUPS[seen], sample_weight=ROW_WEIGHT[seen])
     assert_same_state(public_state(one), public_state(other))
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_categories_of_rows_of_weight_zero_cost_next_to_nothing(as_frame):
+    """These codes have to be known, but no row that counts has them."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(3, 0.3), size=(3, 6))
+    codes = np.array([[rng.choice(3, p=p) for p in shares[k]] for k in rng.integers(3, size=300)])
+    more = np.concatenate([codes, rng.integers(3, 50, size=(200, 6))])
+    weight = np.repeat([1.0, 0.0], [300, 200])
+    if as_frame:
+        pd = pytest.importorskip("pandas")
+        codes, more = (pd.DataFrame(np.char.add("c", each.astype(str))) for each in (codes, more))
+    model = DPMixtureVB(observation="categorical", random_state=0)
+    one, other = clone(model).fit(more, sample_weight=weight), clone(model).fit(codes)
+    assert one.n_components_ == other.n_components_ == 3
+    assert_array_equal(one.predict(codes), other.predict(codes))
+    assert abs(one.lower_bound_ - other.lower_bound_) < 2.0
 
 
 @pytest.mark.quarter

@@ -145,6 +145,20 @@ def test_sample(model):
     assert (again != corpus).nnz == 0
 
 
+@pytest.mark.parametrize("doc_topic_prior", [1e-2, 1e-4, 1e-8, 1e-30])
+def test_samples_of_documents_with_one_topic_each(doc_topic_prior):
+    """Under a small prior, documents have a single topic, not all of them alike."""
+    corpus = np.kron(np.eye(3, dtype=int), np.full((20, 4), 5))
+    model = HDPTopicVB(doc_topic_prior=doc_topic_prior, random_state=0)
+    model.fit(corpus)
+    assert model.n_components_ == 3
+    drawn, shares = model.sample(600, 20, random_state=0)
+    assert_allclose(shares.sum(axis=1), 1.0)
+    assert np.mean(shares.max(axis=1) > 0.99) > (0.9 if doc_topic_prior > 1e-3 else 0.99)
+    assert_allclose(np.bincount(shares.argmax(axis=1)) / 600, model.topic_probs_[:3], atol=0.07)
+    assert abs(model.score(drawn) - model.score(corpus)) < 0.1
+
+
 # ---------------------------------------------------------------------- admixtures
 
 

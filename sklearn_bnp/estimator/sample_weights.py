@@ -1,0 +1,75 @@
+"""Checks of ``sample_weight``, and the weights that rows have in a fit."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
+from .validation import numbers
+
+
+def weights_of_rows(sample_weight, x):
+    """Sample weights (n,) in float64, 0 for rows of nothing but NaN, which say nothing; None if all are 1."""
+    weight = check_weights(sample_weight, x.shape[0], "row")
+    if issparse(x) or x.dtype.kind != "f":
+        return weight
+    silent = np.flatnonzero(np.isnan(x[:, 0]))
+    silent = silent[np.isnan(x[silent]).all(axis=1)]
+    if len(silent):
+        weight = np.ones(x.shape[0]) if weight is None else weight.copy()
+        weight[silent] = 0.0
+    return weight
+
+
+def check_weights(sample_weight, n, unit):
+    """Weights (n,) in float64 of rows, or of another ``unit``; None if not given."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, Real):
+        sample_weight = np.full(n, sample_weight)
+    weight = numbers(sample_weight, "sample_weight")
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weight.shape}; it must be ({n},), one weight a {unit}."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight holds a negative value, {weight.min():g}; weights must be zero or more."
+        )
+    least = weight.min(initial=1.0, where=weight > 0)
+    if least < LEAST:
+        raise ValueError(
+            f"sample_weight holds {least:g}; weights must be zero, or {LEAST:g} or more. Rescale them, or "
+            f"leave the {unit} out."
+        )
+    with np.errstate(over="ignore"):
+        check_total_weight(weight.sum(), unit)
+    return weight
+
+
+def check_total_weight(total, unit):
+    """Raise if the weights of all data vanish or overflow."""
+    if not LEAST_MASS < total < MOST_MASS:
+        raise ValueError(
+            f"sample_weight sums to {total:g}. It must not be all zero, and its sum must be from "
+            f"{LEAST_MASS:g} to {MOST_MASS:g}: rescale the weights. A {unit} of weight w counts as w equal "
+            f"{unit}s."
+        )
+
+
+def weight_of_each(weight, number, n, unit):
+    """Weights (n,) of units from the weights of their rows; ``number`` (n_rows,) is the unit of each row."""
+    out = np.empty(n)
+    out[number] = weight
+    other = np.flatnonzero(out[number] != weight)
+    if len(other):
+        row = int(other[0])
+        raise ValueError(
+            f"sample_weight holds {weight[row]:g} for row {row}, but {out[number[row]]:g} for another "
+            f"row of its {unit}. A {unit} of weight w counts as w equal {unit}s: give all of its rows "
+            "the same weight."
+        )
+    return out

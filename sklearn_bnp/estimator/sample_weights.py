@@ -1,27 +1,13 @@
-"""Checks of ``sample_weight``, and the weights that rows have in a fit."""
+"""Checks of ``sample_weight``."""
 
 from __future__ import annotations
 
 from numbers import Real
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from .validation import numbers
-
-
-def weights_of_rows(sample_weight, x):
-    """Sample weights (n,) in float64, 0 for rows of nothing but NaN, which say nothing; None if all are 1."""
-    weight = check_weights(sample_weight, x.shape[0], "row")
-    if issparse(x) or x.dtype.kind != "f":
-        return weight
-    silent = np.flatnonzero(np.isnan(x[:, 0]))
-    silent = silent[np.isnan(x[silent]).all(axis=1)]
-    if len(silent):
-        weight = np.ones(x.shape[0]) if weight is None else weight.copy()
-        weight[silent] = 0.0
-    return weight
 
 
 def check_weights(sample_weight, n, unit):

@@ -54,6 +54,16 @@ class OtherVersionWarning(InconsistentVersionWarning):
         )
 
 
+def _raise_of_frames(estimator, error):
+    """Raise because of the ``error`` if a parameter is a frame or a series, which files cannot hold."""
+    for name, value in estimator.get_params().items():
+        if hasattr(value, "to_numpy"):
+            raise ValueError(
+                f"{name} is a {type(value).__name__}, which a file of text and arrays cannot hold. Set "
+                f"{name}=np.asarray({name}) before fit, or save the estimator by joblib or pickle."
+            ) from error
+
+
 class SavedState(FittedAttributes):
     """Mixin of the estimators for saving, loading and copying."""
 
@@ -74,13 +84,12 @@ class SavedState(FittedAttributes):
             If the estimator holds objects that are not made of attributes, such as open files. Save it by
             ``joblib`` or ``pickle`` then.
         """
-        for name, value in self.get_params().items():
-            if hasattr(value, "to_numpy"):
-                raise ValueError(
-                    f"{name} is a {type(value).__name__}, which a file of text and arrays cannot hold. Set "
-                    f"{name}=np.asarray({name}) before fit, or save the estimator by joblib or pickle."
-                )
-        write_archive(path, _archive_of(self))
+        try:
+            archive = _archive_of(self)
+        except ValueError as error:
+            _raise_of_frames(self, error)
+            raise
+        write_archive(path, archive)
 
     def __getstate__(self):
         complete(self, labels=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..estimator.chunks import ChunkReader
-from ..estimator.sample_weights import weights_of_rows
+from ..estimator.sample_weights import check_weights
 from ..estimator.validation import check_rows
 from ..inputs.batches import Batch
 
@@ -14,7 +14,7 @@ class RowReader(ChunkReader):
     def batch(self, estimator, X, sample_weight=None):
         """`Batch` of the rows."""
         rows, _ = check_rows(estimator, X, reset=False)
-        return Batch(None, rows, weights_of_rows(sample_weight, rows))
+        return Batch(None, rows, check_weights(sample_weight, rows.shape[0], "row"))
 
     def info(self, batch):
         """`ChunkInfo` of a batch."""

@@ -16,7 +16,7 @@ from ..estimator import base
 from ..estimator.callbacks import FitCall
 from ..estimator.observations import resolve_observation
 from ..estimator.parameters import COUNT, HALF_LIFE, OF_LEARNERS, with_shared_text
-from ..estimator.sample_weights import weights_of_rows
+from ..estimator.sample_weights import check_weights
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_rows, check_units
 from ..inputs.advice import has_nested, with_part
@@ -304,7 +304,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         if are_chunks(X):
             return self._fit_chunks(X, sample_weight=sample_weight)
         rows, reading = check_rows(self, X, reset=not self._is_warm, min_rows=2)
-        data = _Rows(Batch(None, rows, weights_of_rows(sample_weight, rows)), reading)
+        data = _Rows(Batch(None, rows, check_weights(sample_weight, rows.shape[0], "row")), reading)
         return self._fit(rows, data, FitCall(X, y, {"sample_weight": sample_weight}))
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -357,7 +357,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             return self._partial_fit_chunks(X, batch_id, sample_weight=sample_weight)
         first = not self._is_begun
         rows, reading = check_rows(self, X, reset=first, min_rows=2 if first else 1)
-        batch = Batch(None, rows, weights_of_rows(sample_weight, rows))
+        batch = Batch(None, rows, check_weights(sample_weight, rows.shape[0], "row"))
         return self._partial_fit(rows, _Rows(batch, reading), batch_id)
 
     def _start(self, X, data, rng, settings, *, streaming):

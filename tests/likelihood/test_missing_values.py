@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from sklearn_bnp import (
@@ -392,20 +391,3 @@ def test_means_init_with_missing_values():
         )
         found = quiet_fit(model, X).predict(X)
         assert not 0.15 < np.mean(found == labels) < 0.85
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("times", [1, 10])
-def test_rows_of_nothing_but_nan_bring_about_no_component(times, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(100, 2))
-    X[::9, 0] = np.nan
-    more = np.concatenate([X, np.full((100 * times, 2), np.nan)])
-    model = DPMixtureVB(random_state=0)
-    one, other = clone(model).fit(more), clone(model).fit(X)
-    assert one.n_components_ == other.n_components_ == 1
-    assert one.lower_bound_ == pytest.approx(other.lower_bound_, rel=1e-9)
-    assert len(one.labels_) == len(more)
-    streamed = clone(model).partial_fit(more).partial_fit(np.full((7, 2), np.nan))
-    assert streamed.n_components_ == 1
-    assert streamed.summary()["size"].sum() == pytest.approx(100.0)

@@ -140,7 +140,11 @@ def check_same_observation(observation, before, call):
 
 def how_to_begin_anew(call):
     """What begins a fit anew where ``call``, "partial_fit" or "warm_start=True", would go on."""
-    return "set warm_start=False to begin anew" if call.startswith("warm_start") else "begin anew with fit"
+    return (
+        "set warm_start=False to begin anew"
+        if call.startswith("warm_start")
+        else "begin anew with fit"
+    )
 
 
 def are_alike(one, other):

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:X holds numbers that are not whole",
     "ignore:memory_bound=150 has room", "ignore:Nine of ten values in column",
     "ignore:sample_weight sums to .* They count no more than a single row",
+    "ignore:HDPTopicVB ends with one topic",
 )  # fmt: skip
 
 # The broad test goes through all of them, at the limits and on either side.

@@ -59,7 +59,7 @@ def test_deletes_raise_the_objective_or_keep_the_limit(whole):
     begin = searches._Deletes(small, s).state.objective
     free = searches._Deletes(small, s).made(10)
     assert searches._Deletes(small, free).state.objective >= begin - 1e-9 * abs(begin)
-    assert len(searches._Deletes(small, s).made(2)) == 2
+    assert len(searches._Deletes(small, s).made(2)) == min(2, len(free))
 
 
 def test_a_search_keeps_all_rows(whole):

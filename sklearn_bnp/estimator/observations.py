@@ -139,7 +139,10 @@ def check_same_observation(observation, before, call):
 
 
 def how_to_begin_anew(call):
-    """What begins a fit anew where ``call``, "partial_fit" or "warm_start=True", would go on."""
+    """Words of an error message: how to fit without the past that ``call`` would go on with.
+
+    ``call`` is "partial_fit" or "warm_start=True". In a warm start `fit` goes on as well, and is no remedy.
+    """
     return (
         "set warm_start=False to begin anew"
         if call.startswith("warm_start")

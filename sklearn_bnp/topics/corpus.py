@@ -18,10 +18,7 @@ from sklearn.utils.validation import validate_data
 from ..estimator.base import moments_of_rows
 from ..estimator.observations import can
 from ..estimator.sample_weights import check_weights, weight_of_each
-from ..estimator.validation import (
-    check_rows,
-    read_frames,
-)
+from ..estimator.validation import check_rows, read_frames
 from ..inputs.batches import ArraySource
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.ids import check_groups

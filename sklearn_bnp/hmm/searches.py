@@ -29,6 +29,8 @@ _ANNEALED_STEPS, _FIRST_POWER, _UNEVEN = 12, (0.02, 0.5), 0.25
 _LEAST_LEFT, _NARROWEST = 0.5, 1.0
 # Steps of empirical Bayes that let the prior suit the parts, where it adapts.
 _ADAPT_STEPS = 5
+# Such steps once a search has ended: few states expect another prior than many parts.
+_LAST_ADAPT_STEPS = 20
 # Rounds of passes of the present states, and of steps of the prior that they are compared under.
 _ROUNDS_BEFORE = 3
 # Small states that may be tried for removal.
@@ -280,7 +282,12 @@ class StateSearch:
             chain = nested.iterate(nested.cut(chain, by_links), _STEPS, self._tol)
         if len(chain.s) > 1:
             chain = nested.iterate(joined(nested, chain), _LAST_STEPS, self._tol)
-        return nested.pruned(chain, _PRUNINGS) if len(chain.s) > 1 else chain
+        if len(chain.s) > 1:
+            chain = nested.pruned(chain, _PRUNINGS)
+        if nested.adapts and len(chain.s) > 1:
+            nested.adapt(chain.s, _LAST_ADAPT_STEPS)
+            chain = nested.iterate(chain, _LAST_STEPS, self._tol)
+        return chain
 
     @property
     def _have_ages(self):

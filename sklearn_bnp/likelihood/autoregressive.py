@@ -22,8 +22,12 @@ Design note
 (d) Directions in which all steps are equal (constant or duplicate columns, and also ramps and columns that
     are constant in each sequence) are left out of y and of every lag. Their steps have a fixed narrow
     density about their mean.
-(e) There is no empirical Bayes. Where steps have variance 1, one prior fits all data, and adapting it
-    doubles K without a gain on held-out data.
+(e) Empirical Bayes sets B, but never below the scale that expects steps of variance 1. A lower one expects
+    ever narrower states: it doubles K without a gain on held-out data. A scale that cannot rise either
+    is firm where there are many columns. There, states of few rows would be narrow beside their rows, so
+    that noise would be cut into many states. The precision of the coefficients is learned if that is
+    asked for. Held-out rows of motion capture then score 4 nats more each, but there are 33 states for 24,
+    which agree less with labels by hand.
 
 Symbols are those of ``doc/formulas_autoregressive.rst``. Source: Hughes (2016), Sec. 6.1.1.
 """
@@ -35,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._kernels._gaussian import quadratic_coefficients, scale_matrices, spd_inverse, spd_logdet
 from .._kernels._responsibilities import Quadratic
@@ -49,6 +53,10 @@ from .step_scaling import find_step_scaling
 _INTERCEPT_PRECISION = 1.0
 # A smaller precision of coefficients is lost in rounding beside the scatter of the rows.
 _LEAST_PRECISION = 1e-10
+# How much larger than at first the scale of the prior may become: by a factor.
+_MOST_SCALE = 1e4
+# Precisions of coefficients that may be learned.
+_PRECISION_RANGE = (1e-3, 1e6)
 
 
 class AutoregressivePrior(NamedTuple):
@@ -126,15 +134,18 @@ class AutoregressiveObservation(ObservationModel):
     coef_prior : array-like of shape (n_features, order * n_features), default=None
         Prior mean of the coefficients, lag 1 first, in the data's units. If None, it is the identity on
         lag 1 and 0 elsewhere, so that each row is expected to be the row before it plus the mean step.
-    coef_precision_prior : float, default=None
+    coef_precision_prior : float or {"auto"}, default=None
         Prior precision of each coefficient; 1 if None. A precision of c has the influence of c observations
-        that lie one standard deviation of a step away from the mean.
+        that lie one standard deviation of a step away from the mean. With ``"auto"`` it maximises the
+        objective (empirical Bayes): rows of many columns and slow movements are then predicted better, by
+        more states.
     degrees_of_freedom_prior : float, default=None
         Prior degrees of freedom of the noise's precision matrix, above ``n_features - 1``;
         ``n_features + 2`` if None.
     covariance_prior : array-like of shape (n_features, n_features), default=None
-        Inverse scale matrix of the Wishart prior, in squared units of the data. If None, it is diagonal,
-        and the noise is expected to have the variance of the steps from row to row.
+        Inverse scale matrix of the Wishart prior, in squared units of the data. If None, it is diagonal. It
+        begins with the variance of the steps from row to row, and maximises the objective at or above that
+        (empirical Bayes).
     reg_covar : float, default=1e-6
         Variance of the noise that every observation is taken to have, as a share of the variance of each
         column's steps.
@@ -158,7 +169,11 @@ class AutoregressiveObservation(ObservationModel):
     _parameter_constraints = {
         "order": [Interval(Integral, 1, None, closed="left")],
         "coef_prior": ["array-like", None],
-        "coef_precision_prior": [Interval(Real, _LEAST_PRECISION, MOST, closed="both"), None],
+        "coef_precision_prior": [
+            Interval(Real, _LEAST_PRECISION, MOST, closed="both"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "degrees_of_freedom_prior": [POSITIVE, None],
         "covariance_prior": ["array-like", None],
         "reg_covar": [Interval(Real, LEAST, 1, closed="left")],
@@ -169,7 +184,7 @@ class AutoregressiveObservation(ObservationModel):
         order: int = 1,
         *,
         coef_prior: ArrayLike | None = None,
-        coef_precision_prior: float | None = None,
+        coef_precision_prior: float | str | None = None,
         degrees_of_freedom_prior: float | None = None,
         covariance_prior: Any = None,
         reg_covar: float = 1e-6,
@@ -192,8 +207,17 @@ class AutoregressiveObservation(ObservationModel):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         scaling = find_step_scaling(moments, self.order, self.reg_covar, streaming)
-        complete = AutoregressiveLikelihood(scaling, self._prior(scaling))
+        complete = AutoregressiveLikelihood(
+            scaling,
+            self._prior(scaling),
+            adapts_scale=self.covariance_prior is None,
+            adapts_coef=self._learns_precision,
+        )
         return complete if moments.observed is None else complete.with_missing()
+
+    @property
+    def _learns_precision(self):
+        return isinstance(self.coef_precision_prior, str)
 
     def _prior(self, scaling):
         D = scaling.n_features
@@ -205,7 +229,8 @@ class AutoregressiveObservation(ObservationModel):
                 f"degrees_of_freedom_prior={nu!r} must be greater than {shape.least_nu}; the default is "
                 f"{shape.default_nu}."
             )
-        precision = 1.0 if self.coef_precision_prior is None else float(self.coef_precision_prior)
+        given = self.coef_precision_prior
+        precision = 1.0 if given is None or self._learns_precision else float(given)
         if self.covariance_prior is None:
             b = shape.constant(shape.mean_factor(nu))
         else:
@@ -227,15 +252,22 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         Scaling of the rows and of the steps between them.
     prior : AutoregressivePrior
         Prior of each component.
+    adapts_scale : bool
+        Whether empirical Bayes sets the scale of the prior of the noise, at or above that of ``prior``.
+    adapts_coef : bool
+        Whether it sets the precision of the coefficients.
     """
 
     quadratic = Quadratic.FULL
+    adapts_scale = adapts_coef = False  # of models that were saved before these were learned
 
-    def __init__(self, scaling, prior):
+    def __init__(self, scaling, prior, *, adapts_scale=False, adapts_coef=False):
         steps = scaling.steps
         self.scaling, self.lags = scaling, scaling.lags
         self.may_be_far_out = scaling.lags > 1  # the scaling is found without the earliest lags
         self.prior = prior
+        self.adapts_scale, self.adapts_coef = adapts_scale, adapts_coef
+        self.adapts_prior = adapts_scale or adapts_coef
         self.shape = FullShape(steps.n_features)
         self.n_lagged = scaling.lags * steps.n_features
         self.n_features = self.n_lagged + steps.n_features
@@ -286,6 +318,40 @@ class AutoregressiveLikelihood(ScaledLikelihood):
         rows = np.ascontiguousarray(s, dtype=float).reshape(-1, s.shape[-1])
         out = self._log_norm(prior, rows) - self._last_norm(self._prior_norm, prior)
         return (out + rows[:, -1] * self.row_constant).reshape(s.shape[:-1])
+
+    def update_prior(self, prior, s, n_iter):
+        if not self.adapts_prior or len(s) == 0:
+            return prior
+        for _ in range(n_iter):
+            before, prior = prior, self._next_prior(prior, self._regressions(prior, s))
+            if prior is before:
+                break
+        return prior
+
+    def _next_prior(self, prior, q):
+        """The prior after one step of empirical Bayes; the same object if nothing changes."""
+        coef, gram, kappa, nu, b, _ = prior
+        n, D = len(q.nu), self.shape.D
+        if self.adapts_scale:
+            least = np.diagonal(self.prior.b)
+            diagonal = n * nu / self.shape.diagonal(q.precision).sum(axis=0)
+            b = self.shape.constant(np.clip(diagonal, least, _MOST_SCALE * least))
+        if self.adapts_coef:
+            away = q.coef - coef
+            total = np.sum((q.precision @ away) * (away @ gram)) + D * np.sum(q.gram * gram)
+            # relative to the first one, of 1
+            now = np.trace(gram) / np.trace(self.prior.gram)
+            precision = np.clip(now * n * D * self.n_lagged / total, *_PRECISION_RANGE)
+            gram = precision * self.prior.gram
+        if np.array_equal(b, prior.b) and np.array_equal(gram, prior.gram):
+            return prior
+        return autoregressive_prior(coef, gram, kappa, nu, b)
+
+    def prior_distance(self, old, new):
+        # the evidence has half the logarithm of the precision for each coefficient
+        b = abs(np.log(np.trace(old.b) / np.trace(new.b)))
+        gram = abs(np.log(np.trace(old.gram) / np.trace(new.gram)))
+        return max(b, 0.5 * gram)
 
     def _regressions(self, prior, s):
         """`Regressions` given statistics (K, P)."""

@@ -160,11 +160,12 @@ class GaussianObservation(GaussianParameters):
 
         - None: it is diagonal, and maximises the objective (empirical Bayes).
         - ``"data"``: the prior expects the variances of all the data.
-        - ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None. The prior expects the
-          variances of rows about the levels of their states, which follow from the differences between
+        - ``"increments"`` is for sequences, and `HDPHMMVB` uses it in place of None. The prior begins with
+          the variances of rows about the levels of their states, which follow from the differences between
           successive rows. If the noise of successive rows is correlated, such states would be split into
           ever narrower ones. So between correlations of 0.45 and 0.6 it changes gradually to ``"data"``,
-          and above 0.6 it is ``"data"``.
+          and above 0.6 it is ``"data"``. From there it maximises the objective, but in no column does it
+          fall below where it began.
     reg_covar : float, default=1e-6
         Variance of the noise that every observation is taken to have, as a share of the variance of each
         column: above 0 and below 1. It keeps components from collapsing on repeated rows.
@@ -240,8 +241,10 @@ class GaussianObservation(GaussianParameters):
         shape = SHAPES[self.covariance_type](scaling.n_features)
         prior = self._prior(moments, scaling, shape)
         complete = GaussianLikelihood(
-            scaling, shape, not self.zero_mean, prior, self.covariance_prior is None,
+            scaling, shape, not self.zero_mean, prior,
+            self.covariance_prior is None or self.needs_increments,
             self.mean_precision_prior is None and not self.zero_mean,
+            only_rises=self.needs_increments,
         )  # fmt: skip
         return complete if moments.observed is None else incomplete_gaussian(complete, moments)
 
@@ -335,12 +338,16 @@ class GaussianLikelihood(ScaledLikelihood):
         Prior in scaled units.
     adapts_scale, adapts_kappa : bool
         Whether empirical Bayes sets the scale and the kappa of the prior.
+    only_rises : bool
+        Whether that scale never falls below the one of ``prior``, in any column.
     """
 
-    # of models that were saved before kappa was learned
-    adapts_kappa = scale_is_given = False
+    # of models that were saved before kappa was learned, or before scales that rise
+    adapts_kappa = scale_is_given = scale_only_rises = False
 
-    def __init__(self, scaling, shape, linear, prior, adapts_scale, adapts_kappa=False):
+    def __init__(
+        self, scaling, shape, linear, prior, adapts_scale, adapts_kappa=False, only_rises=False
+    ):
         self.scaling = scaling
         self.shape = shape
         self.linear = linear
@@ -349,6 +356,7 @@ class GaussianLikelihood(ScaledLikelihood):
         self.prior = prior
         self.adapts_prior = adapts_scale or adapts_kappa
         self.scale_is_given, self.adapts_kappa = not adapts_scale, adapts_kappa
+        self.scale_only_rises = only_rises
         self.ridge = scaling.ridge
         self._last_norm = LastPrior()
         self.row_constant = scaling.row_constant
@@ -435,6 +443,8 @@ class GaussianLikelihood(ScaledLikelihood):
             diagonal = self.shape.diagonal(precision)
             b = len(diagonal) * prior.nu / diagonal.sum(axis=0)
             least, most = (self.shape.mean_factor(prior.nu) * v for v in _SCALE_RANGE)
+            if self.scale_only_rises:
+                least = self.shape.diagonal(self.shape.own(self.prior.b))[0]
             changes["b"] = self.shape.constant(np.clip(b, least, most))
         if self.adapts_kappa:
             total = self.shape.square(precision, mean - prior.m).sum()

@@ -229,7 +229,7 @@ def autoregressive(name, order, **parameters):
         return MatrixNormalWishart(coef, gram, prior.nu, prior.b, ridge, volume)
 
     observation = OfLaggedRows(order, **parameters)
-    return Family(name, observation, swings(order), twin, "columns", True, order)
+    return Family(name, observation, swings(order), twin, "columns", True, order, adapts="b")
 
 
 class OfCorrelatedRows(CorrelatedGaussianObservation):
@@ -276,7 +276,7 @@ FAMILIES = [
     bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),
     multinomial("multinomial"),
     autoregressive("autoregressive", 1),
-    autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01),
+    autoregressive("autoregressive-2-ridge", 2, reg_covar=0.01, coef_precision_prior="auto"),
     correlated("correlated", "phi"),
     correlated(
         "correlated-ridge",

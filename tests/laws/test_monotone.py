@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import Birth, Delete, Merge
+from sklearn_bnp.likelihood.autoregressive import AutoregressivePrior, autoregressive_prior
 
 from .families import ALLOCATIONS, FAMILIES
 from .harness import estimator, given, learner_for, quiet_fit, random_resp, shuffled
@@ -152,6 +153,13 @@ def test_empirical_bayes_never_lowers_the_evidence(family, n_components):
     assert_allclose(likelihood.evidence(several, g.s), likelihood.evidence(prior, g.s), rtol=1e-12)
 
 
+def with_field(prior, field, value):
+    """The prior with another value of a field, and of what is derived from it."""
+    if isinstance(prior, AutoregressivePrior):
+        return autoregressive_prior(*prior[:4], value)
+    return prior._replace(**{field: value})
+
+
 @pytest.mark.parametrize("family", WITH_SCALES, ids=lambda family: family.name)
 def test_empirical_bayes_ends_at_a_maximum(family):
     """No scale of the prior near the fixed point, in any column, has more evidence."""
@@ -170,7 +178,7 @@ def test_empirical_bayes_ends_at_a_maximum(family):
             scale = np.ones(len(b) if np.ndim(b) else 1)
             scale[column] = factor
             scaled = np.diag(np.diagonal(b) * scale) if np.ndim(b) == 2 else b * scale
-            other = own._replace(**{field: scaled if np.ndim(b) else scaled[0]})
+            other = with_field(own, field, scaled if np.ndim(b) else scaled[0])
             if place:
                 other = (*prior[: int(place)], other, *prior[int(place) + 1 :])
             assert likelihood.evidence(other, g.s).sum() < best

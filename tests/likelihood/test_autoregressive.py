@@ -12,6 +12,7 @@ from sklearn_bnp import AutoregressiveObservation, DPMixtureVB, HDPTopicVB
 from sklearn_bnp._kernels._responsibilities import statistics
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
+from sklearn_bnp.likelihood.autoregressive import autoregressive_prior
 from sklearn_bnp.likelihood.lags import lagged
 from tests.laws.harness import features_of, random_resp
 
@@ -325,6 +326,35 @@ def test_samples_begin_at_rest():
     y = likelihood.sample(grows, np.zeros(2, dtype=int), np.random.RandomState(0))
     assert_allclose(y[0], 1.2 * rows[:, :3].mean(axis=0) + 1.0, rtol=1e-9)
     assert likelihood.sample(found, np.zeros(0, dtype=int), rng).shape == (0, 3)
+
+
+# ---------------------------------------------------------------------- learned precision
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_the_learned_precision_is_at_a_maximum(order, speed):
+    """It is high where rows stay about where they are; without "auto" it stays as given."""
+    rng = np.random.default_rng(14)
+    rows = oscillations(rng, 300, order)
+    if speed == 0.0:
+        y = np.zeros((300, 3))
+        for t in range(1, 300):
+            y[t] = 0.9 * y[t - 1] + rng.normal(size=3)
+        rows = lagged(y, np.array([0, 300]), order)[0]
+    likelihood = bound(AutoregressiveObservation(order, coef_precision_prior="auto"), rows)
+    s = summed(likelihood, rows, random_resp(rng, len(rows), 2))
+    prior = likelihood.update_prior(likelihood.prior, s, 1000)
+    best = likelihood.evidence(prior, s).sum()
+    assert best > likelihood.evidence(likelihood.prior, s).sum()
+    for factor in (0.8, 0.97, 1.03, 1.25):
+        other = autoregressive_prior(prior.coef, factor * prior.gram, *prior[2:5])
+        assert likelihood.evidence(other, s).sum() < best
+    precision = prior.gram[-1, -1] / likelihood.prior.gram[-1, -1]
+    assert precision > (10.0 if speed == 0.0 else 1e-2)
+    assert likelihood.prior_distance(likelihood.prior, prior) >= 0.49 * abs(np.log(precision))
+    fixed = bound(AutoregressiveObservation(order), rows)
+    assert_array_equal(fixed.update_prior(fixed.prior, s, 5).gram, fixed.prior.gram)
 
 
 # ---------------------------------------------------------------------- refusals

@@ -91,7 +91,7 @@ def test_states_of_sequences():
     assert model.n_components_ == 3
     assert adjusted_rand_score(labels, np.concatenate(model.predict([X[:300], X[300:]]))) >= 0.99
     # states have the defaults for sequences, block by block
-    assert model._model.likelihood.blocks[0].likelihood.adapts_scale is False
+    assert model._model.likelihood.blocks[0].likelihood.scale_only_rises
 
 
 @pytest.mark.extended

@@ -68,7 +68,7 @@ def _(likelihood: GaussianLikelihood, n_columns):
         likelihood.quadratic == likelihood.shape.quadratic, "the layout of statistics is another"
     )
     expect_type("linear", likelihood.linear, bool)
-    for name in ("adapts_prior", "scale_is_given", "adapts_kappa"):
+    for name in ("adapts_prior", "scale_is_given", "scale_only_rises", "adapts_kappa"):
         expect_type(name, getattr(likelihood, name), bool)
     # models that were saved before kappa was learned do not have it
     if "scale_is_given" in vars(likelihood):
@@ -157,6 +157,10 @@ def _(likelihood: AutoregressiveLikelihood, n_columns):
     for scaling in (likelihood.scaling.levels, likelihood.scaling.steps):
         _check_scaling(scaling, own, D)
     _check_shape(likelihood.shape, D)
+    for name in ("adapts_prior", "adapts_scale", "adapts_coef"):
+        expect_type(name, getattr(likelihood, name), bool)
+    learns = likelihood.adapts_scale or likelihood.adapts_coef
+    expect(likelihood.adapts_prior == learns, "what is learned of the prior is not clear")
     expect_numbers("ridge", likelihood.ridge, (n_lagged + D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     _check_last(likelihood)

@@ -353,7 +353,7 @@ ROWS_OF_MIXTURES = {
     ),
     "one column as a vector": (mixture(X[:, 0]), ["1D array", "reshape(-1, 1)"]),
     "three axes": (mixture(X[np.newaxis]), ["dim 3", "dim <= 2"]),
-    "one row": (mixture(X[:1]), ["1 sample(s)", "minimum of 2"]),
+    "one row": (mixture(X[:1]), ["1 sample(s)", "minimum of 2", "give more rows"]),
     "no rows": (mixture(X[:0]), ["0 sample(s)", "minimum"]),
     "no columns": (mixture(X[:, :0]), ["0 feature(s)", "minimum"]),
     "strings": (mixture(TEXTS), ["X", "strings", "CountVectorizer"]),

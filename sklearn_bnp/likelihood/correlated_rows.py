@@ -23,6 +23,8 @@ _CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
 _MOVES = (-0.2, -0.06, -0.02, 0.02, 0.06, 0.2)
 # Numbers in the posteriors of these values that are in memory at a time.
 _BLOCK_NUMBERS = 4_000_000
+# Products of columns of a block of rows that is worked on at a time.
+_CACHED_NUMBERS = 30_000
 
 
 class CorrelatedPrior(NamedTuple):
@@ -77,6 +79,23 @@ class PointCoefficients(NamedTuple):
     n: np.ndarray
 
 
+def _fill_products(out, x, y=None):
+    """Set ``out`` (n, D (D + 1) / 2) to the packed ``x x'`` of rows (n, D), or ``x y' + y x'``.
+
+    Columns are gathered as rows of blocks that fit into a processor's cache.
+    """
+    i, j = np.triu_indices(x.shape[1])
+    size = max(8, _CACHED_NUMBERS // len(i))
+    for lo in range(0, len(x), size):
+        rows = slice(lo, lo + size)
+        a = np.ascontiguousarray(x[rows].T)
+        b = a if y is None else np.ascontiguousarray(y[rows].T)
+        products = a[i] * b[j]
+        if y is not None:
+            products += b[i] * a[j]
+        out[rows] = products.T
+
+
 class CorrelatedGaussian(Likelihood):
     """Rows that go on from the row before: ``s = [x x', x p' + p x', p p', x, p, 1]`` with p the row before.
 
@@ -124,9 +143,9 @@ class CorrelatedGaussian(Likelihood):
         """
         quadratic = self.rows.shape.quadratic
         if quadratic == Quadratic.FULL:
-            i, j = np.triu_indices(x.shape[1])
-            out = x[:, i] * x[:, j] if y is None else x[:, i] * y[:, j] + y[:, i] * x[:, j]
-            return out if crossed else out * (i == j)
+            out = np.empty((len(x), x.shape[1] * (x.shape[1] + 1) // 2), dtype=x.dtype)
+            _fill_products(out, x, y)
+            return out if crossed else out * np.eye(x.shape[1])[np.triu_indices(x.shape[1])]
         out = x * x if y is None else 2.0 * x * y
         return out if quadratic == Quadratic.DIAG else out.sum(axis=1, keepdims=True)
 
@@ -135,10 +154,26 @@ class CorrelatedGaussian(Likelihood):
         return 3 * self.n_squares + self.n_features
 
     def kernel_rows(self, z):
-        D = self.rows.n_features
+        out = np.empty((len(z), self.n_kernel_columns), dtype=z.dtype)
+        self._fill(out, z)
+        return out
+
+    def features(self, z):
+        out = np.empty((len(z), self.n_statistics), dtype=z.dtype)
+        self._fill(out[:, :-1], z)
+        out[:, -1] = 1.0
+        return out
+
+    def _fill(self, out, z):
+        D, Q = self.rows.n_features, self.n_squares
         x, before = z[:, :D], z[:, D:]
-        products = [self.square(x), self.square(x, before), self.square(before)]
-        return np.concatenate([*products, z], axis=1)
+        for i, pair in enumerate(((x, None), (x, before), (before, None))):
+            own = out[:, i * Q : (i + 1) * Q]
+            if self.rows.shape.quadratic == Quadratic.FULL:
+                _fill_products(own, *pair)
+            else:
+                own[:] = self.square(*pair)
+        out[:, 3 * Q :] = z
 
     def prepare(self, x):
         D, scaling = x.shape[1] // 2, self.rows.scaling

@@ -157,23 +157,18 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     require_rows(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
-    _require_enough(x, min_rows)
     with says_what_is_no_number(x):
         x = validate_data(
             estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
-            order=None, ensure_min_samples=min_rows, ensure_all_finite=False,  # `real_numbers` looks
+            order=None, ensure_all_finite=False,  # `real_numbers` looks
         )  # fmt: skip
-    return real_numbers(x, estimator.observation, check_small=reset), reading
-
-
-def _require_enough(x, min_rows):
-    shape = x.shape if issparse(x) else np.shape(x)
-    n = shape[0] if len(shape) == 2 else 0
-    if 0 < n < min_rows:  # of no rows, and of other shapes, scikit-learn has something to say
+    n = x.shape[0]
+    if n < min_rows:
         raise ValueError(
             f"Found array with {n} sample(s) (n_samples={n}) while a minimum of {min_rows} is required to "
             "begin with: give more rows, or join the first row of a stream with those that follow."
         )
+    return real_numbers(x, estimator.observation, check_small=reset), reading
 
 
 def _is_as_before(estimator, x, min_rows):

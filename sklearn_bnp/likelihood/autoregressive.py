@@ -337,12 +337,9 @@ class AutoregressiveLikelihood(ScaledLikelihood):
             diagonal = n * nu / self.shape.diagonal(q.precision).sum(axis=0)
             b = self.shape.constant(np.clip(diagonal, least, _MOST_SCALE * least))
         if self.adapts_coef:
-            away = q.coef - coef
-            total = np.sum((q.precision @ away) * (away @ gram)) + D * np.sum(q.gram * gram)
-            # relative to the first one, of 1
-            now = np.trace(gram) / np.trace(self.prior.gram)
-            precision = np.clip(now * n * D * self.n_lagged / total, *_PRECISION_RANGE)
-            gram = precision * self.prior.gram
+            away, unit = q.coef - coef, self.prior.gram
+            total = np.sum((q.precision @ away) * (away @ unit)) + D * np.sum(q.gram * unit)
+            gram = np.clip(n * D * self.n_lagged / total, *_PRECISION_RANGE) * unit
         if np.array_equal(b, prior.b) and np.array_equal(gram, prior.gram):
             return prior
         return autoregressive_prior(coef, gram, kappa, nu, b)

@@ -210,12 +210,21 @@ def test_states_are_found(scale, n_components, init_params):
     assert np.all(shared.max(axis=0) > 0.9 * shared.sum(axis=0))
 
 
-@pytest.mark.parametrize("init_params", ["random", "k-means++"])
+@pytest.mark.parametrize(
+    "init_params",
+    [
+        pytest.param(
+            "random",
+            marks=pytest.mark.xfail(reason="since the prior's scale is learned, they gain 22 nats"),
+        ),
+        "k-means++",
+    ],
+)
 def test_states_of_copies_raise_the_objective(init_params):
     """A few rows that count six times are as many copies, and may be worth states of their own."""
     weight = 3.0 * np.exp(0.7 * np.random.default_rng(1).normal(size=8))
     model, truth, _ = fit_from_one_and_truth(weight, 6, init_params)
-    assert model.n_components_ == 3 or model.lower_bound_ > truth.lower_bound_ + 15.0
+    assert model.n_components_ == 3 or model.lower_bound_ > truth.lower_bound_ + 25.0
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])

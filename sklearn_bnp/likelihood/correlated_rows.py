@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels._responsibilities import Quadratic
+from .._kernels._responsibilities import n_statistics, statistics
 from .autoregressive_gaps import GappedRegression
 from .base import LastPrior, Likelihood
 
@@ -23,8 +23,8 @@ _CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98)
 _MOVES = (-0.2, -0.06, -0.02, 0.02, 0.06, 0.2)
 # Numbers in the posteriors of these values that are in memory at a time.
 _BLOCK_NUMBERS = 4_000_000
-# Products of columns of a block of rows that is worked on at a time.
-_CACHED_NUMBERS = 30_000
+# Numbers in the products of columns of a block of rows that is worked on at a time: they fit into a cache.
+_CACHED_NUMBERS = 50_000
 
 
 class CorrelatedPrior(NamedTuple):
@@ -79,21 +79,10 @@ class PointCoefficients(NamedTuple):
     n: np.ndarray
 
 
-def _fill_products(out, x, y=None):
-    """Set ``out`` (n, D (D + 1) / 2) to the packed ``x x'`` of rows (n, D), or ``x y' + y x'``.
-
-    Columns are gathered as rows of blocks that fit into a processor's cache.
-    """
-    i, j = np.triu_indices(x.shape[1])
-    size = max(8, _CACHED_NUMBERS // len(i))
-    for lo in range(0, len(x), size):
-        rows = slice(lo, lo + size)
-        a = np.ascontiguousarray(x[rows].T)
-        b = a if y is None else np.ascontiguousarray(y[rows].T)
-        products = a[i] * b[j]
-        if y is not None:
-            products += b[i] * a[j]
-        out[rows] = products.T
+def blocks_of_rows(n, n_numbers):
+    """Slices of ``n`` rows with ``n_numbers`` each, whose numbers fit into a cache."""
+    size = max(8, _CACHED_NUMBERS // n_numbers)
+    return [slice(lo, lo + size) for lo in range(0, n, size)]
 
 
 class CorrelatedGaussian(Likelihood):
@@ -118,8 +107,9 @@ class CorrelatedGaussian(Likelihood):
         self.rows, self.prior, self.learned = rows, prior, tuple(learned)
         self.adapts_prior = rows.adapts_prior or bool(learned)
         self.n_features = 2 * rows.n_features
-        self.n_squares = self.square(np.zeros((1, rows.n_features))).shape[1]
-        self.ridge = self.square(np.sqrt(rows.ridge)[np.newaxis], crossed=False)[0]
+        self.n_squares = n_statistics(rows.n_features, rows.shape.quadratic, False) - 1
+        # without products of different columns
+        self.ridge = self.squares(np.diag(np.sqrt(rows.ridge))).sum(axis=0)
         self._last_norm = LastPrior()
 
     @property
@@ -136,18 +126,11 @@ class CorrelatedGaussian(Likelihood):
 
     # ------------------------------------------------------------------ rows
 
-    def square(self, x, y=None, *, crossed=True):
-        """Products ``x y' + y x'`` of rows (n, D'), packed; ``x x'`` if ``y`` is None.
-
-        Unless ``crossed``, products of different columns are 0.
-        """
-        quadratic = self.rows.shape.quadratic
-        if quadratic == Quadratic.FULL:
-            out = np.empty((len(x), x.shape[1] * (x.shape[1] + 1) // 2), dtype=x.dtype)
-            _fill_products(out, x, y)
-            return out if crossed else out * np.eye(x.shape[1])[np.triu_indices(x.shape[1])]
-        out = x * x if y is None else 2.0 * x * y
-        return out if quadratic == Quadratic.DIAG else out.sum(axis=1, keepdims=True)
+    def squares(self, x):
+        """Products ``x x'`` (n, Q) of rows (n, D'), packed."""
+        out = np.empty((len(x), self.n_squares + 1))
+        statistics(np.ascontiguousarray(x), self.rows.shape.quadratic, False, out)
+        return out[:, :-1]
 
     @property
     def n_kernel_columns(self):
@@ -166,14 +149,12 @@ class CorrelatedGaussian(Likelihood):
 
     def _fill(self, out, z):
         D, Q = self.rows.n_features, self.n_squares
-        x, before = z[:, :D], z[:, D:]
-        for i, pair in enumerate(((x, None), (x, before), (before, None))):
-            own = out[:, i * Q : (i + 1) * Q]
-            if self.rows.shape.quadratic == Quadratic.FULL:
-                _fill_products(own, *pair)
-            else:
-                own[:] = self.square(*pair)
         out[:, 3 * Q :] = z
+        for rows in blocks_of_rows(len(z), 3 * Q):
+            x, before = z[rows, :D].astype(float), z[rows, D:].astype(float)
+            square, square_before = self.squares(x), self.squares(before)
+            out[rows, :Q], out[rows, 2 * Q : 3 * Q] = square, square_before
+            out[rows, Q : 2 * Q] = self.squares(x + before) - square - square_before
 
     def prepare(self, x):
         D, scaling = x.shape[1] // 2, self.rows.scaling

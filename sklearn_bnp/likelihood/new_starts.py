@@ -7,17 +7,18 @@ of a row depend on the component that explains it. The last but one is the entro
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import entr, expit
 
+from .._kernels._responsibilities import summarise
 from .autoregressive_gaps import GappedRegression
 from .base import Likelihood
-from .correlated_rows import Points
+from .correlated_rows import Points, blocks_of_rows
 from .rows import TableRows
 
 # Limits of a probability to start anew that is learned. At 0 it would stay there.
 _LEAST_RESTART, MOST_RESTART = 1e-4, 0.5
-# Numbers in the statistics of rows that are in memory at a time.
-_BLOCK_NUMBERS = 4_000_000
+# Shares of a block of rows that is worked on at a time, so that they fit into a cache, and the least number
+# of its rows.
+_CACHED_SHARES, _LEAST_ROWS = 10_000, 256
 
 
 class RestartingGaussian(TableRows, Likelihood):
@@ -77,20 +78,29 @@ class RestartingGaussian(TableRows, Likelihood):
 
     # ------------------------------------------------------------------ rows
 
-    def _blocks(self, coef, z):
-        """Blocks of rows: a slice, s(x) of rows that go on, and both tables (n, K) of log weights."""
-        most = max(1, _BLOCK_NUMBERS // self.n_statistics)
+    def _tables(self, coef, z):
+        """Log weights (n, K) of rows that go on, and of new starts.
+
+        The former depend on ``x - phi p`` alone, where p is the row before.
+        """
+        continuing, Q, D = self.continuing, self.continuing.n_squares, self.n_features // 2
         of_going, of_anew = self._split(coef.astype(float, copy=False))
-        for lo in range(0, len(z), most):
-            rows = slice(lo, lo + most)
-            f = self.continuing.features(np.asarray(z[rows], dtype=float))
-            yield rows, f, f @ of_going.T, f[:, self.anew] @ of_anew.T
+        square, crossed, _, linear, _, one = continuing.split(of_going)
+        phi = _common_phi(square, crossed)
+        going, anew = np.empty((len(z), len(coef))), np.empty((len(z), len(coef)))
+        for rows in blocks_of_rows(len(z), Q):
+            x = z[rows, :D].astype(float)
+            y = x - phi * z[rows, D:]
+            going[rows] = continuing.squares(y) @ square.T + y @ linear.T
+            anew[rows] = continuing.squares(x) @ of_anew[:, :Q].T + x @ of_anew[:, Q:-1].T
+        return going + one, anew + of_anew[:, -1]
 
     def log_table(self, coef, z):
         """The log of the sum of both weights."""
         out = np.empty((len(z), len(coef)), dtype=z.dtype)
-        for rows, _, going, anew in self._blocks(coef, z):
-            out[rows] = np.logaddexp(going, anew) + coef[:, -1]
+        for rows in _blocks(out.shape):
+            going, anew = self._tables(coef, z[rows])
+            out[rows] = np.maximum(going, anew) + np.log(1.0 + _odds(going, anew)) + coef[:, -1]
         return out
 
     def features(self, z):
@@ -113,20 +123,49 @@ class RestartingGaussian(TableRows, Likelihood):
 
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         s[...] = 0.0
-        P = self.continuing.n_statistics
-        if coef is None:
-            most = max(1, _BLOCK_NUMBERS // self.n_statistics)
-            for lo in range(0, len(z), most):
-                rows = slice(lo, lo + most)
-                s += shares[rows].astype(float, copy=False).T @ self.features(z[rows])
-        else:
-            for rows, f, going, anew in self._blocks(coef, z):
-                w, goes_on = shares[rows].astype(float, copy=False), expit(going - anew)
-                starts = expit(anew - going)
-                s[:, :P] += (w * goes_on).T @ f
-                s[:, P:-2] += (w * starts).T @ f[:, self.anew]
-                s[:, -2] += np.sum(w * (entr(goes_on) + entr(starts)), axis=0)
-            s[:, -1] = shares.sum(axis=0, dtype=float)
+        for rows in _blocks(shares.shape):
+            w = shares[rows].astype(float, copy=False)
+            if coef is None:
+                s += w.T @ self.features(z[rows])
+            else:
+                self._add(z[rows].astype(float, copy=False), w, s, coef, sparse)
+
+    def _add(self, z, w, s, coef, sparse):
+        """Add the statistics of rows in shares ``w`` (n, K) to ``s``, as `summarise`."""
+        P, Q, D, K = (
+            self.continuing.n_statistics,
+            self.continuing.n_squares,
+            z.shape[1] // 2,
+            len(s),
+        )
+        going, anew = self._tables(coef, z)
+        odds, goes_on = _odds(going, anew), going >= anew
+        entropy = np.log(1.0 + odds) + np.abs(going - anew) * odds / (1.0 + odds)
+        larger = w / (1.0 + odds)
+        smaller = larger * odds
+        goes = np.where(goes_on, larger, smaller)
+        starts = np.where(goes_on, smaller, larger)
+        x, before = z[:, :D], z[:, D:]
+        of_rows = self._sums(x, np.concatenate([goes, starts], axis=1), sparse)
+        of_before = self._sums(before, goes, sparse)
+        of_both = self._sums(x + before, goes, sparse)
+        square, crossed, square_before, linear, linear_before, n = self.continuing.split(s[:, :P])
+        square += of_rows[:K, :Q]
+        square_before += of_before[:, :Q]
+        crossed += of_both[:, :Q] - of_rows[:K, :Q] - of_before[:, :Q]
+        linear += of_rows[:K, Q:-1]
+        linear_before += of_before[:, Q:-1]
+        n += of_rows[:K, -1]
+        s[:, P:-2] += of_rows[K:]
+        s[:, -2] += np.sum(w * entropy, axis=0)
+        s[:, -1] += w.sum(axis=0)
+
+    def _sums(self, x, w, sparse):
+        """Sums (J, Q + D' + 1) of ``[x x', x, 1]`` of rows in shares (n, J)."""
+        out = np.empty((w.shape[1], self.continuing.n_squares + x.shape[1] + 1))
+        quadratic = self.continuing.rows.shape.quadratic
+        summarise(np.ascontiguousarray(x), w, quadratic, True, out, sparse)
+        return out
 
     # ------------------------------------------------------------------ statistics to parameters
 
@@ -196,3 +235,23 @@ class RestartingGaussian(TableRows, Likelihood):
 
     def sample(self, attributes, labels, rng):
         return self.continuing.sample(attributes, labels, rng)
+
+
+def _blocks(shape):
+    """Slices of the rows of shares (n, K)."""
+    n, K = shape
+    size = max(_LEAST_ROWS, _CACHED_SHARES // max(1, K))
+    return [slice(lo, lo + size) for lo in range(0, n, size)]
+
+
+def _odds(going, anew):
+    """The smaller weight (n, K) of a row, divided by the larger one."""
+    return np.exp(-np.abs(going - anew))
+
+
+def _common_phi(square, crossed):
+    """The phi of coefficients (K, Q) of squares and of crossed products, which are -phi times the former."""
+    if not square.any():
+        return 0.0
+    largest = np.unravel_index(np.abs(square).argmax(), square.shape)
+    return float(-crossed[largest] / square[largest])

@@ -5,6 +5,7 @@ Design note
 Prepared rows of real values are ``z = (x - shift) / scale``, column by column. In other units they are
 ``a z + c``, with ``a = scale / scale'`` and ``c = (shift - shift') / scale'``. Sums of z, and of products of
 two columns, follow from those that there are. No row is needed. Counts and categories have no units.
+Entries that were imputed under full covariances are not known, and stay in the units that they have.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from .._kernels._responsibilities import Quadratic
 from .categorical import CategoricalLikelihood
 from .column_likelihood import ColumnLikelihood
 from .counts import ColumnsOfCounts
-from .fixed_variance import FixedVarianceLikelihood
+from .fixed_variance import FixedVarianceLikelihood, IncompleteFixedVariance
 from .gaussian import GaussianLikelihood
+from .gaussian_missing import IncompleteColumnsGaussian
 from .multinomial import MultinomialLikelihood
 from .scaling import Scaling
 
@@ -54,9 +56,9 @@ def _converted(likelihood, target, s):
         return s
     if likelihood.has_missing:
         raise ValueError(
-            "once a model has learned from rows with missing values, sums cannot be given in the units of "
-            f"other data than those from which they are. {_BEGIN_AS_COPIES} with missing values, or fit them "
-            "to rows without missing entries"
+            "once a model with full covariances, or of rows that depend on rows before, has learned from "
+            "rows with missing values, sums cannot be given in the units of other data than those from which they "
+            f"are. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
     raise ValueError(
         "their statistics cannot be given in the units of other data than those from which they are. "
@@ -118,17 +120,63 @@ def _(likelihood: ColumnLikelihood, target, s):
 
 @_converted.register(GaussianLikelihood)
 @_converted.register(FixedVarianceLikelihood)
-def _scaled(likelihood, target, s):
-    here, there = likelihood.scaling, target.scaling
+def _complete_rows(likelihood, target, s):
     if _same_units(likelihood, target):
         return s
+    a, c = _change(likelihood.scaling, target.scaling)
+    D, n, out = len(a), s[:, -1:], s.copy()
+    linear = out[:, -1 - D : -1] if likelihood.linear else np.zeros((len(s), D))
+    squares = out[:, : out.shape[1] - 1 - (D if likelihood.linear else 0)]
+    if likelihood.quadratic == Quadratic.FULL:
+        i, j = np.triu_indices(D)
+        m = a * linear
+        squares[...] = a[i] * a[j] * squares + m[:, i] * c[j] + c[i] * m[:, j] + c[i] * c[j] * n
+    else:
+        _move_squares(squares, linear, n, a, c)
+    linear[...] = a * linear + c * n
+    return out
+
+
+@_converted.register(IncompleteColumnsGaussian)
+@_converted.register(IncompleteFixedVariance)
+def _rows_with_gaps(likelihood, target, s):
+    """Statistics ``[squares | sums, unless the mean is 0 | counts of entries | 1]``."""
+    if _same_units(likelihood, target):
+        return s
+    a, c = _change(likelihood.scaling, target.scaling)
+    D, n_squares, out = len(a), likelihood.n_squares, s.copy()
+    squares, linear, seen = out[:, :n_squares], out[:, n_squares : -1 - D], out[:, -1 - D : -1]
+    if linear.shape[1]:
+        _move_squares(squares, linear, seen, a, c)
+        linear[...] = a * linear + c * seen
+    else:
+        _move_squares(squares, np.zeros(seen.shape), seen, a, c)
+    return out
+
+
+def _change(here, there):
+    """Factors ``a`` and constants ``c`` (D,) with which ``a z + c`` are rows z in other units."""
     if not _same_axes(here, there) or (here.basis is not None and here.kept is None):
         raise ValueError("other columns, or directions, were constant")
     a, c = here.scale / there.scale, (here.shift - there.shift) / there.scale
     if here.kept is not None:
         _require_same_constants(here, there)
         a, c = a[here.kept], c[here.kept]
-    return _mapped(s, a, c, likelihood.quadratic, likelihood.linear)
+    return a, c
+
+
+def _move_squares(squares, linear, n, a, c):
+    """Make squares (K, D), or their sums over columns (K, 1), those of ``a z + c``.
+
+    Sums of z are ``linear`` (K, D), and counts ``n`` are (K, 1), or (K, D) if columns differ in them.
+    """
+    added = 2.0 * a * c * linear + c**2 * n
+    if squares.shape[1] == len(a):
+        squares[...] = a**2 * squares + added
+        return
+    if not np.allclose(a, a[0], rtol=1e-12, atol=0):
+        raise ValueError("columns have other units, and only their sum of squares is known")
+    squares[...] = a[0] ** 2 * squares + added.sum(axis=1, keepdims=True)
 
 
 def _require_same_constants(here, there):
@@ -142,28 +190,3 @@ def _require_same_constants(here, there):
             f"{there.shift[d]:g}, so that neither knows how it varies. {_BEGIN_AS_COPIES} in which it "
             "varies, or leave it out"
         )
-
-
-def _mapped(s, a, c, quadratic, linear):
-    """Statistics (K, P) of rows ``a z + c`` from those of rows z."""
-    n, D = s[:, -1:], len(a)
-    m = s[:, -1 - D : -1] if linear else np.zeros((len(s), D))
-    out = s.copy()
-    if linear:
-        out[:, -1 - D : -1] = a * m + c * n
-    squares = s[:, : s.shape[1] - 1 - (D if linear else 0)]
-    if quadratic == Quadratic.FULL:
-        i, j = np.triu_indices(D)
-        moved = (
-            a[i] * a[j] * squares + (a * m)[:, i] * c[j] + c[i] * (a * m)[:, j] + c[i] * c[j] * n
-        )
-    elif quadratic == Quadratic.DIAG:
-        moved = a**2 * squares + 2.0 * a * c * m + c**2 * n
-    elif quadratic == Quadratic.SPHERICAL:
-        if not np.allclose(a, a[0], rtol=1e-12, atol=0):
-            raise ValueError("columns have other units, and only their sum of squares is known")
-        moved = a[0] ** 2 * squares + (2.0 * a * c * m + c**2 * n).sum(axis=1, keepdims=True)
-    else:
-        moved = squares
-    out[:, : squares.shape[1]] = moved
-    return out

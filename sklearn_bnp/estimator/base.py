@@ -37,7 +37,7 @@ from ..engine.streaming import stream_batch
 from ..inputs.advice import warn_caller
 from ..inputs.batches import is_mapped
 from ..inputs.blas import blas_on_one_thread
-from ..inputs.moments import has_missing
+from ..inputs.moments import has_missing, of_positive_weight
 from ..inputs.outliers import warn_if_hidden
 from ..inputs.resolution import SAMPLE_ROWS, recording_steps
 from .callbacks import CallbackSupport, FitCall, FitTask
@@ -370,7 +370,7 @@ def moments_of_rows(observation, source):
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
         moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
         if observation.scales_rows:
-            warn_if_hidden(sample[0], moments)
+            warn_if_hidden(of_positive_weight(*sample), moments)
     if observation.needs_codes:
         moments = moments._replace(codes=source.codes().of_columns)
     return moments

@@ -35,6 +35,7 @@ from ..inputs.frames import with_categories
 from ..inputs.groups import group_cuts
 from ..inputs.rows import stacked
 from ..inputs.types import Data, Floats, OfSequences, RandomState
+from ..likelihood.autoregressive_gaps import are_whole
 from ..likelihood.lags import lagged
 from .batch import PreparedRows, parts
 from .local import LOG_FLOOR, LOW_MEMORY_ROWS, ChainParams, chain_blocks, emission_table
@@ -360,23 +361,23 @@ class SequencePredictor(
 
     # ------------------------------------------------------------------ densities
 
-    def _densities(self, batch):
-        """Log predictive densities (T, K) of rows in each state, and where sequences begin."""
-        x, indptr = modelled(batch)
+    def _densities(self, x):
+        """Log predictive densities (T, K) of modelled rows in each state."""
         likelihood, s, _ = self._suited(x)
         z = in_range(likelihood.prepare, x)
         each = likelihood.log_predictive(self._model.prior, s, z)
         each += likelihood.log_base(x)[:, np.newaxis]
-        return each, indptr
+        return each
 
     def _log_prob(self, batch):
-        """Log density (n,) of each modelled row, given the rows before it in its sequence."""
+        """Log density (n,) of each modelled row, given the rows before it in its sequence; nan in gaps."""
         out, n_threads = np.empty(batch.n_entries), threads(self.n_jobs)
         trans = np.ascontiguousarray(self.transmat_)
         # weights (1, K) of the first state of a part whose sequence has begun before it
         message = None
         for part in self._parts(batch):
-            table, indptr = self._densities(batch.cut(part))
+            x, indptr = modelled(batch.cut(part))
+            table = self._densities(x)
             largest = table.max(axis=1)
             table -= largest[:, np.newaxis]
             np.exp(np.maximum(table, LOG_FLOOR, out=table), out=table)
@@ -386,7 +387,10 @@ class SequencePredictor(
             most = threads_for_forward(*table.shape, n_threads)
             kernel.forward(table, indptr, first, trans, scale, most)
             message = table[-1:] @ trans
-            out[part.begin : part.end] = np.log(scale) + largest
+            own = out[part.begin : part.end]
+            own[:] = np.log(scale) + largest
+            if batch.lags:
+                own[~are_whole(x)] = np.nan
         return out
 
     @lazy_on_chunks
@@ -411,16 +415,17 @@ class SequencePredictor(
         -------
         log_prob : ndarray of shape (n_rows,), or list of them
             Log densities in the units of the data, in the form of `predict_proba`. They are nan for rows that
-            an autoregressive likelihood takes as given.
+            an autoregressive or correlated likelihood takes as given: the first ones of a sequence, and
+            those with missing entries in them or in the rows before.
         """
         sequences = self._sequences(X, lengths, groups)
         log_prob = self._log_prob(sequences.batch)
         return sequences.as_given(with_given_rows(log_prob, sequences.batch, fill=np.nan))
 
     def _score_sums(self, X, lengths=None, groups=None):
-        """Sum of the scores of modelled rows, and their number."""
+        """Sum of the scores of rows that have one, and their number."""
         log_prob = self._log_prob(self._sequences(X, lengths, groups).batch)
-        return log_prob.sum(), len(log_prob)
+        return np.nansum(log_prob), np.count_nonzero(~np.isnan(log_prob))
 
     @summed_over_chunks
     def score(
@@ -449,9 +454,22 @@ class SequencePredictor(
         Returns
         -------
         score : float
-            Mean of `score_samples` over all rows that are modelled.
+            Mean of `score_samples` over all rows that are modelled. Likelihoods that take other rows as
+            given, such as autoregressions of another order, are scored by other rows.
+
+        Raises
+        ------
+        ValueError
+            If no row is modelled, because entries are missing.
         """
-        return float(self._log_prob(self._sequences(X, lengths, groups, y).batch).mean())
+        log_prob = self._log_prob(self._sequences(X, lengths, groups, y).batch)
+        is_modelled = ~np.isnan(log_prob)
+        if not is_modelled.any():
+            raise ValueError(
+                f"X has no row to score: observation={self.observation!r} models rows without missing "
+                "entries in them or in the rows before. Fill values in."
+            )
+        return float(log_prob[is_modelled].mean())
 
     @by_name
     def decode(
@@ -483,7 +501,7 @@ class SequencePredictor(
         for some in self._blocks(sequences.batch):
             indptr, each = some.edges, np.empty((some.n_entries, self.n_components_))
             for part in self._parts(some):
-                each[part.begin : part.end] = self._densities(some.cut(part))[0]
+                each[part.begin : part.end] = self._densities(modelled(some.cut(part))[0])
             path, score = np.empty(len(each), dtype=np.intp), np.empty(len(indptr) - 1)
             first = np.tile(log_first, (len(score), 1))
             most = threads_for_viterbi(*each.shape, n_threads)

@@ -11,11 +11,12 @@ import numpy as np
 
 from ..estimator import base, publishing
 from ..estimator.validation import check_responsibilities, check_units, checked
+from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource, Batch
 from ..inputs.increments import Increments
 from ..inputs.moments import has_missing, require_values
 from ..inputs.rows import at_hand
-from ..likelihood.autoregressive_gaps import blanked
+from ..likelihood.autoregressive_gaps import are_whole, blanked
 from .birth import StateBirth
 from .chunks import RowsOfSequences, increments_of, sampled_sequences
 from .delete import StateDelete
@@ -40,6 +41,8 @@ _CONCENTRATION = 1.0  # gamma
 # stochastic learning, whose steps know no objective to learn by.
 _LEARNED_FROM = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 5.0}
 _FINITE = {"concentration": 1.0, "start_concentration": 1.0, "stickiness": 50.0}
+# A warning says so if a smaller share of rows is modelled, since others lack an entry in them or before.
+_FEW_WHOLE = 0.5
 
 
 def _with_numbers(rows, automatic):
@@ -110,7 +113,7 @@ def modelled_rows(batch, observation):
 def require_values_of(batch):
     """Raise unless each column has a value in some sequence of positive weight."""
     if has_missing(batch.x):
-        weight = None if batch.weight is None else np.repeat(batch.weight, batch.lengths)
+        weight = None if batch.weight is None else np.repeat(batch.weight, np.diff(batch.indptr))
         require_values(ArraySource(at_hand(batch.x), weight).batches())
 
 
@@ -134,15 +137,21 @@ def bind_model(observation, chain, modelled_rows_of, *, low_memory, streaming=Fa
 
 def _without_gaps(rows, observation):
     """Lagged rows, all NaN where an entry is missing: such rows have no part in the moments."""
-    rows = blanked(rows)
-    if np.isnan(rows).all():
-        lags, remedy = observation.lags, "leave columns out in which they are missing"
-        remedy = f"{remedy}, or lower the order" if lags > 1 else f"or {remedy}"
+    n_whole = np.count_nonzero(are_whole(rows))
+    lags, remedy = observation.lags, "leave columns out in which they are missing"
+    remedy = f"{remedy}, or lower the order" if lags > 1 else f"or {remedy}"
+    if n_whole == 0:
         raise ValueError(
             f"observation={observation!r} explains rows by the {lags} before them, but X nowhere has "
             f"{lags + 1} rows without NaN one after the other. Fill values in, {remedy}."
         )
-    return rows
+    if n_whole < _FEW_WHOLE * len(rows):
+        warn_caller(
+            f"observation={observation!r} explains rows by the {lags} before them, and takes rows as given "
+            f"that have NaN in them or in these: it models {n_whole} of {len(rows)} rows. Fill values in, "
+            f"{remedy}. observation='gaussian' models all rows."
+        )
+    return blanked(rows)
 
 
 def with_present_parameters(model, chain, low_memory):

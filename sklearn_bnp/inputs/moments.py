@@ -74,9 +74,7 @@ def column_moments(batches, *, covariance):
     for x, weight in blocks(batches):
         n_rows += len(x)
         largest = np.maximum(largest, _largest_by_column(x))
-        magnitude = np.maximum(
-            magnitude, _largest_by_column(x if weight is None else x[weight > 0])
-        )
+        magnitude = np.maximum(magnitude, _largest_by_column(of_positive_weight(x, weight)))
         if x.dtype in (np.float32, np.float16):
             precision = np.finfo(x.dtype).eps
     if np.isnan(largest).any():
@@ -84,10 +82,10 @@ def column_moments(batches, *, covariance):
     magnitude = np.where(magnitude == 0, 1.0, magnitude)
     shift = None
     mass, first, second = 0.0, 0.0, 0.0
-    for x, weight in blocks(batches):
-        z, w = x / magnitude, ones_if_none(weight, x)
+    for x, w in _counted_blocks(batches):
+        z = x / magnitude
         if shift is None:
-            shift = np.average(z, axis=0, weights=w) if w.sum() > 0 else z.mean(axis=0)
+            shift = np.average(z, axis=0, weights=w)
         z -= shift
         mass += w.sum()
         weighted = z * w[:, np.newaxis]
@@ -103,6 +101,21 @@ def blocks(batches):
     for batch in batches:
         for rows in batch.slices():
             yield np.asarray(batch.x[rows]), None if batch.weight is None else batch.weight[rows]
+
+
+def _counted_blocks(batches):
+    """Rows of positive weight and their weights, block by block; others may hold any numbers."""
+    for x, weight in blocks(batches):
+        w = of_positive_weight(ones_if_none(weight, x), weight)
+        if len(w):
+            yield of_positive_weight(x, weight), w
+
+
+def of_positive_weight(x, weight):
+    """The rows of ``x`` whose weight (n,) is positive; all of them if ``weight`` is None."""
+    if weight is None or weight.min(initial=1.0) > 0:
+        return x
+    return x[weight > 0]
 
 
 def require_values(batches):
@@ -140,19 +153,18 @@ def _observed_moments(batches, n_rows, precision, covariance):
     for x, weight in blocks(batches):
         size = np.abs(x)
         largest = np.fmax(largest, np.fmax.reduce(size, axis=0, initial=0.0))
-        size = size if weight is None else size[weight > 0]
-        magnitude = np.fmax(magnitude, np.fmax.reduce(size, axis=0, initial=0.0))
+        counted = of_positive_weight(size, weight)
+        magnitude = np.fmax(magnitude, np.fmax.reduce(counted, axis=0, initial=0.0))
     magnitude = np.where(magnitude > 0, magnitude, 1.0).astype(float)
     mass, first, total = 0.0, 0.0, 0.0
-    for x, weight in blocks(batches):
+    for x, w in _counted_blocks(batches):
         z, seen = zeros_for_missing(x / magnitude)
-        w = ones_if_none(weight, x)
         mass, first, total = mass + w @ seen, first + w @ z, total + w.sum()
     raise_unless_seen(mass)
     mean, second, pairs = first / mass, 0.0, 0.0
-    for x, weight in blocks(batches):
+    for x, w in _counted_blocks(batches):
         z, seen = zeros_for_missing(x / magnitude - mean)
-        w = ones_if_none(weight, x)[:, np.newaxis]
+        w = w[:, np.newaxis]
         if covariance:
             second = second + (z * w).T @ z
             pairs = pairs + (seen * w).T @ seen

@@ -57,8 +57,8 @@ def _converted(likelihood, target, s):
     if likelihood.has_missing:
         raise ValueError(
             "once a model with full covariances, or of rows that depend on rows before, has learned from "
-            "rows with missing values, sums cannot be given in the units of other data than those from which they "
-            f"are. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
+            "rows with missing values, sums cannot be given in the units of other data than those from which "
+            f"they are. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
     raise ValueError(
         "their statistics cannot be given in the units of other data than those from which they are. "

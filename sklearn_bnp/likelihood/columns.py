@@ -43,7 +43,7 @@ class ColumnObservation(ObservationModel, _BaseComposition):
             Columns as `sklearn.compose.ColumnTransformer` takes them: numbers, or names if X is a pandas or
             polars frame. Of a frame, they may also be chosen by a callable, such as
             `sklearn.compose.make_column_selector`. No column may be in two blocks. Columns that are in
-            no block are ignored.
+            no block are ignored. In an array, they must be finite numbers all the same.
 
     See Also
     --------

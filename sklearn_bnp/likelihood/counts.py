@@ -111,11 +111,12 @@ def pair_of_priors(pair, n_features):
 
 
 def checked_counts(x, name, instead):
-    """Rows of counts in float32 or float64; ``instead`` is the advice of the error for other numbers.
+    """Rows of counts in float64; ``instead`` is the advice of the error for other numbers.
 
+    They are never in float32: log weights of rows of many events are large numbers, whose differences count.
     Missing entries are NaN, if X was let through with them.
     """
-    rows = _converted(x)
+    rows = _converted(x, np.float64)
     values = _values(rows)
     largest = np.fmax.reduce(values, initial=0)
     if largest > MOST_MASS:
@@ -143,7 +144,7 @@ def checked_counts(x, name, instead):
 
 def checked_bits(x):
     """Rows of 0 and 1 in float32 or float64; missing entries are NaN, as in `checked_counts`."""
-    rows = _converted(x)
+    rows = _converted(x, np.float32 if x.dtype == np.float32 else np.float64)
     values = _values(rows)
     if are_counts(values, True):
         return rows
@@ -156,9 +157,8 @@ def checked_bits(x):
     return rows
 
 
-def _converted(x):
-    """Rows in float32 if they are in float32, else in float64."""
-    dtype = np.float32 if x.dtype == np.float32 else np.float64
+def _converted(x, dtype):
+    """Rows as an array of a floating type, or as they are stored if they are sparse."""
     return x.astype(dtype, copy=False) if issparse(x) else np.ascontiguousarray(x, dtype=dtype)
 
 

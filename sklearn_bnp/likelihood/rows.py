@@ -338,7 +338,7 @@ class SparseRows(DenseRows):
     """Rows of counts, ``s(x) = [x, 1]``: an array, or a `csr_array` that is never made dense."""
 
     def needs_double(self, coef):
-        """See `DenseRows`: never, since sums of counts are no differences of large numbers."""
+        """See `DenseRows`: never, as counts are in float64, and bits have no large log weights."""
         return False
 
     def features(self, z):

@@ -17,6 +17,9 @@ from .base import Likelihood
 
 # A stream's first batch may leave a direction out only if it has this many rows for each column.
 _STREAM_ROWS_A_COLUMN = 10
+# A shift that is rounded to single precision is as good as the exact one if they differ by less, in standard
+# deviations.
+_SAME_SHIFT = 1e-6
 
 
 class Scaling(NamedTuple):
@@ -91,7 +94,11 @@ class Scaling(NamedTuple):
     def standardise(self, x):
         """Rows (n, D) in standard deviations from the mean, float32 if they are in float32 or float16."""
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
-        z = np.subtract(x, self.shift, dtype=dtype, casting="unsafe")
+        shift = self.shift.astype(dtype)
+        z = np.subtract(x, shift, dtype=dtype)
+        rest = self.shift - shift
+        if np.any(np.abs(rest) > _SAME_SHIFT * self.scale):  # rows are far from zero
+            z -= rest.astype(dtype)
         z /= self.scale.astype(dtype)
         return z
 

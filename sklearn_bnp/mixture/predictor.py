@@ -67,12 +67,14 @@ class MixturePredictor(
         """Responsibilities (n, K) of one block of rows after the other."""
         blocks = self._blocks(rows, _PREDICT_ROWS)
         n_threads = threads(self.n_jobs)
-        for _, z, fitted in blocks:
+        for x, z, fitted in blocks:
             with blas_on_one_thread():
-                yield fitted.likelihood.local_step(
+                resp = fitted.likelihood.local_step(
                     fitted.coef, z, None, None, None, None,
                     n_nonzero=self.n_nonzero_resp, n_threads=n_threads,
                 )  # fmt: skip
+            # counts are in double precision, whatever X is in
+            yield resp.astype(np.float32, copy=False) if x.dtype == np.float32 else resp
 
     @lazy_on_chunks
     def predict_proba(self, X: Data) -> Floats:

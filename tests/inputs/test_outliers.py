@@ -64,3 +64,11 @@ def test_zeros_hide_nothing():
     X[::8] = -99999.0
     with pytest.warns(UserWarning, match="Half of the values in column 0 of X lie between"):
         model.fit(X)
+
+
+def test_rows_of_weight_zero_hide_nothing():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(300, 1)), 1e-6 * rng.normal(size=(700, 1))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPMixtureVB(random_state=0).fit(X, sample_weight=np.repeat([1.0, 0.0], [300, 700]))

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import (
@@ -164,3 +165,40 @@ def test_float32_columns_of_which_no_digit_is_left():
         X[:, 1] = 0.1
         DPMixtureVB(random_state=0).fit(X)
         DPMixtureVB(random_state=0).fit(X.astype(float))
+
+
+@pytest.mark.parametrize(
+    ("model", "observation"),
+    [(DPMixtureVB, "gaussian"), (DPMixtureVB, "fixed_variance_gaussian"), (HDPHMMVB, "gaussian")],
+)
+def test_means_far_from_zero(model, observation):
+    """The mean of the rows is no float32 number, as the rows are."""
+    X = (1e7 + 0.5 + 3.0 * np.random.default_rng(0).normal(size=(2000, 1))).astype(np.float32)
+    fit = quiet_fit(model(observation=observation, proposals=None, random_state=0), X)
+    assert_allclose(fit.means_[0] - 1e7, X.mean(axis=0, dtype=float) - 1e7, atol=2e-3)
+
+
+@pytest.mark.parametrize("offset", [1e5, 1e7])
+@pytest.mark.parametrize("model", [DPMixtureVB, HDPHMMVB])
+def test_columns_far_from_zero_that_depend_on_each_other(model, offset):
+    x = (offset + 0.4 + 5.0 * np.random.default_rng(0).normal(size=300)).astype(np.float32)
+    X = np.column_stack([x, x - np.float32(offset)])
+    fit = quiet_fit(model(proposals=None, random_state=0), X)
+    assert_allclose(fit.score(X), fit.score(X.astype(float)), atol=1e-4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("observation", ["poisson", "multinomial"])
+@pytest.mark.parametrize("n_events", [1e2, 1e6])
+def test_counts_are_those_of_float64(observation, n_events, sparse):
+    rng = np.random.default_rng(0)
+    rates = n_events * np.array([[1.0, 2.0], [1.0 + 8.0 / np.sqrt(n_events), 2.0]])
+    X = rng.poisson(np.repeat(rates, 100, axis=0)).astype(float)
+    single = csr_array(X.astype(np.float32)) if sparse else X.astype(np.float32)
+    exact, rough = (
+        quiet_fit(DPMixtureVB(observation=observation, random_state=0), x) for x in (X, single)
+    )
+    assert rough.n_components_ == exact.n_components_
+    assert_allclose(rough.lower_bound_, exact.lower_bound_, rtol=1e-12)
+    assert rough.predict_proba(single).dtype == np.float32
+    assert_allclose(rough.predict_proba(single), exact.predict_proba(X), atol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
-from sklearn_bnp import Birth, DPMixtureVB, Merge
+from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, Merge
 from sklearn_bnp.engine import keys
 from sklearn_bnp.engine.proposal import Context
 from sklearn_bnp.engine.samples import Sample, UniformSample
@@ -105,6 +105,24 @@ def test_rows_of_weight_zero_take_no_room():
     samples, uniform = collected(weight)
     assert uniform.total == pytest.approx(weight.sum())
     assert {len(sample.mass) for sample in samples.values()} == {120}
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+@pytest.mark.parametrize("fill", [1e9, 9.97e36])
+@pytest.mark.parametrize("missing", [False, True])
+def test_rows_of_weight_zero_may_hold_any_numbers(covariance_type, fill, missing):
+    """Such as fill values, in whole batches before all others."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(100, 2)) + c for c in (-4, 4)])
+    if missing:
+        rows[::9, 1] = np.nan
+    X = np.concatenate([np.full((60, 2), fill), rows])
+    observation = GaussianObservation(covariance_type)
+    model = DPMixtureVB(observation=observation, n_batches=8, random_state=0)
+    model.fit(X, sample_weight=np.repeat([0.0, 1.0], [60, 200]))
+    alone = DPMixtureVB(observation=observation, random_state=0).fit(rows)
+    assert model.n_components_ == alone.n_components_ == 2
+    assert_allclose(model.lower_bound_, alone.lower_bound_, rtol=1e-6)
 
 
 def test_samples_do_not_shrink_when_their_batch_comes_again():

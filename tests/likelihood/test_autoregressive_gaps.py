@@ -112,7 +112,15 @@ def test_states_are_found(gapped, n_batches):
     assert_allclose(low.fit(X).lower_bound_, model.lower_bound_, rtol=1e-9)
     for rows, density in zip(X, model.score_samples(X), strict=True):
         late = np.isnan(lagged(rows, np.array([0, len(rows)]), 1)[0]).any(axis=1)
-        assert_allclose(density[1:][late], 0.0, atol=1e-12)
+        assert np.isnan(density[1:][late]).all()
+        assert np.isfinite(density[1:][~late]).all()
+    each = np.concatenate(model.score_samples(X))
+    assert_allclose(model.score(X), each[~np.isnan(each)].mean(), rtol=1e-12)
+    assert_allclose(model._score_sums(X)[0] / model._score_sums(X)[1], model.score(X), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"X has no row to score.*Fill values in"):
+        model.score(
+            np.where(np.arange(20) % 2, np.nan, 1.0)[:, np.newaxis] + np.zeros(X[0].shape[1])
+        )
 
 
 def test_complete_rows_are_as_ever():
@@ -147,3 +155,23 @@ def test_tag_and_errors():
     X[::2] = 1.0  # no two rows one after the other
     with pytest.raises(ValueError, match="nowhere has 2 rows without NaN one after the other"):
         HDPHMMVB(observation="autoregressive").fit(X)
+
+
+@pytest.mark.parametrize("name", ["autoregressive", "correlated_gaussian"])
+def test_few_rows_that_can_be_modelled(name):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[::3, 0] = np.nan
+    model = HDPHMMVB(observation=name, proposals=None, max_iter=5, random_state=0)
+    with pytest.warns(UserWarning, match=r"models 20 of 59 rows.*Fill values in.*'gaussian'"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("name", ["autoregressive", "correlated_gaussian"])
+def test_weights_of_sequences_with_gaps_at_a_warm_start(name):
+    rows, _ = rotations()
+    rows = [r[:40].copy() for r in rows[:3]]
+    rows[0][5, 0] = np.nan
+    model = HDPHMMVB(observation=name, warm_start=True, proposals=None, max_iter=3, random_state=0)
+    weight = [1.0, 2.0, 1.0]
+    first = quiet_fit(model, rows, sample_weight=weight).lower_bound_
+    assert quiet_fit(model, rows, sample_weight=weight).lower_bound_ >= first - 1e-6

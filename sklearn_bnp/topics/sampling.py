@@ -24,6 +24,10 @@ _LEAST_COUNT = 1.0
 _LEAST_SHARE = 1e-3
 # Entries that all samples hold together.
 _MOST_ENTRIES = 4_000_000
+# Documents of so many tokens or fewer may be equal by chance. So may as many times as many others as are
+# expected if one topic explains all. Documents that occur so many times as often as half of
+# the others are a cluster; if there are fewer different ones, so many times is enough.
+_FEW_TOKENS, _MORE, _CLUSTER, _FEW_DOCUMENTS = 10, 10.0, 20.0, 20
 # Share of the tokens that a sample of everything must have been drawn from.
 _ALL = 1.0 - 1e-6
 
@@ -56,25 +60,34 @@ class DocumentSample(NamedTuple):
         """The sample in which equal documents are one, and weights are cut to what frequencies can be.
 
         See `Sample.with_frequencies`. Only documents of few words are so probable that several may be equal
-        by chance. Copies of longer ones are no evidence of a topic. Documents of rows are not compared, but
-        their weights are cut.
+        by chance. Copies of longer ones are no evidence of a topic, unless some documents occur much more
+        often than others. Documents of rows are not compared, but their weights are cut.
         """
         docs, first, number = self.docs, np.arange(len(self.docs)), np.arange(len(self.docs))
         if docs.indices is not None:
             first, number = _equal_documents(docs)
-        if docs.weight is None and len(first) == len(docs):
-            return self
-        weight = np.ones(len(docs)) if docs.weight is None else docs.weight
-        sums, expected = np.bincount(number, weight), np.zeros(len(first))
+        if docs.weight is None:
+            return self if len(first) == len(docs) else self._with_fewer_copies(first, number)
+        sums, expected = np.bincount(number, docs.weight), np.zeros(len(first))
         if docs.indices is not None:
             expected = self._expected()[first]
-        unit = 1.0 if docs.weight is None else None
-        found = frequencies(sums, expected, np.arange(len(sums)), may_be_table=False, unit=unit)
-        if docs.weight is None and np.array_equal(found, sums):  # all may be equal by chance
-            return self
-        weight = np.zeros(len(docs))
-        weight[first] = found
-        some, entries = docs.weighing(weight).chosen(weight > 0.0)
+        found = frequencies(sums, expected, np.arange(len(sums)), may_be_table=False)
+        return self._counted(first, found)
+
+    def _with_fewer_copies(self, first, number):
+        """The sample in which documents that occur several times count as often as they can be evidence."""
+        times = np.bincount(number).astype(float)
+        most = np.maximum(_MORE * self._expected()[first], 1.0)
+        most[self.docs.lengths[first] <= _FEW_TOKENS] = np.inf
+        typical = np.median(times) if len(times) >= _FEW_DOCUMENTS else 1.0
+        most[times >= _CLUSTER * typical] = np.inf
+        return self if np.all(times <= most) else self._counted(first, np.minimum(times, most))
+
+    def _counted(self, first, times):
+        """The sample of the documents ``first``, each so many ``times``."""
+        weight = np.zeros(len(self.docs))
+        weight[first] = times
+        some, entries = self.docs.weighing(weight).chosen(weight > 0.0)
         return DocumentSample(some, self.mass[entries])
 
     def without_copies(self):

@@ -44,6 +44,34 @@ def test_copies_of_documents_make_no_topics(kind):
     assert 4 <= model.n_components_ <= 5
 
 
+def templates(n_varied, n_constant, n_words, times):
+    """Documents that are all alike, of so many words each, among others in which some words vary."""
+    rng, fixed = np.random.default_rng(0), np.arange(n_constant * n_words).reshape(n_constant, -1)
+    n_all, rows = fixed.size + 15 * n_varied, []
+    for k in range(n_varied):
+        own = np.zeros((50, n_all), dtype=int)
+        first = fixed.size + 15 * k
+        own[:, first : first + 5] = 1
+        own[np.arange(50), first + 5 + rng.integers(10, size=50)] = 1
+        rows.append(own)
+    constant = np.zeros((n_constant, n_all), dtype=int)
+    np.put_along_axis(constant, fixed, 1, axis=1)
+    return np.concatenate([*rows, np.repeat(constant, times, axis=0)])
+
+
+@pytest.mark.parametrize(
+    ("n_varied", "n_constant", "n_words", "times"),
+    [(0, 3, 5, 40), (0, 10, 15, 30), (0, 25, 6, 20), (1, 5, 6, 50), (5, 5, 15, 40)],
+)
+def test_documents_that_are_all_alike_are_a_topic(n_varied, n_constant, n_words, times):
+    """Lines of a log, of which all but one kind had been one topic, up to 60 % below the best bound."""
+    lines = templates(n_varied, n_constant, n_words, times)
+    model = HDPTopicVB(random_state=0).fit(lines)
+    assert model.n_components_ == n_varied + n_constant
+    start = HDPTopicVB(2 * model.n_components_, init_params="k-means++", random_state=0).fit(lines)
+    assert model.lower_bound_ > start.lower_bound_ - 1.0
+
+
 @pytest.mark.parametrize("kind", ["rows", "documents", "weights"])
 def test_copies_of_rows_make_few_topics(kind):
     """40 documents of 20 rows, each of them twenty times, had 476 topics for four."""

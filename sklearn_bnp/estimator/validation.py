@@ -380,9 +380,12 @@ def check_means(means, n_components, n_features):
     """Initial means (K, D)."""
     means = numbers(means, "means_init")
     if means.shape != (n_components, n_features):
+        remedy = ""
+        if means.ndim == 2 and means.shape[1] == n_features and len(means):
+            remedy = f" Set n_components={len(means)} to start from these means."
         raise ValueError(
             f"means_init has shape {means.shape}; it must be (n_components, n_features) = "
-            f"({n_components}, {n_features})."
+            f"({n_components}, {n_features}).{remedy}"
         )
     return means
 

@@ -84,6 +84,11 @@ def test_means_init():
     assert both.n_components_ == K
 
 
+def test_means_init_without_n_components():
+    with pytest.raises(ValueError, match=rf"means_init has shape.*Set n_components={K} to start"):
+        DPMixtureVB(means_init=CENTERS).fit(X)
+
+
 def test_means_init_of_a_bernoulli_mixture():
     means = [[0.9, 0.9, 0.1], [0.1, 0.1, 0.9]]
     rows = np.array([[1, 1, 0]] * 20 + [[0, 0, 1]] * 10, dtype=float)

@@ -36,6 +36,7 @@ from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
+from .common import PartingTrial, with_common_topic
 from .documents import EVERYTHING
 from .fewer import SettlingTrial, are_long, fewer_topics
 from .seeding import blended_with_all
@@ -45,6 +46,9 @@ from .starts import other_topics
 _WORTH = 1.0
 # Nats a token that other topics have to gain.
 _WORTH_OF_A_TOKEN = 1e-4
+# The sum of the parameters of the documents' prior is raised to so much where topics get a common one, or so many
+# times.
+_RAISED, _TIMES_RAISED = 10.0, 2.5
 # Other topics are looked for again in a stream when so many times as many tokens have come.
 _MORE = 2.0
 _NAME = "doc_concentration"
@@ -57,7 +61,8 @@ class TopicRestart(TakesTurns):
     and all documents start anew. The lap is taken back unless the objective of the whole corpus is higher
     than before. This helps where documents are short.
 
-    Afterwards, other topics are looked for once in a fit, by a search that learns all priors before it joins
+    Afterwards, what all topics have in common becomes a topic of its own, if that is much and documents mix
+    topics. Then other topics are looked for once in a fit, by a search that learns all priors before it joins
     topics. It helps where topics have frequent words in common. In a stream, this is done again when twice as
     many tokens have come. The priors of documents and of words have to be learned, as they are by default.
 
@@ -91,8 +96,8 @@ class TopicRestart(TakesTurns):
     _learns = False
     # Tokens that had come when other topics were last looked for; None if they were not.
     _searched = None
-    # Whether blends have nothing left to try.
-    _exhausted = False
+    # Whether blends have nothing left to try, and whether what all topics share was made a topic since then.
+    _exhausted = _has_parted = False
 
     def __init__(self, blend: float = 0.5) -> None:
         self.blend = blend
@@ -102,7 +107,8 @@ class TopicRestart(TakesTurns):
         self._validate_params()
         self._take()
         self._bound = -np.inf  # the objective before the last restart from blends
-        self._reduced, self._searched, self._exhausted = frozenset(), None, False
+        self._reduced, self._searched = frozenset(), None
+        self._exhausted = self._has_parted = False
 
     @property
     def pending(self) -> bool:
@@ -135,6 +141,11 @@ class TopicRestart(TakesTurns):
         if not self._has_turn(context):
             return []
         if self._may_search(context.totals):
+            trials = [] if self._has_parted else self._with_common(context)
+            self._has_parted = True
+            if trials:
+                self._has_another_turn()
+                return trials
             return self._with_others(context)
         trials = self._with_fewer(context) or self._with_blends(context)
         if not trials and len(context.totals.uids) > 1:
@@ -158,6 +169,17 @@ class TopicRestart(TakesTurns):
             return []
         given = None if doc_prior is None else {_NAME: doc_prior}
         return [self._trial(SettlingTrial, context, s, given)]
+
+    def _with_common(self, context):
+        """A trial in which what all topics have in common is a topic of its own, if it is much."""
+        totals, doc_prior = context.totals, getattr(context.model.allocation, _NAME)
+        s = with_common_topic(totals.s, doc_prior)
+        if s is None or len(s) > context.max_components:
+            return []
+        worth = max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
+        given = {_NAME: max(_RAISED, _TIMES_RAISED * doc_prior)}
+        how = {"adapts": True, "learns": True, "least_gain": worth}
+        return [self._trial(PartingTrial, context, s, given, **how)]
 
     def _with_others(self, context):
         """A trial of other topics, if a search that learns all priors finds better ones."""

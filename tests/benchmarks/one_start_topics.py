@@ -98,12 +98,29 @@ def common_words(
     return corpora.draw_documents(rng, phi, shares, n_tokens), phi
 
 
+def boilerplate(
+    seed: int = 0, share: float = 0.4, n_topics: int = 8, n_docs: int = 400, n_tokens: int = 100,
+    V: int = 300, n_common: int = 20,
+) -> tuple[sparse.csr_matrix, np.ndarray]:  # fmt: skip
+    """Documents of which a ``share`` is of the same few words, beside topics of others; topics (K + 1, V)."""
+    rng = np.random.default_rng(seed)
+    phi = np.zeros((n_topics + 1, V + n_common))
+    phi[:-1, :V] = rng.dirichlet(np.full(V, 0.08), size=n_topics)
+    phi[-1, V:] = 1.0 / n_common
+    shares = (1.0 - share) * rng.dirichlet(np.full(n_topics, 0.3), size=n_docs)
+    shares = np.column_stack([shares, np.full(n_docs, share)])
+    return corpora.draw_documents(rng, phi, shares, n_tokens), phi
+
+
 def corpus_of(name: str, n_tokens: int, seed: int) -> Corpus:
     if name == "power_law":
         return power_law(n_tokens, seed)
     if name == "common_words":
         X, _ = common_words(seed=seed, n_docs=600, n_tokens=n_tokens)
         return Corpus(f"common words at {n_tokens}", X[:500], X[500:])
+    if name == "boilerplate":
+        X, _ = boilerplate(seed, n_docs=500, n_tokens=n_tokens)
+        return Corpus(f"boilerplate at {n_tokens}", X[:400], X[400:])
     if name in ("bars", "lda"):
         return getattr(corpora, name)(seed)
     return short_texts(name, n_tokens, seed)
@@ -133,7 +150,17 @@ PEERS = {
 def main():
     parser = report.parser(__doc__)
     parser.add_argument(
-        "corpus", choices=["nips", "wiki", "docstrings", "power_law", "common_words", "bars", "lda"]
+        "corpus",
+        choices=[
+            "nips",
+            "wiki",
+            "docstrings",
+            "power_law",
+            "common_words",
+            "boilerplate",
+            "bars",
+            "lda",
+        ],
     )
     parser.add_argument("--tokens", type=int, nargs="+", default=[5, 6, 8, 12, 20, 40, 80, 200])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])

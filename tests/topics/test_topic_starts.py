@@ -9,8 +9,10 @@ from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import starts
+from sklearn_bnp.topics.common import with_common_topic
 from sklearn_bnp.topics.seeding import Anchors, anchor_topics
-from tests.benchmarks.one_start_topics import common_words, power_law, thinned
+from tests.benchmarks import corpora
+from tests.benchmarks.one_start_topics import boilerplate, common_words, power_law, thinned
 from tests.estimators import documents, grouped_rows
 
 
@@ -79,6 +81,30 @@ def test_blends_give_way_to_topics_that_share_their_frequent_words():
     records = [r for lap in model.history_ for r in lap.trials if r.kind == "restart"]
     assert any(r.verdict == "accepted" and r.gain > 1000 for r in records)
     assert model.n_components_ == len(phi)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("seed", [0, 2])
+def test_what_all_documents_have_in_common_is_a_topic(seed):
+    """Each topic had held its share of it, and no topic was right."""
+    X, phi = boilerplate(seed)
+    model = HDPTopicVB(random_state=0).fit(X)
+    assert corpora.match_topics(model.components_, phi).n_matched == len(phi)
+    told = HDPTopicVB(len(phi), init_params=phi, random_state=0).fit(X)
+    assert model.lower_bound_ > told.lower_bound_ - 1e-3 * abs(told.lower_bound_)
+
+
+def test_what_is_taken_out_of_topics_is_what_they_share():
+    words = np.array([[60.0, 0.0, 30.0, 10.0], [0.0, 70.0, 20.0, 10.0], [50.0, 50.0, 60.0, 40.0]])
+    s = np.column_stack([words, words.sum(axis=1)])
+    found = with_common_topic(s, 1.0)
+    np.testing.assert_allclose(found.sum(axis=0), s.sum(axis=0))
+    np.testing.assert_allclose(found[:, :-1].sum(axis=1), found[:, -1])
+    assert np.all(found >= 0.0)
+    assert found[-1, 2] > found[-1, 0] > 0.0
+    assert with_common_topic(s, 0.01) is None  # documents of one topic each
+    apart = np.column_stack([50.0 * np.eye(3), np.full(3, 50.0)])
+    assert with_common_topic(apart, 1.0) is None
 
 
 def test_one_topic_after_refused_births_warns():

@@ -155,8 +155,9 @@ class _Pool:
             values = sum(one.n_values(n_features) for one in batches)
             self.values_per_row = int(np.ceil(values / max(self.rows_in_memory, 1)))
         self.total_weight = sum(one.total_weight for one in batches)
-        weights = [one.mean_weight for one in batches if one.mean_weight is not None]
-        self.mean_weight = weights[-1] if weights else None
+        # that of the newest rows as they came: weights of older ones may have decayed
+        is_weighted = any(one.mean_weight is not None for one in batches)
+        self.mean_weight = (batches[-1].mean_weight or 1.0) if is_weighted else None
         n_rows = self.rows_in_memory
         self.is_cut_anew = len(batches) > 1 and n_rows < _SMALL * most * len(batches)
         n_parts = int(n_rows / (_PART * most))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
-from ..inputs.content import add_numbers, add_rows
+from ..inputs.content import add_numbers, add_rows, unless_ones
 from ..inputs.groups import even_cuts
 from ..inputs.rows import at_hand, joined_numbers, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of
@@ -117,7 +117,7 @@ class SequenceBatch(NamedTuple):
         digest = hashlib.blake2b(digest_size=16)
         add_numbers(digest, self.indptr)
         add_rows(digest, self.x)
-        add_numbers(digest, self.weight)
+        add_numbers(digest, unless_ones(self.weight))
         return digest.hexdigest()
 
     def slices(self):

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
 from .codes import CodesOfColumns
-from .content import add_rows
+from .content import add_rows, unless_ones
 from .moments import column_moments
 from .rows import at_hand, block_rows, mean_weight, part, stacked, values_per_row
 
@@ -80,8 +80,9 @@ class Batch(NamedTuple):
         """Hash of the content of the batch, which identifies it."""
         digest = hashlib.blake2b(digest_size=16)
         add_rows(digest, self.x)
-        if self.weight is not None:
-            digest.update(self.weight)
+        weight = unless_ones(self.weight)
+        if weight is not None:
+            digest.update(weight)
         return digest.hexdigest()
 
     @property
@@ -132,9 +133,9 @@ class Batch(NamedTuple):
 
 
 def is_mapped(x):
-    """Whether an array is a memory map, or a part of one."""
+    """Whether an array is a memory map, or a part of one. Copies have the class of one, but are none."""
     while x is not None:
-        if isinstance(x, (np.memmap, mmap)):
+        if isinstance(x, mmap):
             return True
         x = getattr(x, "base", None)
     return False

@@ -36,6 +36,11 @@ def add_numbers(digest, values):
         digest.update(np.ascontiguousarray(values))
 
 
+def unless_ones(weight):
+    """Weights, or None, which means the same, if all of them are 1."""
+    return None if weight is None or np.all(weight == 1.0) else weight
+
+
 def _arrays_of_values(x):
     """Arrays that tell the values of a block of rows, in the form that takes fewer numbers."""
     n, D = x.shape

@@ -155,6 +155,8 @@ def as_numbers(reading, part):
         elif known:
             _refuse_numbers(column, categories[d], name)
             new[d] = _codes(column, categories[d], name)
+        elif _lacks_booleans(column):
+            new[d] = _floats(column, name)
     kept = (_column(frame, d) for d in range(frame.shape[1]) if d not in new)
     if any(_is_float(column) for column in kept):
         new.update({d: new[d].astype(np.float32) for d in (*unused, *categories)})
@@ -208,6 +210,13 @@ def _is_numeric(column):
     if hasattr(column, "iloc"):
         return column.dtype.kind in "fiub"
     return column.dtype.is_numeric() or str(column.dtype) == "Boolean"
+
+
+def _lacks_booleans(column):
+    """Whether a series of polars holds booleans, of which some are missing: NumPy makes them objects."""
+    return (
+        not hasattr(column, "iloc") and str(column.dtype) == "Boolean" and column.null_count() > 0
+    )
 
 
 def _is_float(column):

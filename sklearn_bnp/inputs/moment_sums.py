@@ -27,6 +27,7 @@ class ColumnSizes(NamedTuple):
     Attributes
     ----------
     n_rows : int
+        Of positive weight.
     largest, magnitude : ndarray, shape (D,)
         As of `Moments`; 0 where a column has no value but 0.
     center : ndarray, shape (D,), or None
@@ -52,9 +53,10 @@ class ColumnSizes(NamedTuple):
         x, D = batch.x, batch.x.shape[1]
         precision = np.finfo(x.dtype if x.dtype in (np.float32, np.float16) else np.float64).eps
         largest, magnitude, center = np.zeros(D), np.zeros(D), None
+        n_rows = x.shape[0] if batch.weight is None else np.count_nonzero(batch.weight)
         if issparse(x):
             magnitude = largest_by_column(x)
-            return cls(x.shape[0], magnitude, magnitude, np.zeros(D), precision, False, True)
+            return cls(n_rows, magnitude, magnitude, np.zeros(D), precision, False, True)
         missing = has_missing(x)
         for rows, weight in blocks([batch]):
             largest = np.fmax(largest, largest_by_column(rows))
@@ -62,7 +64,7 @@ class ColumnSizes(NamedTuple):
             magnitude = np.fmax(magnitude, largest_by_column(counted))
             if center is None and len(counted):
                 center = _center(counted)
-        return cls(x.shape[0], largest, magnitude, center, precision, missing, False)
+        return cls(n_rows, largest, magnitude, center, precision, missing, False)
 
     def added(self, other):
         """Sizes of both parts."""

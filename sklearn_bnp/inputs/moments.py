@@ -16,7 +16,7 @@ class Moments(NamedTuple):
     Attributes
     ----------
     n_rows : int
-        Number of rows.
+        Number of rows of positive weight.
     magnitude : ndarray, shape (D,)
         Largest absolute value of each column in rows of positive weight, or 1 where that is 0. The moments
         are those of ``x / magnitude``, so that values up to 1e150 can be squared.
@@ -72,9 +72,10 @@ def column_moments(batches, *, covariance):
         return _sparse_moments(batches)
     n_rows, largest, magnitude, precision = 0, 0.0, 0.0, np.finfo(np.float64).eps
     for x, weight in blocks(batches):
-        n_rows += len(x)
+        counted = of_positive_weight(x, weight)
+        n_rows += len(counted)
         largest = np.maximum(largest, _largest_by_column(x))
-        magnitude = np.maximum(magnitude, _largest_by_column(of_positive_weight(x, weight)))
+        magnitude = np.maximum(magnitude, _largest_by_column(counted))
         if x.dtype in (np.float32, np.float16):
             precision = np.finfo(x.dtype).eps
     if np.isnan(largest).any():
@@ -188,7 +189,7 @@ def _sparse_moments(batches):
     n_rows, n_columns, mass = 0, batches[0].x.shape[1], 0.0
     magnitude, precision = np.zeros(n_columns), np.finfo(np.float64).eps
     for batch in batches:
-        n_rows += batch.n_entries
+        n_rows += batch.n_entries if batch.weight is None else np.count_nonzero(batch.weight)
         mass += batch.total_weight
         np.maximum.at(magnitude, batch.x.indices, np.abs(batch.x.data))
         if batch.x.dtype == np.float32:

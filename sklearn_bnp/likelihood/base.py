@@ -113,6 +113,21 @@ class ObservationModel(ExplainedParameters, BaseEstimator, ABC):
         frame.numbers(columns)
         return self
 
+    def used_columns(self, n_features: int) -> Any:
+        """The columns of the data that the model uses.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns of the data.
+
+        Returns
+        -------
+        columns : ndarray of int, shape (m,), or None
+            None, the default, if all of them are used.
+        """
+        return None
+
     @abstractmethod
     def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood, with its prior, for data with these moments.

@@ -238,6 +238,10 @@ class ColumnObservation(ObservationModel, _BaseComposition):
                 taken[d] = name
         return blocks
 
+    def used_columns(self, n_features: int) -> Any:
+        """The columns (m,) that are in some block; see `ObservationModel.used_columns`."""
+        return np.sort(np.concatenate([own for _, _, own in self._numbers(n_features)]))
+
     def bind(self, moments: Any, *, streaming: bool = False) -> Likelihood:
         """The likelihood for data with these moments; see `ObservationModel.bind`."""
         n_features, blocks = len(moments.mean), []

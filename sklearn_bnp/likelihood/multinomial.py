@@ -139,6 +139,10 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         """A likelihood of this family whose prior stays as it is."""
         return type(self)(self.prior, self.n_tokens, learns=False)
 
+    def expected_rows(self, attributes, shares):
+        """Rows of as many tokens as the rows of the data had on average."""
+        return self.n_tokens * super().expected_rows(attributes, shares)
+
     def prepare(self, x):
         return checked_counts(
             x, "multinomial", "give raw counts, as from CountVectorizer (not frequencies or tf-idf)"

@@ -224,6 +224,8 @@ def joined_topics(first, *others):
 
 
 def alive(topics):
-    """Boolean (K,): topics that have any rows."""
+    """Boolean (K,): topics that have any rows; the first one if none has."""
     n = topics.s[:, -1]
+    if not n.max() > 0:
+        return np.arange(len(n)) == 0
     return n > min(_LEAST_ROWS, n.max() / 2)

@@ -61,7 +61,7 @@ def corpus_of_whole_rows(estimator, x, groups, *, reset):
             "groups=None, but rows of X are parts of documents: give groups, the document of each row, such "
             "as groups=np.zeros(len(X)) if they are one document."
         )
-    return corpus_of_rows(x, groups, estimator.observation)._replace(reading=reading)
+    return corpus_of_rows(x, groups, estimator.observation, reading)._replace(reading=reading)
 
 
 class BoundedPredictor(
@@ -349,7 +349,10 @@ class BoundedPredictor(
 
     @property
     def clump_means_(self) -> Floats:
-        """Mean of the rows of each clump; AttributeError for likelihoods that have no ``means_``."""
+        """Mean of the rows of each clump, or proportions of its tokens if rows are ``"multinomial"``.
+
+        AttributeError for likelihoods that have no ``means_``.
+        """
         check_is_fitted(self)
         # As topics of so many rows that nothing is left of the prior
         many = self._kept.s * (_MANY_ROWS / self._kept.s[:, -1:])

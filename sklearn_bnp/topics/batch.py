@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..engine.places import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
-from ..inputs.content import add_numbers, add_rows
+from ..inputs.content import add_numbers, add_rows, unless_ones
 from ..inputs.groups import even_cuts, group_cuts
 from ..inputs.rows import (
     at_hand,
@@ -133,7 +133,7 @@ class DocumentBatch(NamedTuple):
             add_numbers(digest, field)
         if self.x is not None:
             add_rows(digest, self.x)
-        add_numbers(digest, self.weight)
+        add_numbers(digest, unless_ones(self.weight))
         return digest.hexdigest()
 
     @property

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from ..estimator.base import moments_of_rows
-from ..estimator.observations import can
+from ..estimator.observations import can, resolve_observation
 from ..estimator.sample_weights import check_weights, weight_of_each
 from ..estimator.validation import check_rows, read_frames
 from ..inputs.batches import ArraySource
@@ -125,7 +125,7 @@ def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None
         weight = check_weights(sample_weight, corpus.n_documents, "document")
         return _weighted(corpus, weight)
     rows, reading = check_rows(estimator, x, reset=reset)
-    corpus = corpus_of_rows(rows, groups, observation)._replace(reading=reading)
+    corpus = corpus_of_rows(rows, groups, observation, reading)._replace(reading=reading)
     return with_weights_of_rows(corpus, sample_weight)
 
 
@@ -340,27 +340,36 @@ def _are_whole(x):
 # ---------------------------------------------------------------------- rows with groups
 
 
-def corpus_of_rows(x, groups, observation):
+def corpus_of_rows(x, groups, observation, reading=None):
     """`Corpus` of checked rows and the ids of their documents, without rows that say nothing.
 
-    Such a row is equally probable under all topics, and all other rows are as probable without it.
+    Such a row is equally probable under all topics, and all other rows are as probable without it. Columns
+    that the observation does not use are zero.
     """
+    used = resolve_observation(observation, reading).used_columns(x.shape[1])
+    if used is not None and len(used) < x.shape[1]:
+        kept_columns = np.zeros_like(x)
+        kept_columns[:, used] = x[:, used]
+        x = kept_columns
     ids, _, document_of_row = check_groups(groups, x.shape[0], "document")
     rows = np.argsort(document_of_row, kind="stable")
     sizes = np.bincount(document_of_row, minlength=len(ids))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     documents = DocumentBatch("all", indptr, x=x if _sorted(rows) else x[rows])
-    kept = _telling(documents.x, observation)
+    kept = _telling(documents.x, observation, used)
     if kept is not None:
         documents, rows = documents.restricted(kept), rows[kept]
     return Corpus(documents, rows, document_of_row, x.shape[1], x.dtype, kept)
 
 
-def _telling(x, observation):
+def _telling(x, observation, used):
     """Boolean (n,): rows that can tell topics apart; None if all of them can.
 
     Rows of zeros cannot if the observation model declares that, nor can rows of which everything is missing.
+    Columns but those that it ``used`` have no say; None are all.
     """
+    if used is not None and len(used) < x.shape[1]:
+        x = x[:, used]
     if can(observation, "zeros_say_nothing"):
         telling = np.diff(x.indptr) > 0 if sparse.issparse(x) else np.any(x, axis=1)
     elif can(observation, "allows_missing") and x.dtype.kind == "f" and not sparse.issparse(x):

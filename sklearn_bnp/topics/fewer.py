@@ -40,9 +40,9 @@ class SettlingTrial(AdoptTrial):
 
 
 def are_long(totals):
-    """Whether documents have many tokens for each word of the corpus."""
+    """Whether documents that are not empty have many tokens for each word of the corpus."""
     n_words = np.count_nonzero(totals.s[:, :-1].sum(axis=0))
-    return totals.extra.mean_length > _LONG * n_words
+    return totals.n.sum() > _LONG * n_words * totals.extra.lengths.total
 
 
 def fewer_topics(model, totals, sample, rng, n_threads=1):

@@ -46,8 +46,8 @@ from .starts import other_topics
 _WORTH = 1.0
 # Nats a token that other topics have to gain.
 _WORTH_OF_A_TOKEN = 1e-4
-# The sum of the parameters of the documents' prior is raised to so much where topics get a common one, or so many
-# times.
+# Where topics get a common one, the sum of the parameters of the documents' prior is raised to so much, or to
+# so many times what it was.
 _RAISED, _TIMES_RAISED = 10.0, 2.5
 # Other topics are looked for again in a stream when so many times as many tokens have come.
 _MORE = 2.0

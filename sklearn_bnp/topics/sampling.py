@@ -18,9 +18,9 @@ from ..inputs.rows import equal_rows, stacked
 from .document_terms import TINY
 from .documents import EVERYTHING, Documents
 
-# A document belongs to a component's sample if it has more than this many tokens of it, and an entry
-# if the component has more than this share of it.
-_LEAST_COUNT = 1.0
+# A document belongs to a component's sample if it has more than so many words of it, or rows: one word says
+# nothing of its topic, while one row may. An entry does if the component has more than this share of it.
+_LEAST_WORDS, _LEAST_ROWS = 1.0, 0.5
 _LEAST_SHARE = 1e-3
 # Entries that all samples hold together.
 _MOST_ENTRIES = 4_000_000
@@ -248,7 +248,8 @@ class _DocumentObserver(Observer):
     def _collect(self, uid, docs, entry_docs, counts, share):
         """Documents with enough of something, given counts (n_docs,) and responsibilities (n,)."""
         mean_weight, threshold = self._probe.mean_weight, self._probe.threshold
-        kept, key = counts > _LEAST_COUNT, None
+        least = _LEAST_WORDS if docs.z is None else _LEAST_ROWS
+        kept, key = counts > least, None
         if self._probe.draws_keys:
             key = self._keys(docs)
             kept &= key < threshold

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from ..engine.memo import PAST
 from ..engine.merge import Merge
@@ -183,10 +184,10 @@ def first_components(settings, likelihood, corpus, x, rng):
     if callable(how):
         how = how(x, n_components, rng)
     value = numbers(how, "init_params")
-    if likelihood.words and value.ndim == 2 and value.shape[1] == corpus.n_features:
+    if likelihood.words and _are_topics(value, n_components, corpus):
         s = _given_topics(value, corpus.documents.total_weight)
         return FirstComponents(s, corpus.documents)
-    resp = _given_responsibilities(value, likelihood, corpus)
+    resp = _given_responsibilities(value, likelihood, corpus, x)
     s = np.zeros((resp.shape[1], likelihood.n_statistics))
     return FirstComponents(s, corpus.documents._replace(resp=resp))
 
@@ -260,7 +261,22 @@ def _given_topics(topics, total):
     return with_total(topics, total)
 
 
-def _given_responsibilities(resp, likelihood, corpus):
+def _are_topics(value, n_components, corpus):
+    """Whether ``init_params`` are counts of words in topics, and not responsibilities of words."""
+    if value.ndim != 2 or value.shape[1] != corpus.n_features:
+        return False
+    if len(value) != corpus.documents.n_entries or len(value) == n_components:
+        return True
+    if value.shape[1] == n_components:
+        return False
+    raise ValueError(
+        f"init_params has shape {value.shape}, which may be topics of {corpus.n_features} words, or "
+        f"responsibilities of the {len(value)} nonzeros of X: set n_components to the number of topics, "
+        f"{len(value)} or {corpus.n_features}."
+    )
+
+
+def _given_responsibilities(resp, likelihood, corpus, x):
     n = corpus.documents.n_entries if corpus.kept is None else len(corpus.kept)
     if likelihood.words and (resp.ndim != 2 or len(resp) != n):
         raise ValueError(
@@ -269,6 +285,9 @@ def _given_responsibilities(resp, likelihood, corpus):
             "responsibilities, one row for each nonzero of X."
         )
     resp = check_responsibilities(resp, n)
+    if likelihood.words and sparse.issparse(x) and x.format == "csr" and not x.has_sorted_indices:
+        row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+        resp = resp[np.lexsort((x.indices, row))]  # the corpus has the words of a document in order
     if corpus.rows is not None:
         return resp[corpus.rows]
     return resp if corpus.kept is None else resp[corpus.kept]

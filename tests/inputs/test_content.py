@@ -86,5 +86,7 @@ def test_a_batch_that_comes_again_counts_once(estimator, groups):
     for form in FORMS.values():
         model.partial_fit(form(X), **given)
         assert model._learner_.totals.n.sum() == pytest.approx(total)
+    model.partial_fit(X, sample_weight=np.ones(len(X)), **given)
+    assert model._learner_.totals.n.sum() == pytest.approx(total)
     model.partial_fit(X[::-1], **given)
     assert model._learner_.totals.n.sum() == pytest.approx(2 * total)

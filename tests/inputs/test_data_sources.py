@@ -299,3 +299,12 @@ def test_most_weights_zero(observation):
     with pytest.warns(UserWarning, match="sums to 1 over all the data"):
         model.fit(X, sample_weight=weight)
     assert np.isfinite(model.score(X))
+
+
+def test_copies_of_memory_maps_are_in_memory(tmp_path):
+    """They keep the class of a memory map, but not its file."""
+    np.save(tmp_path / "rows.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = DPMixtureVB(proposals=None, random_state=0)
+    assert len(model.fit(mapped.astype(float)).labels_) == len(X)
+    assert not hasattr(model.fit(mapped[:]), "labels_")

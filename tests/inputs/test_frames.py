@@ -564,3 +564,13 @@ def test_texts_and_their_codes_are_learned_alike():
     model.fit(texts)
     assert model.lower_bound_ == other.lower_bound_
     assert_array_equal(model.transform(texts), other.transform(codes))
+
+
+@pytest.mark.parametrize("observation", ["bernoulli", "categorical"])
+def test_booleans_that_are_missing(observation):
+    polars = pytest.importorskip("polars")
+    columns = {"u": [True, False, None] * 20, "v": [True, True, False] * 20}
+    model = DPMixtureVB(observation=observation, random_state=0).fit(polars.DataFrame(columns))
+    numbers = np.array([[np.nan if v is None else float(v) for v in c] for c in columns.values()]).T
+    same = DPMixtureVB(observation=observation, random_state=0).fit(numbers)
+    assert model.lower_bound_ == pytest.approx(same.lower_bound_)

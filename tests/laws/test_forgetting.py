@@ -184,6 +184,16 @@ def test_half_life_weighs_batches_by_their_age(cls, make):
     assert_allclose(size(model), expected, rtol=1e-9)
 
 
+def test_half_life_is_no_weight_of_new_rows():
+    """Old rows count less, and new ones count once, with weights of 1 as without."""
+    streams = [DPMixtureVB(memoize=False, half_life=1.0, random_state=0) for _ in range(2)]
+    for i in range(4):
+        X = np.random.default_rng(i).normal(size=(100, 2))
+        streams[0].partial_fit(X)
+        streams[1].partial_fit(X, sample_weight=np.ones(100))
+    assert [stream._learner_.schedule.mean_weight for stream in streams] == [1.0, 1.0]
+
+
 def test_half_life_is_a_weight_of_rows():
     """The sums of a stream that forgets are those of a fit of rows with such weights."""
     batches = batches_of(rows, 6)

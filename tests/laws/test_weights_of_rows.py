@@ -125,6 +125,19 @@ def test_rows_of_weight_zero_may_hold_any_numbers(covariance_type, fill, missing
     assert_allclose(model.lower_bound_, alone.lower_bound_, rtol=1e-6)
 
 
+def test_rows_of_weight_zero_do_not_make_a_first_batch_large():
+    """A column that is constant in few rows may vary later; rows that do not count do not make them more."""
+    rng = np.random.default_rng(0)
+    first = np.column_stack([rng.normal(size=12), np.full(12, 3.0)])
+    then, nothing = rng.normal([0.0, 3.0], size=(200, 2)), rng.normal(size=(50, 2))
+    alone = DPMixtureVB(random_state=0).partial_fit(first).partial_fit(then)
+    model = DPMixtureVB(random_state=0)
+    model.partial_fit(
+        np.concatenate([first, nothing]), sample_weight=np.repeat([1.0, 0.0], [12, 50])
+    )
+    assert_allclose(model.partial_fit(then).score(then), alone.score(then), rtol=1e-9)
+
+
 def test_samples_do_not_shrink_when_their_batch_comes_again():
     """Rows that a batch had earlier in the lap are about to go: they take no room from the new ones."""
     n, resp = 6000, np.ones((6000, 1))

@@ -201,6 +201,22 @@ def test_predictions_are_lazy(clusters):
     assert model.predict_proba(single).compute().shape == (700, 3)
 
 
+def test_futures_stay_with_their_owner(clusters):
+    """They can be given to one call after the other; weights too."""
+    client = clusters[1]
+    with client.as_current():
+        rows = [client.submit(np.array, part, pure=False) for part in split(ROWS)]
+        weights = [client.submit(np.array, part, pure=False) for part in split(WEIGHTS)]
+        model = DPMixtureVB(2, proposals=None, random_state=0)
+        expected = public_state(model.fit(rows, sample_weight=weights))
+        assert_same_state(public_state(model.fit(rows, sample_weight=weights)), expected)
+        score = model.score(rows)
+        assert score == model.score(rows) == pytest.approx(model.score(ROWS), rel=1e-12)
+        model.partial_fit(rows, batch_id="more", sample_weight=weights)
+        assert {future.status for future in rows + weights} == {"finished"}
+        np.testing.assert_array_equal(rows[2].result(), split(ROWS)[2])
+
+
 def test_predictions_by_classes_that_workers_cannot_import(clusters):
     """They are sent by value, and a class of a function does not say there where it is from."""
 

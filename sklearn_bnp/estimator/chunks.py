@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from ..distributed.chunks import chunks_of
 from ..distributed.places import place_of
+from ..distributed.recognition import is_of_dask
 from ..distributed.source import ChunkInfo, ChunkSource
 from ..inputs.frames import is_frame, witness
 from ..inputs.moment_sums import largest_by_column
@@ -176,9 +177,9 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None, leaves=False):
     leaves : bool
         Whether what only the next visit to a chunk needs stays beside it, and is gone in the end.
     """
-    with place_of(chunks_of(x, given), n_batches, leaves) as place:
-        if given.get("groups") is not None:
-            _check_groups_are_whole(place)
+    chunks = chunks_of(x, given)
+    with place_of(chunks, n_batches, leaves) as place:
+        check_groups_are_whole(chunks, place)
         if reset:
             _keep_columns(estimator, place)
         reader = estimator._chunk_reader(estimator)
@@ -189,10 +190,24 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None, leaves=False):
         yield ChunkedData(source, getattr(estimator, "_reading", None))
 
 
-def _check_groups_are_whole(place):
-    """Raise if a group of rows is in two chunks of a collection."""
-    ids = np.concatenate(place.look(_ids, range(place.n_chunks)))
-    found, n = np.unique(ids, return_counts=True)
+def check_groups_are_whole(chunks, place):
+    """Raise if a group of rows is in two chunks, by groups that were given beside them."""
+    groups = groups_beside(chunks)
+    if any(is_of_dask(own) for own in groups):
+        groups = place.look(_groups, range(place.n_chunks))
+    require_whole_groups(groups)
+
+
+def groups_beside(chunks):
+    """Groups that were given for each chunk; an empty list if none were given."""
+    groups = [chunk.others.get("groups") for chunk in chunks]
+    return [] if all(own is None for own in groups) else groups
+
+
+def require_whole_groups(groups):
+    """Raise if an id is in two of these arrays; they may be None."""
+    ids = [np.unique(np.asarray(own)) for own in groups if own is not None]
+    found, n = np.unique(np.concatenate(ids or [[]]), return_counts=True)
     twice = found[n > 1].tolist()
     if twice:
         raise ValueError(
@@ -202,8 +217,9 @@ def _check_groups_are_whole(place):
         )
 
 
-def _ids(arguments):
-    return np.unique(np.asarray(arguments["groups"]))
+def _groups(arguments):
+    """Ids in the groups of a chunk; None if it has no groups."""
+    return np.unique(np.asarray(arguments["groups"])) if "groups" in arguments else None
 
 
 def _keep_columns(estimator, place):

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..distributed.chunks import chunks_of, with_others
 from ..distributed.places import place_of
-from ..distributed.recognition import are_chunks
+from ..distributed.recognition import are_chunks, is_of_dask
 from .arguments import require_names
+from .chunks import check_groups_are_whole, groups_beside, require_whole_groups
 from .publishing import complete
 
 # What predictions do without: the learner, and the mark of a state that is checked when it is loaded.
@@ -47,7 +48,9 @@ def summed_over_chunks(method):
         if not are_chunks(X):
             return method(self, X, y, **given)
         check_is_fitted(self)
-        with place_of(chunks_of(X, given), None) as place:
+        chunks = chunks_of(X, given)
+        with place_of(chunks, None) as place:
+            check_groups_are_whole(chunks, place)
             sums = place.look(partial(_sums_of, for_predictions(self)), range(place.n_chunks))
         total, n = np.sum(sums, axis=0)
         return float(total / n)
@@ -80,7 +83,10 @@ def _lazily(estimator, method, x, given):
     like = None if isinstance(x, (list, tuple)) else _result_like(estimator, method, given)
     whole = dask.delayed(for_predictions(estimator), traverse=False)
     apply = dask.delayed(_applied, pure=False)
-    parts = [apply(whole, method, like, *_as_argument(chunk)) for chunk in chunks]
+    parts = [
+        apply(whole, method, like, *_as_argument(chunk), before)
+        for chunk, before in zip(chunks, _groups_before(chunks), strict=True)
+    ]
     if like is None:
         return parts
     import dask.array as da
@@ -91,6 +97,19 @@ def _lazily(estimator, method, x, given):
         for part, n in zip(parts, rows, strict=True)
     ]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _groups_before(chunks):
+    """For each chunk the groups of the one before it, if dask has them: they are compared later.
+
+    Groups that are at hand are checked at once, and None is returned for each chunk. To compare all that dask
+    has, all chunks would have to be computed before the first result.
+    """
+    groups = groups_beside(chunks)
+    if any(is_of_dask(own) for own in groups):
+        return [None, *groups[:-1]]
+    require_whole_groups(groups)
+    return [None] * len(chunks)
 
 
 def _as_argument(chunk):
@@ -107,11 +126,16 @@ def _result_like(estimator, method, given):
     return getattr(nameless, method)(rows, **others)
 
 
-def _applied(estimator, method, like, x, others):
-    """The method's result for one chunk, in the type of ``like`` if that is given."""
+def _applied(estimator, method, like, x, others, before):
+    """The method's result for one chunk, in the type of ``like`` if that is given.
+
+    ``before`` are groups of the chunk before this one, or None.
+    """
     arguments = others.arguments() if x is None else with_others(x, others)
     arguments = {k: v for k, v in arguments.items() if v is not None and k != "sample_weight"}
     if like is not None and not _has_rows(arguments["X"]):
         return like[:0]
+    if before is not None:
+        require_whole_groups([before, arguments.get("groups")])
     found = getattr(estimator, method)(**arguments)
     return found if like is None else found.astype(like.dtype, copy=False)

@@ -256,3 +256,41 @@ def test_documents_and_sequences_are_whole():
         HDPTopicVB().fit(da.zeros((20, 5), chunks=(10, 5)))
     with pytest.raises(TypeError, match=r"X\.compute\(\)"):
         HDPHMMVB(random_state=0).fit(SEQUENCES).decode(rows_of_sequences())
+
+
+@pytest.mark.parametrize("kind", ["documents", "sequences"])
+def test_predictions_take_whole_groups_alone(kind, clusters):
+    """As `fit` does: a part of a group would be predicted as if it were all of it."""
+    if kind == "documents":
+        model = HDPTopicVB(3, observation="gaussian", max_iter=0).fit(TOKENS, groups=GROUPS)
+        X, groups, whole = TOKENS, GROUPS, rows_of_documents()
+    else:
+        model = HDPHMMVB(3, max_iter=0).fit(SEQUENCES)
+        X, groups = np.concatenate(SEQUENCES), np.repeat(np.arange(9), LENGTHS)
+        whole = rows_of_sequences()
+    cut = da.from_array(X, chunks=(100, -1))
+    names = ("transform", "predict_proba", "predict", "score_samples")
+    lazy = da.from_array(groups, chunks=50)
+    for name in names:
+        expected = getattr(model, name)(X, groups=groups)
+        for own in (groups, lazy):
+            found = getattr(model, name)(whole, groups=own).compute()
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        with pytest.raises(ValueError, match="in several chunks"):
+            getattr(model, name)(cut, groups=groups)
+        features = getattr(model, name)(cut, groups=lazy)
+        with pytest.raises(ValueError, match="in several chunks"):
+            features.compute(scheduler="synchronous")
+    score = model.score(X, groups=groups)
+    for own in (groups, lazy):
+        assert model.score(whole, groups=own) == pytest.approx(score, rel=1e-9)
+        with pytest.raises(ValueError, match="in several chunks"):
+            model.score(cut, groups=own)
+    with (
+        clusters[1].as_current(),
+        pytest.raises(ValueError, match="in several chunks"),
+    ):
+        model.score(cut, groups=lazy)
+    halves = [dask.delayed(X[:100]), dask.delayed(X[100:])]
+    with pytest.raises(ValueError, match="in several chunks"):
+        model.predict(halves, groups=[groups[:100], groups[100:]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, wraps
+from inspect import signature
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +31,7 @@ def lazy_on_chunks(method):
         require_names(method, self, (X, *args))
         if not are_chunks(X):
             return method(self, X, *args, **given)
+        _require_known(method, self, X, *args, **given)
         check_is_fitted(self)
         return _lazily(self, method.__name__, X, given)
 
@@ -47,6 +49,7 @@ def summed_over_chunks(method):
         require_names(method, self, (X, y, *args))
         if not are_chunks(X):
             return method(self, X, y, **given)
+        _require_known(method, self, X, y, **given)
         check_is_fitted(self)
         chunks = chunks_of(X, given)
         with place_of(chunks, None) as place:
@@ -66,9 +69,17 @@ def for_predictions(estimator):
     return copy
 
 
+def _require_known(method, *args, **given):
+    """Raise TypeError as in memory, if the method does not take such arguments."""
+    try:
+        signature(method).bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(f"{method.__qualname__}() {error}") from None
+
+
 def _sums_of(estimator, arguments):
     """Sum of scores of a chunk, and how many there are."""
-    arguments.pop("sample_weight", None)
+    arguments.pop("sample_weight", None)  # of a loader, which may be that of `fit`
     return estimator._score_sums(**arguments) if _has_rows(arguments["X"]) else (0.0, 0)
 
 
@@ -132,6 +143,7 @@ def _applied(estimator, method, like, x, others, before):
     ``before`` are groups of the chunk before this one, or None.
     """
     arguments = others.arguments() if x is None else with_others(x, others)
+    # a loader may be that of `fit`, and give weights
     arguments = {k: v for k, v in arguments.items() if v is not None and k != "sample_weight"}
     if like is not None and not _has_rows(arguments["X"]):
         return like[:0]

@@ -201,6 +201,23 @@ def test_predictions_are_lazy(clusters):
     assert model.predict_proba(single).compute().shape == (700, 3)
 
 
+@pytest.mark.parametrize("name", ["predict", "transform", "score_samples", "score"])
+def test_predictions_take_no_weights(name):
+    """Not in memory, and not in chunks; but loaders may give them, as they do to `fit`."""
+    model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    method, other = getattr(model, name), {"weights": WEIGHTS}
+    for given in ({"sample_weight": WEIGHTS}, other):
+        for x in (ROWS, rows):
+            with pytest.raises(
+                TypeError, match=f"unexpected keyword argument '{next(iter(given))}'"
+            ):
+                method(x, **given)
+    one = [dask.delayed({"X": ROWS, "sample_weight": WEIGHTS})]
+    found = method(one) if name == "score" else method(one)[0].compute()
+    np.testing.assert_allclose(found, method(ROWS))
+
+
 def test_futures_stay_with_their_owner(clusters):
     """They can be given to one call after the other; weights too."""
     client = clusters[1]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..distributed.chunks import chunks_of, with_others
 from ..distributed.places import place_of
 from ..distributed.recognition import are_chunks, is_of_dask
+from ..inputs.frames import as_numbers, is_frame
 from .arguments import require_names
 from .chunks import check_groups_are_whole, groups_beside, require_whole_groups
 from .publishing import complete
@@ -91,7 +92,7 @@ def _lazily(estimator, method, x, given):
     import dask
 
     chunks = chunks_of(x, given)
-    like = None if isinstance(x, (list, tuple)) else _result_like(estimator, method, given)
+    like = None if isinstance(x, (list, tuple)) else _result_like(estimator, method, x, given)
     whole = dask.delayed(for_predictions(estimator), traverse=False)
     apply = dask.delayed(_applied, pure=False)
     parts = [
@@ -128,13 +129,26 @@ def _as_argument(chunk):
     return (chunk.x, chunk.others) if chunk.is_lazy else (None, chunk)
 
 
-def _result_like(estimator, method, given):
+def _result_like(estimator, method, x, given):
     """Result for two rows of zeros: its type, and its shape but for the number of rows."""
-    rows = np.zeros((2, estimator.n_features_in_))
+    rows = np.zeros((2, estimator.n_features_in_), dtype=_dtype_of(estimator, x))
     others = {"groups": np.zeros(2)} if given.get("groups") is not None else {}
     nameless = for_predictions(estimator)
-    vars(nameless).pop("feature_names_in_", None)
+    for name in (
+        "feature_names_in_",
+        "_reading",
+    ):  # without these, zeros are the codes of categories
+        vars(nameless).pop(name, None)
     return getattr(nameless, method)(rows, **others)
+
+
+def _dtype_of(estimator, x):
+    """Type of the numbers that the estimator reads from a dask array or frame."""
+    meta = getattr(x, "_meta", None)
+    if is_frame(meta):
+        x = as_numbers(getattr(estimator, "_reading", None), meta).to_numpy()
+    dtype = np.dtype(getattr(x, "dtype", float))
+    return dtype if dtype.kind in "fiub" else np.dtype(float)
 
 
 def _applied(estimator, method, like, x, others, before):

@@ -197,8 +197,38 @@ def test_predictions_are_lazy(clusters):
         assert model.score(rows) == pytest.approx(model.score(ROWS), rel=1e-12)
     [first, *_] = dask.compute(*model.predict([dask.delayed(part) for part in split(ROWS)]))
     np.testing.assert_array_equal(first, model.predict(ROWS[:90]))
-    single = rows.astype(np.float32)
-    assert model.predict_proba(single).compute().shape == (700, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_the_type_of_lazy_predictions(dtype):
+    """It is the one of data in memory."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
+    x = ROWS.astype(dtype)
+    frame = pd.DataFrame({"a": x[:, 0], "kind": np.array(["low", "high", "none"])[LABELS]})
+    observation = ColumnObservation([("level", "gaussian", "a"), ("kind", "categorical", "kind")])
+    of_frames = DPMixtureVB(2, observation=observation, proposals=None, max_iter=0).fit(frame)
+    for name in ("predict", "predict_proba", "score_samples"):
+        for fitted, here, there in (
+            (model, x, da.from_array(x, chunks=(SIZES, -1))),
+            (of_frames, frame, dd.from_pandas(frame, npartitions=3)),
+        ):
+            lazy, expected = getattr(fitted, name)(there), getattr(fitted, name)(here)
+            assert lazy.dtype == lazy.compute(scheduler="synchronous").dtype == expected.dtype
+
+
+@pytest.mark.parametrize("values", [[1, 2, 5], [True, False, True], ["low", "high", "none"]])
+def test_lazy_predictions_of_categories(values):
+    """Also of those that are numbers, but no codes."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": ROWS[:, 0], "kind": np.array(values)[LABELS]})
+    frame["kind"] = pd.Categorical(frame["kind"], categories=list(dict.fromkeys(values)))
+    observation = ColumnObservation([("level", "gaussian", "a"), ("kind", "categorical", "kind")])
+    model = DPMixtureVB(2, observation=observation, proposals=None, max_iter=0).fit(frame)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for name in ("predict", "predict_proba", "score_samples"):
+        found = getattr(model, name)(lazy).compute(scheduler="synchronous")
+        np.testing.assert_allclose(found, getattr(model, name)(frame), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["predict", "transform", "score_samples", "score"])

@@ -57,6 +57,11 @@ def summed_over_chunks(method):
             check_groups_are_whole(chunks, place)
             sums = place.look(partial(_sums_of, for_predictions(self)), range(place.n_chunks))
         total, n = np.sum(sums, axis=0)
+        if not n > 0:
+            raise ValueError(
+                "X holds nothing to score: all its chunks are empty, or hold only what has no score, such as "
+                "documents without words. Give chunks with rows that can be scored."
+            )
         return float(total / n)
 
     return called

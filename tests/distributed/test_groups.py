@@ -294,3 +294,21 @@ def test_predictions_take_whole_groups_alone(kind, clusters):
     halves = [dask.delayed(X[:100]), dask.delayed(X[100:])]
     with pytest.raises(ValueError, match="in several chunks"):
         model.predict(halves, groups=[groups[:100], groups[100:]])
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "rows"),
+    [
+        (DPMixtureVB(2), WORDS, WORDS[:0]),
+        (HDPTopicVB(2), WORDS, 0 * WORDS[:20]),
+        (HDPHMMVB(2, observation="autoregressive"), SEQUENCES, np.nan * SEQUENCES[0]),
+    ],
+    ids=["mixture", "topics", "states"],
+)
+def test_nothing_to_score(model, data, rows):
+    """It is an error, as in memory."""
+    model.set_params(max_iter=0).fit(data)
+    with pytest.raises(ValueError, match="nothing to score"):
+        model.score([dask.delayed(rows), dask.delayed(rows)])
+    with pytest.raises(ValueError, match=r"no row|no tokens|0 sample"):
+        model.score(rows)

@@ -161,6 +161,22 @@ def test_columns_of_parquet(tmp_path):
     assert_array_equal(frame["a"], X[:100, 0])
 
 
+@pytest.mark.parametrize("index", [["c"], ["a", "c"], [None, "c"]])
+def test_columns_that_were_saved_as_an_index(index, tmp_path):
+    """They are columns if they are asked for by name, and others keep their types."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["k"] = pd.Series([1, None, 3] * 334 + [4], dtype="Int64")
+    frame["s"] = pd.Categorical(["low", "high"] * 501 + ["low"])
+    named = [name for name in index if name is not None]
+    saved = frame.set_index(named, append=None in index)
+    saved.to_parquet(tmp_path / "rows.parquet", row_group_size=400)
+    batches = open_batches(tmp_path / "rows.parquet", columns=["s", "c", "k", "a"])
+    found = pd.concat([batch.load() for batch in batches], ignore_index=True)
+    pd.testing.assert_frame_equal(found, frame[["s", "c", "k", "a"]])
+
+
 def test_epochs_over_files_are_memoized_inference(tmp_path):
     """The same fit as that on the rows in memory, bit for bit."""
     batches = open_batches(npy(tmp_path), batch_size=300)
@@ -226,6 +242,10 @@ def test_a_fit_of_references_holds_no_more_than_batches(tmp_path):
         ("rows.npy", {"lengths": [1003, 0]}, "1 or more"),
         ("flat.npy", {}, "two axes"),
         ("rows.parquet", {"columns": ["a", "z"]}, "['z']"),
+        ("rows.parquet", {"columns": "a"}, "['a']"),
+        ("rows.npy", {"columns": ["a"]}, "rows.npy is none"),
+        ("rows.npz", {"columns": ["X"]}, "parquet"),
+        ("rows.h5", {"name": "deep/rows", "columns": [0]}, "columns=[0]"),
         ("rows.parquet", {"lengths": [1003]}, "of another kind"),
         (["rows.npy"], {"lengths": [1003]}, "rows in one file"),
         ([], {}, "no rows"),
@@ -234,6 +254,7 @@ def test_a_fit_of_references_holds_no_more_than_batches(tmp_path):
 def test_errors_name_the_remedy(source, options, told, tmp_path):
     (tmp_path / "rows.txt").write_text("")
     np.save(tmp_path / "flat.npy", X[:, 0])
+    np.savez(tmp_path / "rows.npz", X=X)
     npy(tmp_path)
     for ending, write in ((".h5", hdf5_file), (".parquet", parquet)):
         if str(source).endswith(ending):

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from .frames import is_frame
+
 # Bytes of the rows of a batch where no size is given: reading them takes far longer than opening the file.
 _BATCH_BYTES = 2**26
 
@@ -222,6 +224,7 @@ class _Archive:
 def _opened(source, name, columns):
     """Open a path or an array, so that references to its parts can be made."""
     if not isinstance(source, (str, Path)):
+        _refuse_collections(source)
         if not all(hasattr(source, key) for key in ("shape", "dtype", "__getitem__")):
             raise ValueError(
                 f"source={source!r} is neither a path nor an array with shape, dtype and slices of rows."
@@ -251,6 +254,22 @@ def _opened(source, name, columns):
         )
     with array.opened() as rows:
         return _Arrays(array, rows.shape, rows.dtype, _chunk_rows(rows))
+
+
+def _refuse_collections(source):
+    """Raise if a source is of dask, or a sparse matrix or frame in memory, which `fit` takes as they are."""
+    kind = type(source).__name__
+    if hasattr(type(source), "__dask_graph__"):
+        raise ValueError(
+            f"source is a {kind} of dask, which has chunks already: give it to fit as it is; if it is "
+            "delayed, in a list."
+        )
+    if sparse.issparse(source) or is_frame(source):
+        remedy = "scipy.sparse.save_npz" if sparse.issparse(source) else "to_parquet"
+        raise ValueError(
+            f"source is a {kind}, whose rows are in memory: give it to fit as it is, or save it by {remedy} "
+            "and give the path."
+        )
 
 
 def _chunk_rows(array):
@@ -455,6 +474,12 @@ def _lasting(array):
         if getattr(whole, "filename", None) is None:
             raise ValueError(
                 "source holds rows in memory: give them to fit as they are, or save them in a file."
+            )
+        if whole.mode == "c":
+            raise ValueError(
+                "source is a memory map of mode 'c': what is changed in it is in memory alone, and not in "
+                "the file that batches are read from. Give the path, or a memory map of mode 'r', if nothing "
+                "is changed; otherwise save the rows by np.save and give that path."
             )
         if array.flags.c_contiguous or array.flags.f_contiguous:
             offset = whole.offset + array.ctypes.data - whole.ctypes.data

@@ -273,3 +273,28 @@ def test_rows_in_memory_are_not_for_files(tmp_path):
         open_batches(memory_map(tmp_path)[::2])
     with pytest.raises(ValueError, match="neither a path nor an array"):
         open_batches(3)
+    for kind in (sparse.csr_array, sparse.csr_matrix, sparse.coo_array):
+        with pytest.raises(ValueError, match=r"fit as it is, or save it by scipy.sparse.save_npz"):
+            open_batches(kind(X))
+
+
+def test_changes_that_are_not_in_the_file(tmp_path):
+    """A memory map that is copied on write shows rows that nobody else can read."""
+    rows = np.load(npy(tmp_path), mmap_mode="c")
+    rows -= 100
+    for source in (rows, rows[5:], np.asarray(rows)):
+        with pytest.raises(ValueError, match="mode 'c'"):
+            open_batches(source)
+
+
+def test_collections_are_for_fit():
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    lazy = da.from_array(X, chunks=(100, 3))
+    for source in (lazy, [lazy], dask.delayed(X)):
+        with pytest.raises(ValueError, match="give it to fit as it is"):
+            open_batches(source)
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X)
+    for source in (frame, dd.from_pandas(frame, npartitions=2)):
+        with pytest.raises(ValueError, match="give it to fit as it is"):
+            open_batches(source)

@@ -104,6 +104,8 @@ def chunks_of(x, given):
         parts, sizes = _parts(x)
         names = [f"Chunk {i}" for i in range(len(parts))]
     cut, n = {}, len(parts)
+    if sizes is not None and given.get("lengths") is not None:
+        given = {**given, **_of_sequences_at_hand(given, sizes)}
     for name in sorted(given, key=lambda name: name != "lengths"):
         per_sequence = name == "sample_weight" and _are_of_sequences(given, sizes)
         of_units = [len(lengths) for lengths in cut["lengths"]] if per_sequence else sizes
@@ -112,6 +114,20 @@ def chunks_of(x, given):
         Chunk(name, part, {key: values[i] for key, values in cut.items()})
         for i, (name, part) in enumerate(zip(names, parts, strict=True))
     ]
+
+
+def _of_sequences_at_hand(given, sizes):
+    """Lengths, and weights if they are of sequences, computed: their chunks are not those of rows."""
+    out = {"lengths": _tried(lambda: _computed(given["lengths"]), "lengths")}
+    weight = given.get("sample_weight")
+    if _is_vector(weight) and weight.shape[0] == len(out["lengths"]) != sizes.sum():
+        out["sample_weight"] = _tried(lambda: _computed(weight), "sample_weight")
+    return out
+
+
+def _is_vector(value):
+    """Whether a value is a dask array of one dimension; delayed objects seem to have any attribute."""
+    return is_of_dask(value) and hasattr(type(value), "rechunk") and value.ndim == 1
 
 
 def _are_of_sequences(given, sizes):
@@ -179,7 +195,7 @@ def _cut(value, name, n, sizes):
 
 def _cut_lazy(value, name, n, sizes):
     """Delayed parts of a dask array or series of one dimension, which go with those of X."""
-    if sizes is not None and hasattr(value, "rechunk") and value.ndim == 1:
+    if sizes is not None and _is_vector(value):
         if value.shape[0] == sizes.sum():
             value = value.rechunk((tuple(sizes.tolist()),))
         elif not np.isnan(value.shape[0]):

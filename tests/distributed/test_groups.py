@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -312,3 +313,25 @@ def test_nothing_to_score(model, data, rows):
         model.score([dask.delayed(rows), dask.delayed(rows)])
     with pytest.raises(ValueError, match=r"no row|no tokens|0 sample"):
         model.score(rows)
+
+
+@pytest.mark.parametrize("chunks", [9, 2, ((4, 4, 1),)])
+@pytest.mark.parametrize("n_workers", [None, 2])
+def test_lazy_lengths_and_weights(clusters, chunks, n_workers):
+    """They are brought into the chunks of X, whatever theirs are, and weights may be of sequences."""
+    weight = np.array([1.0, 2.0, 0.5] * 3)
+    X, lengths = rows_of_sequences(), da.from_array(np.array(LENGTHS), chunks=chunks)
+    each, of_rows = (
+        da.from_array(weight, chunks=chunks), da.from_array(np.repeat(weight, LENGTHS), chunks=100)
+    )  # fmt: skip
+    model = HDPHMMVB(2, proposals=None, max_iter=2, tol=0, random_state=0)
+    with nullcontext() if n_workers is None else clusters[1].as_current():
+        with pytest.warns(match="did not converge"):
+            expected = public_state(model.fit(X, lengths=LENGTHS, sample_weight=weight))
+        for own in (each, of_rows, weight):
+            with pytest.warns(match="did not converge"):
+                model.fit(X, lengths=lengths, sample_weight=own)
+            assert_same_state(public_state(model), expected)
+        assert model.score(X, lengths=lengths) == model.score(X, lengths=LENGTHS)
+        labels = model.predict(X, lengths=lengths).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(labels, model.predict(np.concatenate(SEQUENCES), lengths=LENGTHS))

@@ -178,16 +178,15 @@ def _cut(value, name, n, sizes):
     refuse_masked(value, name)
     value, edges = np.asarray(value), np.cumsum(sizes)
     if name == "lengths":
-        cuts = np.searchsorted(np.cumsum(value), edges)
-        whole = len(value) and np.array_equal(
-            np.cumsum(value)[np.minimum(cuts, len(value) - 1)], edges
-        )
+        ends = np.concatenate([[0], np.cumsum(value)])  # the first chunks may be empty
+        cuts = np.searchsorted(ends, edges)
+        whole = np.array_equal(ends[np.minimum(cuts, len(value))], edges)
         if not whole:
             raise ValueError(
                 "lengths does not fit the chunks of X: each chunk must hold whole sequences. Rechunk X "
                 "at ends of sequences, as by X.rechunk((rows_of_chunks, -1))."
             )
-        return np.split(value, cuts[:-1] + 1)
+        return np.split(value, cuts[:-1])
     if len(value) != edges[-1]:
         raise ValueError(f"{name} has {len(value)} entries, but X has {edges[-1]} rows.")
     return np.split(value, edges[:-1])

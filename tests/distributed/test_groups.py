@@ -335,3 +335,26 @@ def test_lazy_lengths_and_weights(clusters, chunks, n_workers):
         assert model.score(X, lengths=lengths) == model.score(X, lengths=LENGTHS)
         labels = model.predict(X, lengths=lengths).compute(scheduler="synchronous")
     np.testing.assert_array_equal(labels, model.predict(np.concatenate(SEQUENCES), lengths=LENGTHS))
+
+
+def test_sequences_beside_empty_chunks():
+    """At the beginning, between others and at the end."""
+    weight = [1.0, 2.0, 0.5] * 3
+    X, half = np.concatenate(SEQUENCES), sum(LENGTHS[:4])
+    parts = [X[:0], X[:half], X[:0], X[half:], X[:0]]
+    layers = {("rows", i, 0): part for i, part in enumerate(parts)}
+    sizes = tuple(map(len, parts)), (X.shape[1],)
+    holey = da.Array(layers, "rows", sizes, dtype=float)
+    model = HDPHMMVB(2, proposals=None, max_iter=1, tol=0, random_state=0)
+    found = []
+    for rows in (da.from_array(X, chunks=((half, len(X) - half), -1)), holey):
+        with pytest.warns(match="did not converge"):
+            model.fit(rows, lengths=LENGTHS, sample_weight=weight)
+        labels = model.predict(rows, lengths=LENGTHS).compute(scheduler="synchronous")
+        np.testing.assert_array_equal(labels, model.predict(X, lengths=LENGTHS))
+        found.append(model.lower_bound_)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    with pytest.raises(ValueError, match="whole sequences"):
+        model.fit(holey, lengths=[])
+    with pytest.raises(ValueError, match="whole sequences"):
+        model.fit(holey, lengths=[half - 1, len(X) - half + 1])

@@ -125,8 +125,13 @@ def _of_sequences_at_hand(given, sizes):
     return out
 
 
+def _has_parts(value):
+    """Whether a dask collection has parts, as arrays do; delayed objects only seem to have any method."""
+    return hasattr(type(value), "to_delayed")
+
+
 def _is_vector(value):
-    """Whether a value is a dask array of one dimension; delayed objects seem to have any attribute."""
+    """Whether a value is a dask array of one dimension."""
     return is_of_dask(value) and hasattr(type(value), "rechunk") and value.ndim == 1
 
 
@@ -146,7 +151,14 @@ def _name(item, i):
 
 def _parts(x):
     """Delayed parts of a dask collection, and their numbers of rows; None for these if they are not known."""
-    if hasattr(x, "to_delayed") and hasattr(x, "chunks"):
+    if not _has_parts(x):
+        if hasattr(x, "compute"):
+            raise ValueError(
+                "X is a single delayed object of dask: give it in a list, [X], which may hold one such object for "
+                "each chunk."
+            )
+        return [x], None
+    if hasattr(x, "chunks"):
         if x.ndim != 2:
             raise ValueError(
                 f"X is a dask array of {x.ndim} dimension(s); it must have two, (n_samples, n_features). "
@@ -156,9 +168,7 @@ def _parts(x):
             x = x.rechunk({1: -1})
         sizes = np.asarray(x.chunks[0], dtype=float)
         return x.to_delayed().ravel().tolist(), None if np.isnan(sizes).any() else sizes.astype(int)
-    if hasattr(x, "to_delayed"):
-        return list(x.to_delayed()), None
-    return [x], None
+    return list(x.to_delayed()), None
 
 
 def _cut(value, name, n, sizes):
@@ -199,7 +209,7 @@ def _cut_lazy(value, name, n, sizes):
             value = value.rechunk((tuple(sizes.tolist()),))
         elif not np.isnan(value.shape[0]):
             raise ValueError(f"{name} has {value.shape[0]} entries, but X has {sizes.sum()} rows.")
-    parts = np.ravel(value.to_delayed()).tolist() if hasattr(value, "to_delayed") else [value]
+    parts = np.ravel(value.to_delayed()).tolist() if _has_parts(value) else [value]
     if len(parts) != n:
         raise ValueError(
             f"{name} has {len(parts)} chunks, but X has {n}: give it in the same chunks as X."

@@ -248,6 +248,21 @@ def test_predictions_take_no_weights(name):
     np.testing.assert_allclose(found, method(ROWS))
 
 
+def test_a_delayed_object_is_no_collection():
+    """It is one chunk of a list; nobody knows its rows. Weights may be of it if there is one chunk."""
+    model = DPMixtureVB(2, proposals=None, max_iter=0, random_state=0)
+    one = [dask.delayed(ROWS)]
+    expected = public_state(model.fit(one, sample_weight=[WEIGHTS]))
+    weight = dask.delayed(WEIGHTS)
+    assert_same_state(public_state(model.fit(one, sample_weight=weight)), expected)
+    for name in ("fit", "partial_fit", "predict", "transform", "score_samples", "score"):
+        with pytest.raises(ValueError, match=r"X is a single delayed object.* \[X\]"):
+            getattr(model, name)(*one)
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    with pytest.raises(ValueError, match="sample_weight has 1 chunks, but X has 6"):
+        model.fit(rows, sample_weight=weight)
+
+
 def test_futures_stay_with_their_owner(clusters):
     """They can be given to one call after the other; weights too."""
     client = clusters[1]

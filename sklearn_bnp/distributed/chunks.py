@@ -154,8 +154,8 @@ def _parts(x):
     if not _has_parts(x):
         if hasattr(x, "compute"):
             raise ValueError(
-                "X is a single delayed object of dask: give it in a list, [X], which may hold one such object for "
-                "each chunk."
+                "X is a single delayed object of dask: give it in a list, [X], which may hold one such "
+                "object for each chunk."
             )
         return [x], None
     if hasattr(x, "chunks"):

@@ -91,11 +91,16 @@ class ChunkReader:
                 f"{name} was loaded as a dict of {sorted(map(str, arguments))}; it must hold 'X', and "
                 f"may hold {', '.join(repr(n) for n in self.names[1:])}, as fit takes them."
             )
-        weight = arguments.get("sample_weight")
-        if _n_rows(arguments["X"]) == 0 or (weight is not None and not np.any(weight)):
+        if _n_rows(arguments["X"]) == 0:
             return None
+        weight = arguments.get("sample_weight")
+        vanishes = weight is not None and not np.any(weight)
+        if vanishes:  # nothing is left of it, but it must be right
+            ones = np.ones(np.shape(weight)) if np.ndim(weight) else 1.0
+            arguments = {**arguments, "sample_weight": ones}
         try:
-            return self.batch(self.estimator, **arguments)
+            batch = self.batch(self.estimator, **arguments)
+            return None if vanishes else batch
         except (ValueError, TypeError) as error:
             raise type(error)(f"{name}: {error}") from error
 
@@ -238,7 +243,9 @@ def _keep_columns(estimator, place):
 def _check_all(source, reader):
     """Checks of which no chunk knows enough."""
     if not source.known:
-        raise ValueError("X has no rows: all its chunks are empty.")
+        raise ValueError(
+            "X has no rows to learn from: all its chunks are empty, or have the weight 0 throughout."
+        )
     if source.mean_weight is not None:
         check_total_weight(source.total_unit_weight, reader.unit)
     largest = [info.largest for info in source.known if info.largest is not None]

@@ -35,6 +35,7 @@ ORDER = np.argsort(GROUPS, kind="stable")
 TOKENS, GROUPS = TOKENS[ORDER], np.asarray(GROUPS)[ORDER]
 SEQUENCES, _ = chains(9)
 LENGTHS = [len(x) for x in SEQUENCES]
+SEQUENCE_OF_ROW = np.repeat(np.arange(9), LENGTHS)
 
 
 def ends(lengths, n):
@@ -267,7 +268,7 @@ def test_predictions_take_whole_groups_alone(kind, clusters):
         X, groups, whole = TOKENS, GROUPS, rows_of_documents()
     else:
         model = HDPHMMVB(3, max_iter=0).fit(SEQUENCES)
-        X, groups = np.concatenate(SEQUENCES), np.repeat(np.arange(9), LENGTHS)
+        X, groups = np.concatenate(SEQUENCES), SEQUENCE_OF_ROW
         whole = rows_of_sequences()
     cut = da.from_array(X, chunks=(100, -1))
     names = ("transform", "predict_proba", "predict", "score_samples")
@@ -358,3 +359,39 @@ def test_sequences_beside_empty_chunks():
         model.fit(holey, lengths=[])
     with pytest.raises(ValueError, match="whole sequences"):
         model.fit(holey, lengths=[half - 1, len(X) - half + 1])
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("kind", ["rows", "documents", "tokens", "sequences"])
+def test_chunks_of_little_weight(kind):
+    """The sum of all weights must not vanish; that of a chunk may, but its weights must be right."""
+    model, X, unit, given = {
+        "rows": (DPMixtureVB(2), TOKENS, "row", {}),
+        "documents": (HDPTopicVB(2), WORDS, "document", {}),
+        "tokens": (HDPTopicVB(2, observation="gaussian"), TOKENS, "row", {"groups": GROUPS}),
+        "sequences": (HDPHMMVB(2), np.concatenate(SEQUENCES), "row", {"groups": SEQUENCE_OF_ROW}),
+    }[kind]
+    groups = given.get("groups", np.arange(len(X)) // 30)
+    n = int(np.searchsorted(groups, groups[len(groups) // 3]))
+    parts = [X[:n], X[n:]]
+    model.set_params(proposals=None, max_iter=1, tol=0, random_state=0)
+    cut = {name: [ids[:n], ids[n:]] for name, ids in given.items()}
+
+    def fitted(*weights):
+        chunks = list(map(dask.delayed, parts))
+        return model.fit(chunks, sample_weight=list(weights), **cut).lower_bound_
+
+    ones, zeros = np.ones(len(X) - n), np.zeros(n)
+    nothing = fitted(zeros, ones)
+    assert fitted(np.full(n, 1e-10), ones) == pytest.approx(nothing, rel=0.1)
+    assert fitted(0, 1.0) == nothing
+    with pytest.raises(
+        ValueError, match=f"Chunk 0: sample_weight has shape .* one weight a {unit}"
+    ):
+        fitted(zeros[:-2], ones)
+    with pytest.raises(ValueError, match=r"^sample_weight sums to .* must not be all zero"):
+        fitted(np.full(n, 1e-12), 1e-12 * ones)
+    with pytest.raises(ValueError, match=r"sample_weight sums to inf"):
+        fitted(np.full(n, 1e308), ones)
+    with pytest.raises(ValueError, match="weight 0 throughout"):
+        fitted(zeros, 0 * ones)

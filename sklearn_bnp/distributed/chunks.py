@@ -104,6 +104,8 @@ def chunks_of(x, given):
         parts, sizes = _parts(x)
         names = [f"Chunk {i}" for i in range(len(parts))]
     cut, n = {}, len(parts)
+    if sizes is not None and given.get("lengths") is not None:
+        given = {**given, **_of_sequences_at_hand(given, sizes)}
     for name in sorted(given, key=lambda name: name != "lengths"):
         per_sequence = name == "sample_weight" and _are_of_sequences(given, sizes)
         of_units = [len(lengths) for lengths in cut["lengths"]] if per_sequence else sizes
@@ -112,6 +114,25 @@ def chunks_of(x, given):
         Chunk(name, part, {key: values[i] for key, values in cut.items()})
         for i, (name, part) in enumerate(zip(names, parts, strict=True))
     ]
+
+
+def _of_sequences_at_hand(given, sizes):
+    """Lengths, and weights if they are of sequences, computed: their chunks are not those of rows."""
+    out = {"lengths": _tried(lambda: _computed(given["lengths"]), "lengths")}
+    weight = given.get("sample_weight")
+    if _is_vector(weight) and weight.shape[0] == len(out["lengths"]) != sizes.sum():
+        out["sample_weight"] = _tried(lambda: _computed(weight), "sample_weight")
+    return out
+
+
+def _has_parts(value):
+    """Whether a dask collection has parts, as arrays do; delayed objects only seem to have any method."""
+    return hasattr(type(value), "to_delayed")
+
+
+def _is_vector(value):
+    """Whether a value is a dask array of one dimension."""
+    return is_of_dask(value) and hasattr(type(value), "rechunk") and value.ndim == 1
 
 
 def _are_of_sequences(given, sizes):
@@ -130,7 +151,14 @@ def _name(item, i):
 
 def _parts(x):
     """Delayed parts of a dask collection, and their numbers of rows; None for these if they are not known."""
-    if hasattr(x, "to_delayed") and hasattr(x, "chunks"):
+    if not _has_parts(x):
+        if hasattr(x, "compute"):
+            raise ValueError(
+                "X is a single delayed object of dask: give it in a list, [X], which may hold one such "
+                "object for each chunk."
+            )
+        return [x], None
+    if hasattr(x, "chunks"):
         if x.ndim != 2:
             raise ValueError(
                 f"X is a dask array of {x.ndim} dimension(s); it must have two, (n_samples, n_features). "
@@ -140,9 +168,7 @@ def _parts(x):
             x = x.rechunk({1: -1})
         sizes = np.asarray(x.chunks[0], dtype=float)
         return x.to_delayed().ravel().tolist(), None if np.isnan(sizes).any() else sizes.astype(int)
-    if hasattr(x, "to_delayed"):
-        return list(x.to_delayed()), None
-    return [x], None
+    return list(x.to_delayed()), None
 
 
 def _cut(value, name, n, sizes):
@@ -162,16 +188,15 @@ def _cut(value, name, n, sizes):
     refuse_masked(value, name)
     value, edges = np.asarray(value), np.cumsum(sizes)
     if name == "lengths":
-        cuts = np.searchsorted(np.cumsum(value), edges)
-        whole = len(value) and np.array_equal(
-            np.cumsum(value)[np.minimum(cuts, len(value) - 1)], edges
-        )
+        ends = np.concatenate([[0], np.cumsum(value)])  # the first chunks may be empty
+        cuts = np.searchsorted(ends, edges)
+        whole = np.array_equal(ends[np.minimum(cuts, len(value))], edges)
         if not whole:
             raise ValueError(
                 "lengths does not fit the chunks of X: each chunk must hold whole sequences. Rechunk X "
                 "at ends of sequences, as by X.rechunk((rows_of_chunks, -1))."
             )
-        return np.split(value, cuts[:-1] + 1)
+        return np.split(value, cuts[:-1])
     if len(value) != edges[-1]:
         raise ValueError(f"{name} has {len(value)} entries, but X has {edges[-1]} rows.")
     return np.split(value, edges[:-1])
@@ -179,12 +204,12 @@ def _cut(value, name, n, sizes):
 
 def _cut_lazy(value, name, n, sizes):
     """Delayed parts of a dask array or series of one dimension, which go with those of X."""
-    if sizes is not None and hasattr(value, "rechunk") and value.ndim == 1:
+    if sizes is not None and _is_vector(value):
         if value.shape[0] == sizes.sum():
             value = value.rechunk((tuple(sizes.tolist()),))
         elif not np.isnan(value.shape[0]):
             raise ValueError(f"{name} has {value.shape[0]} entries, but X has {sizes.sum()} rows.")
-    parts = np.ravel(value.to_delayed()).tolist() if hasattr(value, "to_delayed") else [value]
+    parts = np.ravel(value.to_delayed()).tolist() if _has_parts(value) else [value]
     if len(parts) != n:
         raise ValueError(
             f"{name} has {len(parts)} chunks, but X has {n}: give it in the same chunks as X."

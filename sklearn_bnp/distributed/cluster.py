@@ -84,7 +84,7 @@ class OnClient:
 
     def close(self):
         """Let go of what lies on the workers."""
-        for future in [*(self._held or ()), *(f for raw in self._raw for f in raw.futures)]:
+        for future in [*(self._held or ()), *(f for raw in self._raw for f in raw.made)]:
             future.release()
         self._held, self._raw = None, []
         if self._owns_folder:
@@ -96,10 +96,15 @@ class OnClient:
         """`_Raw` of each chunk. What dask computes is asked for in one call: chunks may share tasks."""
         forms = [_Form.of(chunk) for chunk in chunks]
         with large_graphs():
-            futures = iter(
+            found = iter(
                 self._client.compute([v for form in forms for v in form.lazy], retries=ATTEMPTS - 1)
             )
-        return [_Raw(form.spec, [next(futures) for _ in form.lazy]) for form in forms]
+        raw = []
+        for form in forms:
+            futures = [next(found) for _ in form.lazy]
+            pairs = zip(form.lazy, futures, strict=True)
+            raw.append(_Raw(form.spec, futures, [f for given, f in pairs if f is not given]))
+        return raw
 
     @property
     def n_chunks(self):
@@ -125,7 +130,7 @@ class OnClient:
             self._held.append(self._submit(Group, reader, specs, keeps, *futures))
         self._gathered([], dict(zip(self._held, self._ranges, strict=True)))
         if keeps:  # what they were made from is not needed, unless it has to be loaded again
-            for future in (future for raw in self._raw for future in raw.futures):
+            for future in (future for raw in self._raw for future in raw.made):
                 future.release()
             self._raw = []
 
@@ -321,7 +326,11 @@ class _Share(NamedTuple):
 
 
 class _Raw(NamedTuple):
-    """A chunk as tasks take it, with futures of what dask computes."""
+    """A chunk as tasks take it, with futures of what dask computes.
+
+    ``made`` are those that were made here, and not given by the user: only these may be released.
+    """
 
     spec: bytes
     futures: list
+    made: list

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from ..distributed.chunks import chunks_of
 from ..distributed.places import place_of
+from ..distributed.recognition import is_of_dask
 from ..distributed.source import ChunkInfo, ChunkSource
 from ..inputs.frames import is_frame, witness
 from ..inputs.moment_sums import largest_by_column
@@ -90,11 +91,16 @@ class ChunkReader:
                 f"{name} was loaded as a dict of {sorted(map(str, arguments))}; it must hold 'X', and "
                 f"may hold {', '.join(repr(n) for n in self.names[1:])}, as fit takes them."
             )
-        weight = arguments.get("sample_weight")
-        if _n_rows(arguments["X"]) == 0 or (weight is not None and not np.any(weight)):
+        if _n_rows(arguments["X"]) == 0:
             return None
+        weight = arguments.get("sample_weight")
+        vanishes = weight is not None and not np.any(weight)
+        if vanishes:  # nothing is left of it, but it must be right
+            ones = np.ones(np.shape(weight)) if np.ndim(weight) else 1.0
+            arguments = {**arguments, "sample_weight": ones}
         try:
-            return self.batch(self.estimator, **arguments)
+            batch = self.batch(self.estimator, **arguments)
+            return None if vanishes else batch
         except (ValueError, TypeError) as error:
             raise type(error)(f"{name}: {error}") from error
 
@@ -176,9 +182,9 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None, leaves=False):
     leaves : bool
         Whether what only the next visit to a chunk needs stays beside it, and is gone in the end.
     """
-    with place_of(chunks_of(x, given), n_batches, leaves) as place:
-        if given.get("groups") is not None:
-            _check_groups_are_whole(place)
+    chunks = chunks_of(x, given)
+    with place_of(chunks, n_batches, leaves) as place:
+        check_groups_are_whole(chunks, place)
         if reset:
             _keep_columns(estimator, place)
         reader = estimator._chunk_reader(estimator)
@@ -189,10 +195,24 @@ def chunked_data(estimator, x, given, *, reset, n_batches=None, leaves=False):
         yield ChunkedData(source, getattr(estimator, "_reading", None))
 
 
-def _check_groups_are_whole(place):
-    """Raise if a group of rows is in two chunks of a collection."""
-    ids = np.concatenate(place.look(_ids, range(place.n_chunks)))
-    found, n = np.unique(ids, return_counts=True)
+def check_groups_are_whole(chunks, place):
+    """Raise if a group of rows is in two chunks, by groups that were given beside them."""
+    groups = groups_beside(chunks)
+    if any(is_of_dask(own) for own in groups):
+        groups = place.look(_groups, range(place.n_chunks))
+    require_whole_groups(groups)
+
+
+def groups_beside(chunks):
+    """Groups that were given for each chunk; an empty list if none were given."""
+    groups = [chunk.others.get("groups") for chunk in chunks]
+    return [] if all(own is None for own in groups) else groups
+
+
+def require_whole_groups(groups):
+    """Raise if an id is in two of these arrays; they may be None."""
+    ids = [np.unique(np.asarray(own)) for own in groups if own is not None]
+    found, n = np.unique(np.concatenate(ids or [[]]), return_counts=True)
     twice = found[n > 1].tolist()
     if twice:
         raise ValueError(
@@ -202,8 +222,9 @@ def _check_groups_are_whole(place):
         )
 
 
-def _ids(arguments):
-    return np.unique(np.asarray(arguments["groups"]))
+def _groups(arguments):
+    """Ids in the groups of a chunk; None if it has no groups."""
+    return np.unique(np.asarray(arguments["groups"])) if "groups" in arguments else None
 
 
 def _keep_columns(estimator, place):
@@ -222,7 +243,9 @@ def _keep_columns(estimator, place):
 def _check_all(source, reader):
     """Checks of which no chunk knows enough."""
     if not source.known:
-        raise ValueError("X has no rows: all its chunks are empty.")
+        raise ValueError(
+            "X has no rows to learn from: all its chunks are empty, or have the weight 0 throughout."
+        )
     if source.mean_weight is not None:
         check_total_weight(source.total_unit_weight, reader.unit)
     largest = [info.largest for info in source.known if info.largest is not None]

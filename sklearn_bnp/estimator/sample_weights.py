@@ -10,8 +10,11 @@ from ..likelihood.limits import LEAST, LEAST_MASS, MOST_MASS
 from .validation import numbers
 
 
-def check_weights(sample_weight, n, unit):
-    """Weights (n,) in float64 of rows, or of another ``unit``; None if not given."""
+def check_weights(sample_weight, n, unit, *, of_chunk=False):
+    """Weights (n,) in float64 of rows, or of another ``unit``; None if not given.
+
+    Those of a chunk may sum to little: the sum of all chunks is checked later.
+    """
     if sample_weight is None:
         return None
     if isinstance(sample_weight, Real):
@@ -32,7 +35,9 @@ def check_weights(sample_weight, n, unit):
             f"leave the {unit} out."
         )
     with np.errstate(over="ignore"):
-        check_total_weight(weight.sum(), unit)
+        total = weight.sum()
+    if not of_chunk or total >= MOST_MASS:
+        check_total_weight(total, unit)
     return weight
 
 

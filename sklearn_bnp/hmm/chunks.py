@@ -27,8 +27,9 @@ class SequenceReader(ChunkReader):
         """`SequenceBatch` of the sequences."""
         observation = checked(resolve_observation(estimator.observation))
         return check_sequences(
-            estimator, X, lengths, groups, observation, reset=False, sample_weight=sample_weight
-        ).batch
+            estimator, X, lengths, groups, observation, reset=False, sample_weight=sample_weight,
+            of_chunk=True,
+        ).batch  # fmt: skip
 
     def info(self, batch):
         """`ChunkInfo` of a batch; what is more are the edges and the weights of its sequences."""

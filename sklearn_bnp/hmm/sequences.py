@@ -79,9 +79,10 @@ class Sequences(NamedTuple):
 
 
 def check_sequences(
-    estimator, x, lengths, groups, observation, *, reset, min_rows=1, sample_weight=None, y=None
-):
-    """`Sequences` of what was given to a method of the estimator; ``y`` is not used."""
+    estimator, x, lengths, groups, observation, *, reset, min_rows=1, sample_weight=None, of_chunk=False,
+    y=None,
+):  # fmt: skip
+    """`Sequences` of what was given to a method of the estimator, or of a chunk; ``y`` is not used."""
     if lengths is not None and groups is not None:
         raise ValueError(
             "lengths and groups are both given; give lengths if the rows of a sequence are next to "
@@ -105,7 +106,8 @@ def check_sequences(
     _check_number(found.n_rows, min_rows)
     _check_lags(found.batch.indptr, observation)
     if sample_weight is not None:
-        found = _weighted(found, _weight_of_sequences(found, sample_weight, lengths))
+        weight = _weight_of_sequences(found, sample_weight, lengths, of_chunk)
+        found = _weighted(found, weight)
         _check_number(found.n_rows, min_rows)
     return found._replace(batch=found.batch._replace(lags=observation.lags))
 
@@ -178,14 +180,14 @@ def _check_number(n_rows, min_rows):
         )
 
 
-def _weight_of_sequences(found, sample_weight, lengths):
+def _weight_of_sequences(found, sample_weight, lengths, of_chunk):
     """Weights (n_sequences,), which are given one a sequence or one a row."""
     n = found.n_sequences
     single = isinstance(sample_weight, Real)
     n_weights = 1 if single else len(numbers(sample_weight, "sample_weight"))
     if found.listed or (lengths is not None and n_weights == n):
-        return check_weights(sample_weight, n, "sequence")
-    weight = check_weights(sample_weight, found.n_rows, "row")
+        return check_weights(sample_weight, n, "sequence", of_chunk=of_chunk)
+    weight = check_weights(sample_weight, found.n_rows, "row", of_chunk=of_chunk)
     number = np.repeat(np.arange(n), np.diff(found.batch.indptr))
     number = number if found.rows is None else number[np.argsort(found.rows)]
     return weight_of_each(weight, number, n, "sequence")

@@ -9,6 +9,7 @@ be read.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -19,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+
+from .frames import is_frame
 
 # Bytes of the rows of a batch where no size is given: reading them takes far longer than opening the file.
 _BATCH_BYTES = 2**26
@@ -58,7 +61,8 @@ def open_batches(
     name : str, default=None
         Name of a dataset in an HDF5 file, or of an array in a zarr group.
     columns : list of str, default=None
-        Columns of parquet files that are read; all if None.
+        Columns of parquet files that are read; all if None. A column that pandas saved as an index is a
+        column of the frames if it is named here.
     lengths : array-like of int, default=None
         Lengths of the sequences that the rows are, for `HDPHMMVB`. Batches are whole sequences, and
         ``load()`` gives a dict of ``X`` and ``lengths``.
@@ -74,7 +78,7 @@ def open_batches(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If a file is of another kind, or ``name`` or ``lengths`` do not go with it.
+        If a file is of another kind, or ``name``, ``columns`` or ``lengths`` do not go with it.
 
     Examples
     --------
@@ -91,12 +95,20 @@ def open_batches(
     """
     if batch_size is not None and not (isinstance(batch_size, Integral) and batch_size >= 1):
         raise ValueError(f"batch_size={batch_size!r} must be a whole number, 1 or more, or None.")
+    if isinstance(columns, str):
+        raise ValueError(f"columns={columns!r} must be a list of names: give [{columns!r}].")
     several = isinstance(source, (list, tuple))
     if several and lengths is not None:
         raise ValueError("lengths are for rows in one file: open each file with its own lengths.")
     parts = []
     for one in source if several else [source]:
         opened = _opened(one, name, columns)
+        if columns is not None and not isinstance(opened, _Parquet):
+            what = one if isinstance(one, (str, Path)) else f"this {type(one).__name__}"
+            raise ValueError(
+                f"columns={columns!r} is for parquet files, and {what} is none: its columns are read "
+                "together. Leave columns out, or save those that you want in a file of their own."
+            )
         if isinstance(opened, _Arrays):
             parts += opened.cut(batch_size, lengths)
         elif lengths is not None:
@@ -174,7 +186,17 @@ class _RowGroups:
 
         columns = None if self.columns is None else list(self.columns)
         with parquet.ParquetFile(self.path) as file:
-            return file.read_row_groups(list(self.groups), columns=columns).to_pandas()
+            table = file.read_row_groups(list(self.groups), columns=columns)
+        return (table if columns is None else _without_index(table)).to_pandas()
+
+
+def _without_index(table):
+    """An arrow table of which pandas makes no column an index."""
+    metadata = dict(table.schema.metadata or {})
+    if b"pandas" not in metadata:
+        return table
+    of_pandas = {**json.loads(metadata[b"pandas"]), "index_columns": []}
+    return table.replace_schema_metadata({**metadata, b"pandas": json.dumps(of_pandas)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +224,7 @@ class _Archive:
 def _opened(source, name, columns):
     """Open a path or an array, so that references to its parts can be made."""
     if not isinstance(source, (str, Path)):
+        _refuse_collections(source)
         if not all(hasattr(source, key) for key in ("shape", "dtype", "__getitem__")):
             raise ValueError(
                 f"source={source!r} is neither a path nor an array with shape, dtype and slices of rows."
@@ -231,6 +254,22 @@ def _opened(source, name, columns):
         )
     with array.opened() as rows:
         return _Arrays(array, rows.shape, rows.dtype, _chunk_rows(rows))
+
+
+def _refuse_collections(source):
+    """Raise if a source is of dask, or a sparse matrix or frame in memory, which `fit` takes as they are."""
+    kind = type(source).__name__
+    if hasattr(type(source), "__dask_graph__"):
+        raise ValueError(
+            f"source is a {kind} of dask, which has chunks already: give it to fit as it is; if it is "
+            "delayed, in a list."
+        )
+    if sparse.issparse(source) or is_frame(source):
+        remedy = "scipy.sparse.save_npz" if sparse.issparse(source) else "to_parquet"
+        raise ValueError(
+            f"source is a {kind}, whose rows are in memory: give it to fit as it is, or save it by {remedy} "
+            "and give the path."
+        )
 
 
 def _chunk_rows(array):
@@ -435,6 +474,12 @@ def _lasting(array):
         if getattr(whole, "filename", None) is None:
             raise ValueError(
                 "source holds rows in memory: give them to fit as they are, or save them in a file."
+            )
+        if whole.mode == "c":
+            raise ValueError(
+                "source is a memory map of mode 'c': what is changed in it is in memory alone, and not in "
+                "the file that batches are read from. Give the path, or a memory map of mode 'r', if nothing "
+                "is changed; otherwise save the rows by np.save and give that path."
             )
         if array.flags.c_contiguous or array.flags.f_contiguous:
             offset = whole.offset + array.ctypes.data - whole.ctypes.data

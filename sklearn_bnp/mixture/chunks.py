@@ -14,7 +14,7 @@ class RowReader(ChunkReader):
     def batch(self, estimator, X, sample_weight=None):
         """`Batch` of the rows."""
         rows, _ = check_rows(estimator, X, reset=False)
-        return Batch(None, rows, check_weights(sample_weight, rows.shape[0], "row"))
+        return Batch(None, rows, check_weights(sample_weight, rows.shape[0], "row", of_chunk=True))
 
     def info(self, batch):
         """`ChunkInfo` of a batch."""

@@ -42,7 +42,7 @@ class DocumentReader(ChunkReader):
         """`DocumentBatch` of the documents."""
         corpus = check_corpus(
             estimator, X, groups, estimator._with_word_prior(), reset=False,
-            sample_weight=sample_weight,
+            sample_weight=sample_weight, of_chunk=True,
         )  # fmt: skip
         return corpus.documents
 

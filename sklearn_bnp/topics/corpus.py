@@ -118,21 +118,21 @@ def has_documents_of_words(estimator):
     return takes_words(estimator.observation)
 
 
-def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None):
-    """`Corpus` of the arguments of an estimator's method, checked."""
+def check_corpus(estimator, x, groups, observation, *, reset, sample_weight=None, of_chunk=False):
+    """`Corpus` of the arguments of an estimator's method, or of a chunk of them, checked."""
     if groups is None:
         corpus = _corpus_of_words(estimator, x, observation, reset)
-        weight = check_weights(sample_weight, corpus.n_documents, "document")
+        weight = check_weights(sample_weight, corpus.n_documents, "document", of_chunk=of_chunk)
         return _weighted(corpus, weight)
     rows, reading = check_rows(estimator, x, reset=reset)
     corpus = corpus_of_rows(rows, groups, observation, reading)._replace(reading=reading)
-    return with_weights_of_rows(corpus, sample_weight)
+    return with_weights_of_rows(corpus, sample_weight, of_chunk=of_chunk)
 
 
-def with_weights_of_rows(corpus, sample_weight):
+def with_weights_of_rows(corpus, sample_weight, *, of_chunk=False):
     """The corpus of rows with weights, of each row that of its document; no weights are None."""
     number = corpus.document_of_row
-    weight = check_weights(sample_weight, len(number), "row")
+    weight = check_weights(sample_weight, len(number), "row", of_chunk=of_chunk)
     if weight is not None:
         weight = weight_of_each(weight, number, corpus.n_documents, "document")
     return _weighted(corpus, weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ ORDER = np.argsort(GROUPS, kind="stable")
 TOKENS, GROUPS = TOKENS[ORDER], np.asarray(GROUPS)[ORDER]
 SEQUENCES, _ = chains(9)
 LENGTHS = [len(x) for x in SEQUENCES]
+SEQUENCE_OF_ROW = np.repeat(np.arange(9), LENGTHS)
 
 
 def ends(lengths, n):
@@ -256,3 +258,140 @@ def test_documents_and_sequences_are_whole():
         HDPTopicVB().fit(da.zeros((20, 5), chunks=(10, 5)))
     with pytest.raises(TypeError, match=r"X\.compute\(\)"):
         HDPHMMVB(random_state=0).fit(SEQUENCES).decode(rows_of_sequences())
+
+
+@pytest.mark.parametrize("kind", ["documents", "sequences"])
+def test_predictions_take_whole_groups_alone(kind, clusters):
+    """As `fit` does: a part of a group would be predicted as if it were all of it."""
+    if kind == "documents":
+        model = HDPTopicVB(3, observation="gaussian", max_iter=0).fit(TOKENS, groups=GROUPS)
+        X, groups, whole = TOKENS, GROUPS, rows_of_documents()
+    else:
+        model = HDPHMMVB(3, max_iter=0).fit(SEQUENCES)
+        X, groups = np.concatenate(SEQUENCES), SEQUENCE_OF_ROW
+        whole = rows_of_sequences()
+    cut = da.from_array(X, chunks=(100, -1))
+    names = ("transform", "predict_proba", "predict", "score_samples")
+    lazy = da.from_array(groups, chunks=50)
+    for name in names:
+        expected = getattr(model, name)(X, groups=groups)
+        for own in (groups, lazy):
+            found = getattr(model, name)(whole, groups=own).compute()
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        with pytest.raises(ValueError, match="in several chunks"):
+            getattr(model, name)(cut, groups=groups)
+        features = getattr(model, name)(cut, groups=lazy)
+        with pytest.raises(ValueError, match="in several chunks"):
+            features.compute(scheduler="synchronous")
+    score = model.score(X, groups=groups)
+    for own in (groups, lazy):
+        assert model.score(whole, groups=own) == pytest.approx(score, rel=1e-9)
+        with pytest.raises(ValueError, match="in several chunks"):
+            model.score(cut, groups=own)
+    with (
+        clusters[1].as_current(),
+        pytest.raises(ValueError, match="in several chunks"),
+    ):
+        model.score(cut, groups=lazy)
+    halves = [dask.delayed(X[:100]), dask.delayed(X[100:])]
+    with pytest.raises(ValueError, match="in several chunks"):
+        model.predict(halves, groups=[groups[:100], groups[100:]])
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "rows"),
+    [
+        (DPMixtureVB(2), WORDS, WORDS[:0]),
+        (HDPTopicVB(2), WORDS, 0 * WORDS[:20]),
+        (HDPHMMVB(2, observation="autoregressive"), SEQUENCES, np.nan * SEQUENCES[0]),
+    ],
+    ids=["mixture", "topics", "states"],
+)
+def test_nothing_to_score(model, data, rows):
+    """It is an error, as in memory."""
+    model.set_params(max_iter=0).fit(data)
+    with pytest.raises(ValueError, match="nothing to score"):
+        model.score([dask.delayed(rows), dask.delayed(rows)])
+    with pytest.raises(ValueError, match=r"no row|no tokens|0 sample"):
+        model.score(rows)
+
+
+@pytest.mark.parametrize("chunks", [9, 2, ((4, 4, 1),)])
+@pytest.mark.parametrize("n_workers", [None, 2])
+def test_lazy_lengths_and_weights(clusters, chunks, n_workers):
+    """They are brought into the chunks of X, whatever theirs are, and weights may be of sequences."""
+    weight = np.array([1.0, 2.0, 0.5] * 3)
+    X, lengths = rows_of_sequences(), da.from_array(np.array(LENGTHS), chunks=chunks)
+    each, of_rows = (
+        da.from_array(weight, chunks=chunks), da.from_array(np.repeat(weight, LENGTHS), chunks=100)
+    )  # fmt: skip
+    model = HDPHMMVB(2, proposals=None, max_iter=2, tol=0, random_state=0)
+    with nullcontext() if n_workers is None else clusters[1].as_current():
+        with pytest.warns(match="did not converge"):
+            expected = public_state(model.fit(X, lengths=LENGTHS, sample_weight=weight))
+        for own in (each, of_rows, weight):
+            with pytest.warns(match="did not converge"):
+                model.fit(X, lengths=lengths, sample_weight=own)
+            assert_same_state(public_state(model), expected)
+        assert model.score(X, lengths=lengths) == model.score(X, lengths=LENGTHS)
+        labels = model.predict(X, lengths=lengths).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(labels, model.predict(np.concatenate(SEQUENCES), lengths=LENGTHS))
+
+
+def test_sequences_beside_empty_chunks():
+    """At the beginning, between others and at the end."""
+    weight = [1.0, 2.0, 0.5] * 3
+    X, half = np.concatenate(SEQUENCES), sum(LENGTHS[:4])
+    parts = [X[:0], X[:half], X[:0], X[half:], X[:0]]
+    layers = {("rows", i, 0): part for i, part in enumerate(parts)}
+    sizes = tuple(map(len, parts)), (X.shape[1],)
+    holey = da.Array(layers, "rows", sizes, dtype=float)
+    model = HDPHMMVB(2, proposals=None, max_iter=1, tol=0, random_state=0)
+    found = []
+    for rows in (da.from_array(X, chunks=((half, len(X) - half), -1)), holey):
+        with pytest.warns(match="did not converge"):
+            model.fit(rows, lengths=LENGTHS, sample_weight=weight)
+        labels = model.predict(rows, lengths=LENGTHS).compute(scheduler="synchronous")
+        np.testing.assert_array_equal(labels, model.predict(X, lengths=LENGTHS))
+        found.append(model.lower_bound_)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    with pytest.raises(ValueError, match="whole sequences"):
+        model.fit(holey, lengths=[])
+    with pytest.raises(ValueError, match="whole sequences"):
+        model.fit(holey, lengths=[half - 1, len(X) - half + 1])
+
+
+@pytest.mark.filterwarnings("ignore:.*did not converge")
+@pytest.mark.parametrize("kind", ["rows", "documents", "tokens", "sequences"])
+def test_chunks_of_little_weight(kind):
+    """The sum of all weights must not vanish; that of a chunk may, but its weights must be right."""
+    model, X, unit, given = {
+        "rows": (DPMixtureVB(2), TOKENS, "row", {}),
+        "documents": (HDPTopicVB(2), WORDS, "document", {}),
+        "tokens": (HDPTopicVB(2, observation="gaussian"), TOKENS, "row", {"groups": GROUPS}),
+        "sequences": (HDPHMMVB(2), np.concatenate(SEQUENCES), "row", {"groups": SEQUENCE_OF_ROW}),
+    }[kind]
+    groups = given.get("groups", np.arange(len(X)) // 30)
+    n = int(np.searchsorted(groups, groups[len(groups) // 3]))
+    parts = [X[:n], X[n:]]
+    model.set_params(proposals=None, max_iter=1, tol=0, random_state=0)
+    cut = {name: [ids[:n], ids[n:]] for name, ids in given.items()}
+
+    def fitted(*weights):
+        chunks = list(map(dask.delayed, parts))
+        return model.fit(chunks, sample_weight=list(weights), **cut).lower_bound_
+
+    ones, zeros = np.ones(len(X) - n), np.zeros(n)
+    nothing = fitted(zeros, ones)
+    assert fitted(np.full(n, 1e-10), ones) == pytest.approx(nothing, rel=0.1)
+    assert fitted(0, 1.0) == nothing
+    with pytest.raises(
+        ValueError, match=f"Chunk 0: sample_weight has shape .* one weight a {unit}"
+    ):
+        fitted(zeros[:-2], ones)
+    with pytest.raises(ValueError, match=r"^sample_weight sums to .* must not be all zero"):
+        fitted(np.full(n, 1e-12), 1e-12 * ones)
+    with pytest.raises(ValueError, match=r"sample_weight sums to inf"):
+        fitted(np.full(n, 1e308), ones)
+    with pytest.raises(ValueError, match="weight 0 throughout"):
+        fitted(zeros, 0 * ones)

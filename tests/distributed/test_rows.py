@@ -197,8 +197,86 @@ def test_predictions_are_lazy(clusters):
         assert model.score(rows) == pytest.approx(model.score(ROWS), rel=1e-12)
     [first, *_] = dask.compute(*model.predict([dask.delayed(part) for part in split(ROWS)]))
     np.testing.assert_array_equal(first, model.predict(ROWS[:90]))
-    single = rows.astype(np.float32)
-    assert model.predict_proba(single).compute().shape == (700, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_the_type_of_lazy_predictions(dtype):
+    """It is the one of data in memory."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
+    x = ROWS.astype(dtype)
+    frame = pd.DataFrame({"a": x[:, 0], "kind": np.array(["low", "high", "none"])[LABELS]})
+    observation = ColumnObservation([("level", "gaussian", "a"), ("kind", "categorical", "kind")])
+    of_frames = DPMixtureVB(2, observation=observation, proposals=None, max_iter=0).fit(frame)
+    for name in ("predict", "predict_proba", "score_samples"):
+        for fitted, here, there in (
+            (model, x, da.from_array(x, chunks=(SIZES, -1))),
+            (of_frames, frame, dd.from_pandas(frame, npartitions=3)),
+        ):
+            lazy, expected = getattr(fitted, name)(there), getattr(fitted, name)(here)
+            assert lazy.dtype == lazy.compute(scheduler="synchronous").dtype == expected.dtype
+
+
+@pytest.mark.parametrize("values", [[1, 2, 5], [True, False, True], ["low", "high", "none"]])
+def test_lazy_predictions_of_categories(values):
+    """Also of those that are numbers, but no codes."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": ROWS[:, 0], "kind": np.array(values)[LABELS]})
+    frame["kind"] = pd.Categorical(frame["kind"], categories=list(dict.fromkeys(values)))
+    observation = ColumnObservation([("level", "gaussian", "a"), ("kind", "categorical", "kind")])
+    model = DPMixtureVB(2, observation=observation, proposals=None, max_iter=0).fit(frame)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for name in ("predict", "predict_proba", "score_samples"):
+        found = getattr(model, name)(lazy).compute(scheduler="synchronous")
+        np.testing.assert_allclose(found, getattr(model, name)(frame), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["predict", "transform", "score_samples", "score"])
+def test_predictions_take_no_weights(name):
+    """Not in memory, and not in chunks; but loaders may give them, as they do to `fit`."""
+    model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    method, other = getattr(model, name), {"weights": WEIGHTS}
+    for given in ({"sample_weight": WEIGHTS}, other):
+        for x in (ROWS, rows):
+            with pytest.raises(
+                TypeError, match=f"unexpected keyword argument '{next(iter(given))}'"
+            ):
+                method(x, **given)
+    one = [dask.delayed({"X": ROWS, "sample_weight": WEIGHTS})]
+    found = method(one) if name == "score" else method(one)[0].compute()
+    np.testing.assert_allclose(found, method(ROWS))
+
+
+def test_a_delayed_object_is_no_collection():
+    """It is one chunk of a list; nobody knows its rows. Weights may be of it if there is one chunk."""
+    model = DPMixtureVB(2, proposals=None, max_iter=0, random_state=0)
+    one = [dask.delayed(ROWS)]
+    expected = public_state(model.fit(one, sample_weight=[WEIGHTS]))
+    weight = dask.delayed(WEIGHTS)
+    assert_same_state(public_state(model.fit(one, sample_weight=weight)), expected)
+    for name in ("fit", "partial_fit", "predict", "transform", "score_samples", "score"):
+        with pytest.raises(ValueError, match=r"X is a single delayed object.* \[X\]"):
+            getattr(model, name)(*one)
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    with pytest.raises(ValueError, match="sample_weight has 1 chunks, but X has 6"):
+        model.fit(rows, sample_weight=weight)
+
+
+def test_futures_stay_with_their_owner(clusters):
+    """They can be given to one call after the other; weights too."""
+    client = clusters[1]
+    with client.as_current():
+        rows = [client.submit(np.array, part, pure=False) for part in split(ROWS)]
+        weights = [client.submit(np.array, part, pure=False) for part in split(WEIGHTS)]
+        model = DPMixtureVB(2, proposals=None, random_state=0)
+        expected = public_state(model.fit(rows, sample_weight=weights))
+        assert_same_state(public_state(model.fit(rows, sample_weight=weights)), expected)
+        score = model.score(rows)
+        assert score == model.score(rows) == pytest.approx(model.score(ROWS), rel=1e-12)
+        model.partial_fit(rows, batch_id="more", sample_weight=weights)
+        assert {future.status for future in rows + weights} == {"finished"}
+        np.testing.assert_array_equal(rows[2].result(), split(ROWS)[2])
 
 
 def test_predictions_by_classes_that_workers_cannot_import(clusters):

@@ -161,6 +161,22 @@ def test_columns_of_parquet(tmp_path):
     assert_array_equal(frame["a"], X[:100, 0])
 
 
+@pytest.mark.parametrize("index", [["c"], ["a", "c"], [None, "c"]])
+def test_columns_that_were_saved_as_an_index(index, tmp_path):
+    """They are columns if they are asked for by name, and others keep their types."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["k"] = pd.Series([1, None, 3] * 334 + [4], dtype="Int64")
+    frame["s"] = pd.Categorical(["low", "high"] * 501 + ["low"])
+    named = [name for name in index if name is not None]
+    saved = frame.set_index(named, append=None in index)
+    saved.to_parquet(tmp_path / "rows.parquet", row_group_size=400)
+    batches = open_batches(tmp_path / "rows.parquet", columns=["s", "c", "k", "a"])
+    found = pd.concat([batch.load() for batch in batches], ignore_index=True)
+    pd.testing.assert_frame_equal(found, frame[["s", "c", "k", "a"]])
+
+
 def test_epochs_over_files_are_memoized_inference(tmp_path):
     """The same fit as that on the rows in memory, bit for bit."""
     batches = open_batches(npy(tmp_path), batch_size=300)
@@ -226,6 +242,10 @@ def test_a_fit_of_references_holds_no_more_than_batches(tmp_path):
         ("rows.npy", {"lengths": [1003, 0]}, "1 or more"),
         ("flat.npy", {}, "two axes"),
         ("rows.parquet", {"columns": ["a", "z"]}, "['z']"),
+        ("rows.parquet", {"columns": "a"}, "['a']"),
+        ("rows.npy", {"columns": ["a"]}, "rows.npy is none"),
+        ("rows.npz", {"columns": ["X"]}, "parquet"),
+        ("rows.h5", {"name": "deep/rows", "columns": [0]}, "columns=[0]"),
         ("rows.parquet", {"lengths": [1003]}, "of another kind"),
         (["rows.npy"], {"lengths": [1003]}, "rows in one file"),
         ([], {}, "no rows"),
@@ -234,6 +254,7 @@ def test_a_fit_of_references_holds_no_more_than_batches(tmp_path):
 def test_errors_name_the_remedy(source, options, told, tmp_path):
     (tmp_path / "rows.txt").write_text("")
     np.save(tmp_path / "flat.npy", X[:, 0])
+    np.savez(tmp_path / "rows.npz", X=X)
     npy(tmp_path)
     for ending, write in ((".h5", hdf5_file), (".parquet", parquet)):
         if str(source).endswith(ending):
@@ -252,3 +273,28 @@ def test_rows_in_memory_are_not_for_files(tmp_path):
         open_batches(memory_map(tmp_path)[::2])
     with pytest.raises(ValueError, match="neither a path nor an array"):
         open_batches(3)
+    for kind in (sparse.csr_array, sparse.csr_matrix, sparse.coo_array):
+        with pytest.raises(ValueError, match=r"fit as it is, or save it by scipy.sparse.save_npz"):
+            open_batches(kind(X))
+
+
+def test_changes_that_are_not_in_the_file(tmp_path):
+    """A memory map that is copied on write shows rows that nobody else can read."""
+    rows = np.load(npy(tmp_path), mmap_mode="c")
+    rows -= 100
+    for source in (rows, rows[5:], np.asarray(rows)):
+        with pytest.raises(ValueError, match="mode 'c'"):
+            open_batches(source)
+
+
+def test_collections_are_for_fit():
+    dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    lazy = da.from_array(X, chunks=(100, 3))
+    for source in (lazy, [lazy], dask.delayed(X)):
+        with pytest.raises(ValueError, match="give it to fit as it is"):
+            open_batches(source)
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X)
+    for source in (frame, dd.from_pandas(frame, npartitions=2)):
+        with pytest.raises(ValueError, match="give it to fit as it is"):
+            open_batches(source)

@@ -31,7 +31,7 @@ def fitted(X, n_components, **parameters):
 
 def forward(model, x):
     """Log density (T,) of each row given those before it, by the textbook."""
-    each, _ = model._densities(model._sequences([x], None, None).batch)
+    each = model._densities(model._sequences([x], None, None).batch.x)
     log_first, log_trans = np.log(model.startprob_), np.log(model.transmat_)
     message, out = log_first, []
     for row in each:

@@ -258,17 +258,16 @@ def _opened(source, name, columns):
 
 def _refuse_collections(source):
     """Raise if a source is of dask, or a sparse matrix or frame in memory, which `fit` takes as they are."""
-    kind = type(source).__name__
     if hasattr(type(source), "__dask_graph__"):
         raise ValueError(
-            f"source is a {kind} of dask, which has chunks already: give it to fit as it is; if it is "
-            "delayed, in a list."
+            "source is of dask, which has chunks already: give it to fit as it is; if it is delayed, in "
+            "a list."
         )
     if sparse.issparse(source) or is_frame(source):
         remedy = "scipy.sparse.save_npz" if sparse.issparse(source) else "to_parquet"
         raise ValueError(
-            f"source is a {kind}, whose rows are in memory: give it to fit as it is, or save it by {remedy} "
-            "and give the path."
+            f"source is a {type(source).__name__}, whose rows are in memory: give it to fit as it is, or "
+            f"save it by {remedy} and give the path."
         )
 
 

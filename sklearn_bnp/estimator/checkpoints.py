@@ -6,13 +6,9 @@ import os
 import time
 from collections.abc import Iterable
 from numbers import Real
-from pickle import PicklingError
-from types import FunctionType
 from typing import Any
 
-import joblib
 import numpy as np
-from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
@@ -23,9 +19,6 @@ from .object_graph import Graph, graph_of, value_of
 from .safe_graph import KnownNames, check_graph, names_of, others_of
 from .saved_state import FORMAT
 from .soundness.expectations import expect, expect_count, expect_type
-
-# Parameters on which the result of a fit does not depend.
-_OF_NO_ACCOUNT = ("n_jobs", "verbose")
 
 
 class Checkpoint:
@@ -38,7 +31,8 @@ class Checkpoint:
     Each fit has a file of its own in the folder, named by a hash of the class, the parameters and the data.
     Many fits, such as those of a grid search and in several processes, may therefore share one `Checkpoint`.
     Any change of the parameters, other than ``n_jobs`` and ``verbose``, or of the data begins a new fit and
-    file. Delete the folder when the results are no longer needed.
+    file. Functions of your own among the parameters count with their code and all that it uses. Delete the
+    folder when the results are no longer needed.
 
     Parameters
     ----------
@@ -237,49 +231,3 @@ class FitFile:
             expect_type("what other fits found", pair, tuple)
             expect_type("an objective", pair[0], float)
             expect_type("components of other fits", pair[1], StatBag)
-
-
-def fingerprint(estimator, data, *others, but=()):
-    """Hash of an estimator's class, parameters and checked data, which is the same in all processes.
-
-    Parameters
-    ----------
-    estimator : estimator
-    data : object
-        With a ``batch`` of all data.
-    *others : object
-        More of which the result depends.
-    but : tuple of str
-        Parameters that are left out, beside those on which no result depends.
-
-    Raises
-    ------
-    ValueError
-        If a parameter cannot be recognised, such as a function without a name inside of another object.
-    """
-    params = {
-        name: _recognised(value)
-        for name, value in clone(estimator).get_params().items()
-        if name not in (*_OF_NO_ACCOUNT, *but)
-    }
-    cls = type(estimator)
-    content = data.batch.content_hash()
-    try:
-        return joblib.hash([cls.__module__, cls.__qualname__, params, content, *others])
-    except (AttributeError, PicklingError, TypeError) as error:
-        raise ValueError(
-            f"A parameter of this {cls.__name__} cannot be recognised by another process: {error}. "
-            "Define functions in a module, by def, and not as a lambda or inside of another function."
-        ) from error
-
-
-def _recognised(value):
-    """A parameter as it is hashed: functions without a name by their code."""
-    if isinstance(value, FunctionType) and "<" in value.__qualname__:
-        return [
-            value.__module__,
-            value.__qualname__,
-            value.__code__.co_code,
-            value.__code__.co_consts,
-        ]
-    return value

@@ -20,7 +20,8 @@ from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.state import LearnerSettings
 from ..engine.stochastic import fit_stochastic
-from .checkpoints import Checkpoint, FitFile, fingerprint
+from .checkpoints import Checkpoint, FitFile
+from .fingerprints import fingerprint
 from .threads import threads
 
 # Parameters that may change between two calls of a fit that goes on: where it ends, and how it began.
@@ -63,13 +64,14 @@ class Fitting:
     def open_files(self, start_of):
         """The `Start` of the fit, as ``start_of(rng)`` makes it, after a look for checkpoints."""
         checkpoints = [each for each in self._task.callbacks if isinstance(each, Checkpoint)]
-        start = start_of(self._rng)
         if not checkpoints:
-            return start
+            return start_of(self._rng)
         before = None
         if self._settings.warm_start and self._estimator._is_begun:
             before = self._estimator._statistics, self._estimator.n_iter_
+        # before the start, which calls a function of the user that may change what it uses
         name = fingerprint(self._estimator, self._data, before)
+        start = start_of(self._rng)
         for each in checkpoints:
             self._files[id(each)] = FitFile(each, self._estimator, name, start.model)
         found = (file.read() for file in self._files.values())

@@ -17,7 +17,6 @@ import sklearn_bnp
 from sklearn_bnp import (
     HDPHMMVB,
     Checkpoint,
-    ColumnObservation,
     DPMixtureVB,
     HDPTopicVB,
     MemoryBoundedTopicVB,
@@ -286,25 +285,16 @@ def test_classes_of_a_user(tmp_path):
         assert again.lower_bounds_ == model.fit(data).lower_bounds_
 
 
-def test_functions_without_names(tmp_path):
-    """They are recognised by their code; inside of other objects, not at all."""
-    for n in (2, 2, 3):
-        start = {
-            2: lambda x, n, rng: np.full((len(x), 2), 0.5),
-            3: lambda x, n, rng: np.eye(3)[[0] * 90],
-        }
-        DPMixtureVB(init_params=start[n], max_iter=1, random_state=0).set_callbacks(
-            Checkpoint(tmp_path)
-        ).fit(X)
-    assert len(os.listdir(tmp_path)) == 2
-    inside = ColumnObservation([("a", "gaussian", lambda frame: [0]), ("b", "poisson", [1])])
-    frame = pytest.importorskip("pandas").DataFrame(np.abs(X[:, :2]).round())
-    model = DPMixtureVB(observation=inside, random_state=0, max_iter=2)
-    with pytest.raises(ValueError, match=names("DPMixtureVB", "recognised", "module")):
-        model.set_callbacks(Checkpoint(tmp_path)).fit(frame)
-    model.set_callbacks().set_params(warm_start=True).fit(frame)
-    assert not hasattr(model, "_paused")
-    model.fit(frame)
+def test_functions_that_cannot_be_recognised(tmp_path):
+    """A checkpoint is an error, and a warm start starts from the components."""
+    with open(tmp_path / "log", "w") as log:
+        params = {"init_params": lambda x, n, rng: log.write("") or np.full((len(x), 2), 0.5)}
+        model = DPMixtureVB(random_state=0, max_iter=2, **params)
+        with pytest.raises(ValueError, match=names("DPMixtureVB", "recognised", "open files")):
+            model.set_callbacks(Checkpoint(tmp_path)).fit(X)
+        model.set_callbacks().set_params(warm_start=True).fit(X)
+        assert not hasattr(model, "_paused")
+        model.fit(X)
 
 
 @pytest.mark.parametrize("every", [-1.0, np.nan, np.inf, "10", None])

@@ -21,7 +21,10 @@ from hashlib import blake2b
 from types import CodeType, FunctionType, ModuleType
 
 from joblib.hashing import NumpyHasher
+from scipy.sparse import issparse
 from sklearn.base import clone
+
+from ..distributed.source import ChunkBatch
 
 # Parameters on which the result of a fit does not depend.
 _OF_NO_ACCOUNT = ("n_jobs", "verbose")
@@ -42,7 +45,7 @@ def fingerprint(estimator, data, *others, but=()):
     ----------
     estimator : estimator
     data : object
-        With a ``batch`` of all data.
+        With a ``batch`` of all data, and a `Reading` or None.
     *others : object
         More of which the result depends.
     but : tuple of str
@@ -53,12 +56,12 @@ def fingerprint(estimator, data, *others, but=()):
     ValueError
         If a parameter cannot be recognised, such as a function that uses an open file.
     """
-    cls, content = type(estimator), data.batch.content_hash()
+    cls, of_data = type(estimator), _of_data(estimator, data)
     left_out = (*_OF_NO_ACCOUNT, *but)
     try:
         params = clone(estimator).get_params()
         params = {name: value for name, value in params.items() if name not in left_out}
-        return _hash([cls, params, content, *others], {})
+        return _hash([cls, params, of_data, *others], {})
     except Exception as error:  # what cannot be pickled may raise anything
         why = error.args[0] if error.args else type(error).__name__
         raise ValueError(
@@ -66,6 +69,19 @@ def fingerprint(estimator, data, *others, but=()):
             "and classes of your own are recognised by their code and by the values that it uses: let it use "
             "none that cannot be pickled, such as locks and open files."
         ) from error
+
+
+def _of_data(estimator, data):
+    """What the result depends on of checked data: values, their type, and how a frame is read."""
+    batch = data.batch
+    forms = batch.each(_form) if isinstance(batch, ChunkBatch) else [_form(batch)]
+    return [estimator.n_features_in_, batch.content_hash(), forms, data.reading]
+
+
+def _form(batch):
+    """Type of the numbers of rows, and whether they are sparse; None if there are no rows."""
+    x = batch.x
+    return None if x is None else f"{x.dtype.str}{' sparse' if issparse(x) else ''}"
 
 
 def _hash(value, known):

@@ -5,10 +5,14 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.base import clone
 
 from sklearn_bnp import HDPHMMVB, Checkpoint, ColumnObservation, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.estimator.fingerprints import fingerprint
@@ -171,3 +175,88 @@ def test_functions_inside_of_objects(tmp_path):
         model.set_callbacks(Checkpoint(tmp_path))
         assert model.fit(frame).lower_bound_ == alone
     assert len(os.listdir(tmp_path)) == 2
+
+
+# ---------------------------------------------------------------------- data
+
+
+class Part(NamedTuple):
+    """A batch reference."""
+
+    batch_id: int
+    data: object
+
+    def load(self):
+        return self.data
+
+
+RNG = np.random.default_rng(0)
+# Two columns of numbers, the second of which is far from the first, and one of two codes.
+NUMBERS = np.stack([RNG.normal(size=60), RNG.normal(9.0, 0.1, 60), RNG.integers(2, size=60)], 1)
+BLOCKS = [("size", "gaussian", ["a"]), ("kind", "categorical", ["c"])]
+
+
+class Kind(NamedTuple):
+    """An estimator, its form of data, and other arguments of fit."""
+
+    estimator: type
+    form: Callable = lambda X: X
+    given: dict = {}
+
+    def fit(self, X, observation, *callbacks):
+        params = {"proposals": None, "max_iter": 2, "random_state": 0}
+        model = self.estimator(2, observation=observation, **params)
+        return model.set_callbacks(*callbacks).fit(self.form(X), **self.given)
+
+
+KINDS = {
+    "mixture": Kind(DPMixtureVB),
+    "chunks": Kind(DPMixtureVB, lambda X: [Part(0, X[:30]), Part(1, X[30:])]),
+    "states": Kind(HDPHMMVB),
+    "topics": Kind(HDPTopicVB, given={"groups": np.repeat(np.arange(20), 3)}),
+}
+
+
+def frame(pandas, names="abc", categories="xy"):
+    """A frame of these numbers, with names of columns and with categories."""
+    table = pandas.DataFrame(dict(zip(names, NUMBERS.T, strict=True)))
+    last = pandas.Categorical.from_codes(NUMBERS[:, 2].astype(int), list(categories))
+    return table.assign(**{names[2]: last})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_other_frames_are_other_fits(name, tmp_path):
+    """Those whose columns have other names or other categories, though their numbers are the same."""
+    pandas, kind = pytest.importorskip("pandas"), KINDS[name]
+    tables = [frame(pandas), frame(pandas, "bac"), frame(pandas, "abc", "xyzuvw"), frame(pandas)]
+    for table in tables:
+        alone = kind.fit(table, ColumnObservation(BLOCKS))
+        kept = kind.fit(table, ColumnObservation(BLOCKS), Checkpoint(tmp_path))
+        assert kept.lower_bounds_ == alone.lower_bounds_
+    assert len(os.listdir(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_other_types_of_numbers_are_other_fits(name, tmp_path):
+    """The same values in single precision, in double, and in sparse rows."""
+    codes = NUMBERS[:, [2, 2]]
+    for rows in (codes, codes.astype(np.float32), csr_array(codes), codes):
+        alone = KINDS[name].fit(rows, "bernoulli")
+        kept = KINDS[name].fit(rows, "bernoulli", Checkpoint(tmp_path))
+        assert kept.lower_bounds_ == alone.lower_bounds_
+    assert len(os.listdir(tmp_path)) == 3
+
+
+def test_words_that_do_not_occur_are_part_of_the_data(tmp_path):
+    wider = np.pad(COUNTS, [(0, 0), (0, 5)])
+    for counts in (COUNTS, wider):
+        alone = HDPTopicVB(max_iter=2, random_state=0).fit(counts)
+        kept = clone(alone).set_callbacks(Checkpoint(tmp_path)).fit(counts)
+        assert kept.lower_bounds_ == alone.lower_bounds_
+
+
+def test_a_warm_start_on_other_numbers_starts_from_the_components():
+    """Numbers of another type are other data."""
+    model = DPMixtureVB(max_iter=2, tol=0, warm_start=True, random_state=0).fit(X)
+    assert model.fit(X).n_iter_ == 4
+    assert model.fit(X.astype(np.float32)).n_iter_ <= 2

@@ -118,7 +118,7 @@ class Checkpoint:
         """
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Hook at the end of each lap, which writes the file if it is time.
+        """Hook at the end of each lap, before which the fit has written the file if it was time.
 
         Parameters
         ----------
@@ -127,9 +127,6 @@ class Checkpoint:
         context : object
             The task of the lap.
         """
-        fitting = getattr(estimator, "_fitting", None)
-        if fitting is not None and context.task_name == "lap":
-            fitting.write(self)
 
 
 class FitFile:

@@ -5,7 +5,9 @@ Design note
 (a) A fit may be left in two ways: it was killed, and there is a checkpoint (`FitState`); or it came to its
     ``max_iter``, and the estimator has ``warm_start`` (`Paused`). Either way the learner goes on from the
     state at the end of a lap, which is a value, and makes the laps that it would have made.
-(b) What a fit draws before its first lap is drawn again when it is resumed, from the generator as it was at
+(b) The files of checkpoints are written here, before callbacks have their turn at the end of a lap: whatever
+    these do, the lap is not lost, and the estimator that they see holds nothing of the fit under way.
+(c) What a fit draws before its first lap is drawn again when it is resumed, from the generator as it was at
     the beginning. The generator then takes the state that it had.
 """
 
@@ -45,7 +47,7 @@ class Fitting:
         self._estimator, self._data, self._settings = estimator, data, settings
         self._rng, self._task = rng, task
         self._at_start = _copy(rng)
-        self._files, self._state, self.paused = {}, None, None
+        self._files, self._state, self.paused = [], None, None
         self._name = self._resumed = None
         if settings.warm_start:
             with suppress(
@@ -72,9 +74,8 @@ class Fitting:
         # before the start, which calls a function of the user that may change what it uses
         name = fingerprint(self._estimator, self._data, before)
         start = start_of(self._rng)
-        for each in checkpoints:
-            self._files[id(each)] = FitFile(each, self._estimator, name, start.model)
-        found = (file.read() for file in self._files.values())
+        self._files = [FitFile(each, self._estimator, name, start.model) for each in checkpoints]
+        found = (file.read() for file in self._files)
         self._state = next((state for state in found if state is not None), None)
         if self._state is not None:
             if self._settings.random_state is None:  # another state than that of the first call
@@ -191,7 +192,7 @@ class Fitting:
             if not open_laps:  # the exact lap after stochastic ones that were stopped
                 begin()
             open_laps.pop()
-            self._current = learner
+            self._write(learner)
             stop = self._task.end(lambda: self._estimator._as_if_ended(learner))
             if not (stop or learner.converged or learner.n_laps >= last):
                 begin()
@@ -203,16 +204,16 @@ class Fitting:
 
         with Progress(settings.verbose, type(self._estimator).__name__) as progress:
             begin()
-            self._estimator._fitting = self
             fit_learner(learner, source, settings, on_lap, done, state.n_before, keep)
-            del self._estimator._fitting
         return left[0] if left else None
 
-    def write(self, checkpoint):
-        """Write a file of a `Checkpoint`, if it is time."""
-        file = self._files.get(id(checkpoint))
-        if file is not None and file.is_due:
-            file.write(self._with(learner=at_hand(as_value(self._current))))
+    def _write(self, learner):
+        """Write the files whose time has come, with a learner at the end of a lap."""
+        due = [file for file in self._files if file.is_due]
+        if due:
+            state = self._with(learner=at_hand(as_value(learner)))
+            for file in due:
+                file.write(state)
 
     def _with(self, **changes):
         """The `FitState` as it stands."""
@@ -221,7 +222,7 @@ class Fitting:
 
     def _finish(self, best):
         """Write the result, or delete the file if another call is to make another fit."""
-        for file in self._files.values():
+        for file in self._files:
             if self._settings.random_state is None:
                 file.remove()
             else:

@@ -1,10 +1,12 @@
 """Checkpoints, fits that go on where they were left, and callbacks."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
 from tests.estimator.test_persistence import OwnWeights, Times
 from tests.estimators import assert_same_state, names, public_state
-from tests.killed_fits import FITS, IN_CHUNKS, same_fit, whole
+from tests.killed_fits import FITS, IN_CHUNKS, PARTS, same_fit, whole
 from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -435,6 +437,28 @@ def test_callbacks_change_nothing(name):
     watch = Watches()
     assert same_fit(FITS[name](FITS[name](fit=False).set_callbacks(watch)), whole(name))
     assert len(watch.models) == watch.n_laps > 1
+
+
+@every_release
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("with_file", [False, True])
+def test_callbacks_get_models_without_rows(name, release, with_file, tmp_path):
+    """They may save them, and go on with what is loaded."""
+    plain, watch = EVERY[name](fit=False).set_params(max_iter=2), Watches()
+    also = [Checkpoint(tmp_path / "runs", every=0)] if with_file else []
+    model = release(type(plain))(**plain.get_params()).set_callbacks(watch, *also)
+    EVERY[name](model)
+    assert {*vars(watch.models[0])} <= {*vars(model)}
+    data = (
+        np.concatenate([part.load() for part in PARTS]) if name in IN_CHUNKS else EVERY[name].data
+    )
+    rows = np.concatenate(data) if isinstance(data, list) else data
+    if type(model) is type(plain):
+        saved = pickle.dumps(copy(watch.models[0]).set_callbacks())  # which has the models
+        assert not any(row.tobytes() in saved for row in np.asarray(rows, dtype=float))
+        watch.models[0].save(tmp_path / "model.bnp")
+        loaded = sklearn_bnp.load(tmp_path / "model.bnp")
+        assert loaded.lower_bound_ == watch.models[0].lower_bound_
 
 
 @every_release

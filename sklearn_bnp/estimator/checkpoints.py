@@ -26,7 +26,8 @@ class Checkpoint:
 
     Set it by ``set_callbacks`` and call ``fit``. If the process dies, run the same program again. A fit of
     the same estimator with the same parameters and data goes on from the last checkpoint, and ends with the
-    same result to the last bit. If that fit had ended, its result is read from the file.
+    same result to the last bit. If that fit had ended, its result is read from the file. If another callback
+    had stopped it, such as a limit of time, it goes on from there.
 
     Each fit has a file of its own in the folder, named by a hash of the class, the parameters and the data.
     Many fits, such as those of a grid search and in several processes, may therefore share one `Checkpoint`.

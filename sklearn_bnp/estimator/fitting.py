@@ -48,6 +48,7 @@ class Fitting:
         self._rng, self._task = rng, task
         self._at_start = _copy(rng)
         self._files, self._state, self.paused = [], None, None
+        self._is_left = False
         self._name = self._resumed = None
         if settings.warm_start:
             with suppress(
@@ -94,11 +95,11 @@ class Fitting:
         if state.finished:
             return best, keeps_order
         n_init = 1 if self.goes_on else self._settings.n_init
-        found, resumed = list(state.found), state
+        found, resumed = list(state.found), state if state.learner is not None else None
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
-            is_first = i == state.n_done or start.again is None
-            now = start if is_first else start.again(self._rng)
+            has_start = i == 0 or resumed is not None or start.again is None
+            now = start if has_start else start.again(self._rng)
             learner, n_before, keeps_order = self._begun(now, resumed)
             self._state, resumed = self._as_laps_begin(i, n_before, keeps_order, best, found), None
             left = self._run(learner, now.source)
@@ -109,14 +110,21 @@ class Fitting:
             if best is None or learner.lower_bound > best.lower_bound:
                 best, self.paused = learner, left
             if self._end_task(n_init):
+                if i + 1 < n_init or self._meet(found):
+                    self._state = self._as_laps_begin(i + 1, 0, keeps_order, best, found)
+                    self._leave(None)
                 break
         else:
-            # one lap samples rows, and the next one tries what they show
-            if found and self._settings.max_iter > 1:
+            if self._meet(found):
                 best = self._after_meeting(best, found, resumed, start.source, keeps_order)
         _forget(best, start.source)
         self._finish(best)
         return best, keeps_order
+
+    def _meet(self, found):
+        """Whether the best learner goes on from what the other initialisations have ``found``."""
+        # one lap samples rows, and the next one tries what they show
+        return bool(found) and self._settings.max_iter > 1
 
     def _after_meeting(self, best, found, resumed, source, keeps_order):
         """The best learner, after it went on from what the other initialisations have ``found``.
@@ -155,7 +163,7 @@ class Fitting:
 
     def _begun(self, start, state):
         """A `Learner` at its first lap or where it was left, its laps before this call, and its order."""
-        if state is not None and state.learner is not None:
+        if state is not None:
             return self._learner(state.learner), state.n_before, state.keeps_order
         if self.goes_on:
             learner = self._learner(self._resumed.learner)
@@ -194,8 +202,11 @@ class Fitting:
             open_laps.pop()
             self._write(learner)
             stop = self._task.end(lambda: self._estimator._as_if_ended(learner))
-            if not (stop or learner.converged or learner.n_laps >= last):
-                begin()
+            if not (learner.converged or learner.n_laps >= last):
+                if stop:
+                    self._leave(learner)
+                else:
+                    begin()
             return stop
 
         def keep(learner):
@@ -209,10 +220,21 @@ class Fitting:
 
     def _write(self, learner):
         """Write the files whose time has come, with a learner at the end of a lap."""
-        due = [file for file in self._files if file.is_due]
-        if due:
-            state = self._with(learner=at_hand(as_value(learner)))
-            for file in due:
+        self._write_to([file for file in self._files if file.is_due], learner)
+
+    def _leave(self, learner):
+        """Write all files, from which another call goes on, if a callback stops the fit before its end.
+
+        What is still made in this call, so that there is a result, is not for them.
+        """
+        self._write_to(self._files, learner)
+        self._is_left = True
+
+    def _write_to(self, files, learner):
+        """Write files, unless the fit was left before; ``learner`` is that under way, or None."""
+        if files and not self._is_left:
+            state = self._with(learner=None if learner is None else at_hand(as_value(learner)))
+            for file in files:
                 file.write(state)
 
     def _with(self, **changes):
@@ -222,7 +244,7 @@ class Fitting:
 
     def _finish(self, best):
         """Write the result, or delete the file if another call is to make another fit."""
-        for file in self._files:
+        for file in () if self._is_left else self._files:
             if self._settings.random_state is None:
                 file.remove()
             else:

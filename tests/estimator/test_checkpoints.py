@@ -109,6 +109,73 @@ def test_fits_that_ended_are_read(name, tmp_path):
     assert "end lap" not in watch.events
 
 
+class Limit:
+    """Callback that ends some task early, and all tasks of this kind after it, as a limit of time does."""
+
+    def __init__(self, task_name, at):
+        self.task_name, self.at, self.n = task_name, at, 0
+
+    def setup(self, estimator, context):
+        self.n = 0
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.n += context.task_name == self.task_name
+        return context.task_name == self.task_name and self.n >= self.at
+
+
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("every", "first"), [(0, True), (1000, False)])
+def test_fits_that_were_stopped_go_on(name, every, first, tmp_path):
+    """From the lap after which a callback has stopped them, again and again, to the same end."""
+    for n_fits in range(50):
+        limit = Limit("lap", 2)
+        both = [Checkpoint(tmp_path, every=every), limit][:: 1 if first else -1]
+        model = EVERY[name](EVERY[name](fit=False).set_callbacks(*both))
+        if limit.n == 0:  # the result is read
+            assert n_fits > 2
+            break
+    assert same_fit(model, whole(name))
+
+
+@pytest.mark.parametrize("name", [name for name in FITS if name.startswith("several")])
+@pytest.mark.parametrize("task_name", ["lap", "initialisation"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_fits_that_were_stopped_between_initialisations_go_on(name, task_name, at, tmp_path):
+    stops = [Checkpoint(tmp_path, every=0), Limit(task_name, at)]
+    FITS[name](FITS[name](fit=False).set_callbacks(*stops))
+    again = FITS[name](fit=False).set_callbacks(Checkpoint(tmp_path, every=0))
+    assert same_fit(FITS[name](again), whole(name))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("task_name", ["lap", "initialisation"])
+@pytest.mark.parametrize("random_state", [0, None])
+def test_stopped_fits_from_functions_go_on(random_state, task_name, at, tmp_path):
+    """Those without a seed, too."""
+    params = {"n_init": 3, "max_iter": 3, "proposals": None, "random_state": random_state}
+    model = DPMixtureVB(init_params=random_shares, **params)
+    model.set_callbacks(Checkpoint(tmp_path, every=0), Limit(task_name, at)).fit(X)
+    stopped = len(os.listdir(tmp_path))
+    watch = Watches()
+    again = clone(model).set_callbacks(Checkpoint(tmp_path, every=0), watch).fit(X)
+    ends = task_name == "initialisation" and at == 3
+    assert stopped == (not ends or random_state == 0)
+    if random_state == 0:
+        assert again.lower_bounds_ == clone(model).set_callbacks().fit(X).lower_bounds_
+    elif not ends:
+        done = (
+            3 * at if task_name == "initialisation" else {1: 1, 2: 2, 3: 4}[at]
+        )  # the third is the last one
+        assert watch.n_laps == 9 - done
+
+
 def started(name, folder):
     """A process that fits the model of this name with checkpoints in a folder, and says when laps end."""
     command = [sys.executable, "-u", "-m", "tests.killed_fits", name, str(folder)]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from copy import copy
+from copy import copy, deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -427,6 +427,30 @@ def test_a_warm_start_on_other_data_starts_from_the_components(name):
     assert model.n_iter_ == 1
     model.set_params(max_iter=50).fit(half(FITS[name].data))
     assert model.converged_
+
+
+def not_called(X, n_components, random_state):
+    """A callable ``init_params`` of which a warm start has no need."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [DPMixtureVB, HDPTopicVB, HDPHMMVB])
+@pytest.mark.parametrize("proposals", [None, ("birth", "merge")])
+def test_a_warm_start_does_not_heed_what_first_components_were_given(kind, proposals):
+    """On the same data or fewer, of which there are not as many responsibilities."""
+    data = {DPMixtureVB: X, HDPTopicVB: COUNTS, HDPHMMVB: X}[kind]
+    n = np.count_nonzero(data) if kind is HDPTopicVB else len(data)
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), size=n)
+    first = kind(
+        init_params=shares, proposals=proposals, warm_start=True, max_iter=3, random_state=0
+    )
+    first.fit(data)
+    for rows, n_batches in ((data, 2), (data[:40], None)):
+        models = [deepcopy(first).set_params(n_batches=n_batches) for _ in range(3)]
+        for model, how in zip(models, (shares, not_called, "random"), strict=True):
+            model.set_params(init_params=how).fit(rows)
+        for model in models[1:]:
+            assert_same_state(public_state(model), public_state(models[0]))
 
 
 def test_a_warm_start_after_more_data_starts_from_the_components():

@@ -27,7 +27,8 @@ class Checkpoint:
     Set it by ``set_callbacks`` and call ``fit``. If the process dies, run the same program again. A fit of
     the same estimator with the same parameters and data goes on from the last checkpoint, and ends with the
     same result to the last bit. If that fit had ended, its result is read from the file. If another callback
-    had stopped it, such as a limit of time, it goes on from there.
+    had stopped it, such as a limit of time, it goes on from there. Another version of the package
+    begins a new fit, since it might go on in another way.
 
     Each fit has a file of its own in the folder, named by a hash of the class, the parameters and the data.
     Many fits, such as those of a grid search and in several processes, may therefore share one `Checkpoint`.
@@ -197,7 +198,8 @@ class FitFile:
 
     def _state(self, archive):
         header, name = archive.header, type(self._estimator).__qualname__
-        if header.get("format") != FORMAT or header.get("checkpoint") != name:
+        given = tuple(header.get(key) for key in ("format", "version", "checkpoint"))
+        if given != (FORMAT, __version__, name):
             raise ValueError(
                 f"it was written by version {header.get('version')} in format {header.get('format')} for "
                 f"{header.get('checkpoint')}; this is version {__version__}, format {FORMAT}, and {name}"

@@ -17,6 +17,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from .._version import __version__
 from ..engine.checkpoint import FitState, Paused, as_value, at_hand
 from ..engine.learner import Learner
 from ..engine.progress import Progress
@@ -73,7 +74,7 @@ class Fitting:
         if self._settings.warm_start and self._estimator._is_begun:
             before = self._estimator._statistics, self._estimator.n_iter_
         # before the start, which calls a function of the user that may change what it uses
-        name = fingerprint(self._estimator, self._data, before)
+        name = fingerprint(self._estimator, self._data, before, __version__)
         start = start_of(self._rng)
         self._files = [FitFile(each, self._estimator, name, start.model) for each in checkpoints]
         found = (file.read() for file in self._files)

@@ -307,6 +307,35 @@ def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
     assert len(written) == 1
 
 
+def test_other_versions_begin_anew(tmp_path, monkeypatch):
+    """With a file of their own, whether the fit had ended or not. Each goes on from its own."""
+
+    def n_laps(*callbacks):
+        watch = Watches()
+        model = DPMixtureVB(3, proposals=None, random_state=0, max_iter=3, tol=0)
+        model.set_callbacks(Checkpoint(tmp_path, every=0), watch, *callbacks).fit(X)
+        return watch.n_laps
+
+    n_laps()
+    for module in ("checkpoints", "fitting"):
+        monkeypatch.setattr(f"sklearn_bnp.estimator.{module}.__version__", "99.0")
+    assert n_laps(Limit("lap", 1)) == 1
+    assert len(os.listdir(tmp_path)) == 2
+    assert n_laps() == 2
+    monkeypatch.undo()
+    assert n_laps() == 0
+
+
+def test_checkpoints_of_another_version_are_refused(tmp_path):
+    """A file that was given the name of another one."""
+    model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
+    [name] = os.listdir(tmp_path)
+    archive = read_archive(tmp_path / name)
+    write_archive(tmp_path / name, archive._replace(header={**archive.header, "version": "99.0"}))
+    with pytest.raises(ValueError, match=names(name, "99.0", "Delete it")):
+        model.fit(X)
+
+
 def test_what_killed_processes_leave_is_removed(tmp_path):
     model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
     [name] = os.listdir(tmp_path)

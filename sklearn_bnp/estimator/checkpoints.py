@@ -39,7 +39,7 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path-like
-        Folder of the files. It is made if it is not there.
+        Folder of the files. It is made if it is not there. ``~`` stands for the home folder.
     every : float, default=10.0
         Least number of seconds between two writes of a fit's file. With 0, it is written after each lap. The
         end of a fit is always written.
@@ -69,12 +69,13 @@ class Checkpoint:
     def __init__(self, path: Path, every: float = 10.0, *, trusted: Iterable[Any] = ()) -> None:
         if not isinstance(every, Real) or not 0 <= every < np.inf:
             raise ValueError(f"every={every!r} must be a number of seconds, 0 or more.")
+        path = os.path.expanduser(path)
         if os.path.exists(path) and not os.path.isdir(path):
             raise NotADirectoryError(
-                f"path={os.fspath(path)!r} is a file: give the name of a folder, in which each fit has a "
+                f"path={path!r} is a file: give the name of a folder, in which each fit has a "
                 "file of its own."
             )
-        self.path: str = os.fspath(path)
+        self.path: str = path
         self.every, self.trusted = every, tuple(trusted)
 
     def __repr__(self):

@@ -17,6 +17,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import time
 import zipfile
 from contextlib import contextmanager, suppress
@@ -54,6 +55,7 @@ class Archive(NamedTuple):
 
 def write_archive(path, archive):
     """Write an `Archive` in place of the file ``path``, all of it or nothing."""
+    path = os.path.expanduser(path)
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(
@@ -79,12 +81,17 @@ def _refuse_folder(path):
 
 @contextmanager
 def replacing(path):
-    """A new binary file that takes the place of ``path`` when the block ends without an error."""
+    """A new binary file that takes the place of ``path`` when the block ends without an error.
+
+    It has the permissions of the old file, if there is one, before anything is written to it.
+    """
     path = os.path.realpath(path)
     folder, name = os.path.split(path)
     other = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.part")
     try:
         with open(other, "xb") as file:
+            with suppress(OSError):  # there is no old file, or the disk knows no permissions
+                os.chmod(other, stat.S_IMODE(os.stat(path).st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -134,6 +141,7 @@ def read_archive(path):
         raise TypeError(
             f"path={path!r:.200} must be the name of a file that the method save of an estimator wrote."
         )
+    path = os.path.expanduser(path)
     _refuse_folder(path)
     with open(path, "rb") as file:
         try:

@@ -147,7 +147,17 @@ class OwnTask:
             callback.teardown(estimator=estimator, context=self)
 
 
-CallbackSupport: Any = OwnSupport if CallbackSupportMixin is None else CallbackSupportMixin
+_Support: Any = OwnSupport if CallbackSupportMixin is None else CallbackSupportMixin
+
+
+class CallbackSupport(_Support):
+    """Mixin of the estimators with callbacks; copies that are made during a fit have no part in it."""
+
+    def __copy__(self):
+        copy = super().__copy__()
+        for name in OF_A_CALL:
+            vars(copy).pop(name, None)
+        return copy
 
 
 class FitTask:

@@ -6,13 +6,9 @@ import os
 import time
 from collections.abc import Iterable
 from numbers import Real
-from pickle import PicklingError
-from types import FunctionType
 from typing import Any
 
-import joblib
 import numpy as np
-from sklearn.base import clone
 
 from .._version import __version__
 from ..engine.checkpoint import FitState, Paused
@@ -24,26 +20,26 @@ from .safe_graph import KnownNames, check_graph, names_of, others_of
 from .saved_state import FORMAT
 from .soundness.expectations import expect, expect_count, expect_type
 
-# Parameters on which the result of a fit does not depend.
-_OF_NO_ACCOUNT = ("n_jobs", "verbose")
-
 
 class Checkpoint:
     """Callback that writes the state of a fit to a file, from which a fit that was killed goes on.
 
     Set it by ``set_callbacks`` and call ``fit``. If the process dies, run the same program again. A fit of
     the same estimator with the same parameters and data goes on from the last checkpoint, and ends with the
-    same result to the last bit. If that fit had ended, its result is read from the file.
+    same result to the last bit. If that fit had ended, its result is read from the file. If another callback
+    had stopped it, such as a limit of time, it goes on from there. Another version of the package
+    begins a new fit, since it might go on in another way.
 
     Each fit has a file of its own in the folder, named by a hash of the class, the parameters and the data.
     Many fits, such as those of a grid search and in several processes, may therefore share one `Checkpoint`.
     Any change of the parameters, other than ``n_jobs`` and ``verbose``, or of the data begins a new fit and
-    file. Delete the folder when the results are no longer needed.
+    file. Functions of your own among the parameters count with their code and all that it uses. Delete the
+    folder when the results are no longer needed.
 
     Parameters
     ----------
     path : str or path-like
-        Folder of the files. It is made if it is not there.
+        Folder of the files. It is made if it is not there. ``~`` stands for the home folder.
     every : float, default=10.0
         Least number of seconds between two writes of a fit's file. With 0, it is written after each lap. The
         end of a fit is always written.
@@ -73,12 +69,13 @@ class Checkpoint:
     def __init__(self, path: Path, every: float = 10.0, *, trusted: Iterable[Any] = ()) -> None:
         if not isinstance(every, Real) or not 0 <= every < np.inf:
             raise ValueError(f"every={every!r} must be a number of seconds, 0 or more.")
+        path = os.path.expanduser(path)
         if os.path.exists(path) and not os.path.isdir(path):
             raise NotADirectoryError(
-                f"path={os.fspath(path)!r} is a file: give the name of a folder, in which each fit has a "
+                f"path={path!r} is a file: give the name of a folder, in which each fit has a "
                 "file of its own."
             )
-        self.path: str = os.fspath(path)
+        self.path: str = path
         self.every, self.trusted = every, tuple(trusted)
 
     def __repr__(self):
@@ -124,7 +121,7 @@ class Checkpoint:
         """
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Hook at the end of each lap, which writes the file if it is time.
+        """Hook at the end of each lap, before which the fit has written the file if it was time.
 
         Parameters
         ----------
@@ -133,9 +130,6 @@ class Checkpoint:
         context : object
             The task of the lap.
         """
-        fitting = getattr(estimator, "_fitting", None)
-        if fitting is not None and context.task_name == "lap":
-            fitting.write(self)
 
 
 class FitFile:
@@ -205,7 +199,8 @@ class FitFile:
 
     def _state(self, archive):
         header, name = archive.header, type(self._estimator).__qualname__
-        if header.get("format") != FORMAT or header.get("checkpoint") != name:
+        given = tuple(header.get(key) for key in ("format", "version", "checkpoint"))
+        if given != (FORMAT, __version__, name):
             raise ValueError(
                 f"it was written by version {header.get('version')} in format {header.get('format')} for "
                 f"{header.get('checkpoint')}; this is version {__version__}, format {FORMAT}, and {name}"
@@ -237,49 +232,3 @@ class FitFile:
             expect_type("what other fits found", pair, tuple)
             expect_type("an objective", pair[0], float)
             expect_type("components of other fits", pair[1], StatBag)
-
-
-def fingerprint(estimator, data, *others, but=()):
-    """Hash of an estimator's class, parameters and checked data, which is the same in all processes.
-
-    Parameters
-    ----------
-    estimator : estimator
-    data : object
-        With a ``batch`` of all data.
-    *others : object
-        More of which the result depends.
-    but : tuple of str
-        Parameters that are left out, beside those on which no result depends.
-
-    Raises
-    ------
-    ValueError
-        If a parameter cannot be recognised, such as a function without a name inside of another object.
-    """
-    params = {
-        name: _recognised(value)
-        for name, value in clone(estimator).get_params().items()
-        if name not in (*_OF_NO_ACCOUNT, *but)
-    }
-    cls = type(estimator)
-    content = data.batch.content_hash()
-    try:
-        return joblib.hash([cls.__module__, cls.__qualname__, params, content, *others])
-    except (AttributeError, PicklingError, TypeError) as error:
-        raise ValueError(
-            f"A parameter of this {cls.__name__} cannot be recognised by another process: {error}. "
-            "Define functions in a module, by def, and not as a lambda or inside of another function."
-        ) from error
-
-
-def _recognised(value):
-    """A parameter as it is hashed: functions without a name by their code."""
-    if isinstance(value, FunctionType) and "<" in value.__qualname__:
-        return [
-            value.__module__,
-            value.__qualname__,
-            value.__code__.co_code,
-            value.__code__.co_consts,
-        ]
-    return value

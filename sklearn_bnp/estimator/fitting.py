@@ -5,7 +5,9 @@ Design note
 (a) A fit may be left in two ways: it was killed, and there is a checkpoint (`FitState`); or it came to its
     ``max_iter``, and the estimator has ``warm_start`` (`Paused`). Either way the learner goes on from the
     state at the end of a lap, which is a value, and makes the laps that it would have made.
-(b) What a fit draws before its first lap is drawn again when it is resumed, from the generator as it was at
+(b) The files of checkpoints are written here, before callbacks have their turn at the end of a lap: whatever
+    these do, the lap is not lost, and the estimator that they see holds nothing of the fit under way.
+(c) What a fit draws before its first lap is drawn again when it is resumed, from the generator as it was at
     the beginning. The generator then takes the state that it had.
 """
 
@@ -15,12 +17,14 @@ from contextlib import suppress
 
 import numpy as np
 
+from .._version import __version__
 from ..engine.checkpoint import FitState, Paused, as_value, at_hand
 from ..engine.learner import Learner
 from ..engine.progress import Progress
 from ..engine.state import LearnerSettings
 from ..engine.stochastic import fit_stochastic
-from .checkpoints import Checkpoint, FitFile, fingerprint
+from .checkpoints import Checkpoint, FitFile
+from .fingerprints import fingerprint
 from .threads import threads
 
 # Parameters that may change between two calls of a fit that goes on: where it ends, and how it began.
@@ -44,7 +48,8 @@ class Fitting:
         self._estimator, self._data, self._settings = estimator, data, settings
         self._rng, self._task = rng, task
         self._at_start = _copy(rng)
-        self._files, self._state, self.paused = {}, None, None
+        self._files, self._state, self.paused = [], None, None
+        self._is_left = False
         self._name = self._resumed = None
         if settings.warm_start:
             with suppress(
@@ -63,16 +68,16 @@ class Fitting:
     def open_files(self, start_of):
         """The `Start` of the fit, as ``start_of(rng)`` makes it, after a look for checkpoints."""
         checkpoints = [each for each in self._task.callbacks if isinstance(each, Checkpoint)]
-        start = start_of(self._rng)
         if not checkpoints:
-            return start
+            return start_of(self._rng)
         before = None
         if self._settings.warm_start and self._estimator._is_begun:
             before = self._estimator._statistics, self._estimator.n_iter_
-        name = fingerprint(self._estimator, self._data, before)
-        for each in checkpoints:
-            self._files[id(each)] = FitFile(each, self._estimator, name, start.model)
-        found = (file.read() for file in self._files.values())
+        # before the start, which calls a function of the user that may change what it uses
+        name = fingerprint(self._estimator, self._data, before, __version__)
+        start = start_of(self._rng)
+        self._files = [FitFile(each, self._estimator, name, start.model) for each in checkpoints]
+        found = (file.read() for file in self._files)
         self._state = next((state for state in found if state is not None), None)
         if self._state is not None:
             if self._settings.random_state is None:  # another state than that of the first call
@@ -91,11 +96,11 @@ class Fitting:
         if state.finished:
             return best, keeps_order
         n_init = 1 if self.goes_on else self._settings.n_init
-        found, resumed = list(state.found), state
+        found, resumed = list(state.found), state if state.learner is not None else None
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
-            is_first = i == state.n_done or start.again is None
-            now = start if is_first else start.again(self._rng)
+            has_start = i == 0 or resumed is not None or start.again is None
+            now = start if has_start else start.again(self._rng)
             learner, n_before, keeps_order = self._begun(now, resumed)
             self._state, resumed = self._as_laps_begin(i, n_before, keeps_order, best, found), None
             left = self._run(learner, now.source)
@@ -106,14 +111,21 @@ class Fitting:
             if best is None or learner.lower_bound > best.lower_bound:
                 best, self.paused = learner, left
             if self._end_task(n_init):
+                if i + 1 < n_init or self._meet(found):
+                    self._state = self._as_laps_begin(i + 1, 0, keeps_order, best, found)
+                    self._leave(None)
                 break
         else:
-            # one lap samples rows, and the next one tries what they show
-            if found and self._settings.max_iter > 1:
+            if self._meet(found):
                 best = self._after_meeting(best, found, resumed, start.source, keeps_order)
         _forget(best, start.source)
         self._finish(best)
         return best, keeps_order
+
+    def _meet(self, found):
+        """Whether the best learner goes on from what the other initialisations have ``found``."""
+        # one lap samples rows, and the next one tries what they show
+        return bool(found) and self._settings.max_iter > 1
 
     def _after_meeting(self, best, found, resumed, source, keeps_order):
         """The best learner, after it went on from what the other initialisations have ``found``.
@@ -152,7 +164,7 @@ class Fitting:
 
     def _begun(self, start, state):
         """A `Learner` at its first lap or where it was left, its laps before this call, and its order."""
-        if state is not None and state.learner is not None:
+        if state is not None:
             return self._learner(state.learner), state.n_before, state.keeps_order
         if self.goes_on:
             learner = self._learner(self._resumed.learner)
@@ -189,10 +201,13 @@ class Fitting:
             if not open_laps:  # the exact lap after stochastic ones that were stopped
                 begin()
             open_laps.pop()
-            self._current = learner
+            self._write(learner)
             stop = self._task.end(lambda: self._estimator._as_if_ended(learner))
-            if not (stop or learner.converged or learner.n_laps >= last):
-                begin()
+            if not (learner.converged or learner.n_laps >= last):
+                if stop:
+                    self._leave(learner)
+                else:
+                    begin()
             return stop
 
         def keep(learner):
@@ -201,16 +216,27 @@ class Fitting:
 
         with Progress(settings.verbose, type(self._estimator).__name__) as progress:
             begin()
-            self._estimator._fitting = self
             fit_learner(learner, source, settings, on_lap, done, state.n_before, keep)
-            del self._estimator._fitting
         return left[0] if left else None
 
-    def write(self, checkpoint):
-        """Write a file of a `Checkpoint`, if it is time."""
-        file = self._files.get(id(checkpoint))
-        if file is not None and file.is_due:
-            file.write(self._with(learner=at_hand(as_value(self._current))))
+    def _write(self, learner):
+        """Write the files whose time has come, with a learner at the end of a lap."""
+        self._write_to([file for file in self._files if file.is_due], learner)
+
+    def _leave(self, learner):
+        """Write all files, from which another call goes on, if a callback stops the fit before its end.
+
+        What is still made in this call, so that there is a result, is not for them.
+        """
+        self._write_to(self._files, learner)
+        self._is_left = True
+
+    def _write_to(self, files, learner):
+        """Write files, unless the fit was left before; ``learner`` is that under way, or None."""
+        if files and not self._is_left:
+            state = self._with(learner=None if learner is None else at_hand(as_value(learner)))
+            for file in files:
+                file.write(state)
 
     def _with(self, **changes):
         """The `FitState` as it stands."""
@@ -219,7 +245,7 @@ class Fitting:
 
     def _finish(self, best):
         """Write the result, or delete the file if another call is to make another fit."""
-        for file in self._files.values():
+        for file in () if self._is_left else self._files:
             if self._settings.random_state is None:
                 file.remove()
             else:

@@ -363,14 +363,12 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     def _start(self, X, data, rng, settings, *, streaming):
         """A `Start` from the data, or from the last fit."""
         batch = data.batch
-        resp = setup.given_responsibilities(settings, X, rng)
         n_batches = 1 if streaming else settings.number_of_batches(batch.n_entries)
-        source = ArraySource(batch.x, batch.weight, n_batches, resp)
         if self._is_warm:
-            allocation = allocation_from(self.allocation, self.weight_concentration_prior)
-            start = self._warm_start(source, allocation, settings)
-        else:
-            start = self._cold_start(source, data.reading, settings, streaming=streaming)
+            return self._warm_start(ArraySource(batch.x, batch.weight, n_batches))
+        resp = setup.given_responsibilities(settings, X, rng)
+        source = ArraySource(batch.x, batch.weight, n_batches, resp)
+        start = self._cold_start(source, data.reading, settings, streaming=streaming)
         if source.resp is None or not callable(self.init_params):
             return start
         return start._replace(again=partial(self._start_again, start, X, settings))
@@ -391,7 +389,7 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         model = setup.bind_model(observation, allocation, source, streaming=streaming)
         return base.Start(model, source, self._seeds(settings, source, model))
 
-    def _warm_start(self, source, allocation, settings):
+    def _warm_start(self, source):
         """A `Start` from the last fit: its prior is that of the end of the fit, as it was adapted."""
         self._check_same_observation("warm_start=True")
         model, s = self._learner_.model, self._statistics
@@ -403,9 +401,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         batches = (check_units(likelihood, batch) for batch in source.batches())
         if {batch.x.dtype for batch in batches} != {source.x.dtype}:
             source = source.in_double()
+        allocation = allocation_from(self.allocation, self.weight_concentration_prior)
         model = model._replace(likelihood=likelihood, allocation=allocation)
-        if source.resp is not None:
-            return base.Start(model, source, self._seeds(settings, source, model))
         return base.Start(model, source, lambda rng: s, self._keeps_order)
 
     @staticmethod

@@ -1,10 +1,12 @@
 """Checkpoints, fits that go on where they were left, and callbacks."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from copy import copy, deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,6 @@ import sklearn_bnp
 from sklearn_bnp import (
     HDPHMMVB,
     Checkpoint,
-    ColumnObservation,
     DPMixtureVB,
     HDPTopicVB,
     MemoryBoundedTopicVB,
@@ -27,7 +28,7 @@ from sklearn_bnp.estimator.archive import read_archive, write_archive
 from tests.damaged_files import content
 from tests.estimator.test_persistence import OwnWeights, Times
 from tests.estimators import assert_same_state, names, public_state
-from tests.killed_fits import FITS, IN_CHUNKS, same_fit, whole
+from tests.killed_fits import FITS, IN_CHUNKS, PARTS, same_fit, whole
 from tests.saved_models import COUNTS, GROUPS, NEAR, ROWS, SEQUENCES, X
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -106,6 +107,73 @@ def test_fits_that_ended_are_read(name, tmp_path):
     again = EVERY[name](fit=False).set_callbacks(watch, Checkpoint(tmp_path))
     assert same_fit(EVERY[name](again), model)
     assert "end lap" not in watch.events
+
+
+class Limit:
+    """Callback that ends some task early, and all tasks of this kind after it, as a limit of time does."""
+
+    def __init__(self, task_name, at):
+        self.task_name, self.at, self.n = task_name, at, 0
+
+    def setup(self, estimator, context):
+        self.n = 0
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.n += context.task_name == self.task_name
+        return context.task_name == self.task_name and self.n >= self.at
+
+
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("every", "first"), [(0, True), (1000, False)])
+def test_fits_that_were_stopped_go_on(name, every, first, tmp_path):
+    """From the lap after which a callback has stopped them, again and again, to the same end."""
+    for n_fits in range(50):
+        limit = Limit("lap", 2)
+        both = [Checkpoint(tmp_path, every=every), limit][:: 1 if first else -1]
+        model = EVERY[name](EVERY[name](fit=False).set_callbacks(*both))
+        if limit.n == 0:  # the result is read
+            assert n_fits > 2
+            break
+    assert same_fit(model, whole(name))
+
+
+@pytest.mark.parametrize("name", [name for name in FITS if name.startswith("several")])
+@pytest.mark.parametrize("task_name", ["lap", "initialisation"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_fits_that_were_stopped_between_initialisations_go_on(name, task_name, at, tmp_path):
+    stops = [Checkpoint(tmp_path, every=0), Limit(task_name, at)]
+    FITS[name](FITS[name](fit=False).set_callbacks(*stops))
+    again = FITS[name](fit=False).set_callbacks(Checkpoint(tmp_path, every=0))
+    assert same_fit(FITS[name](again), whole(name))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("task_name", ["lap", "initialisation"])
+@pytest.mark.parametrize("random_state", [0, None])
+def test_stopped_fits_from_functions_go_on(random_state, task_name, at, tmp_path):
+    """Those without a seed, too."""
+    params = {"n_init": 3, "max_iter": 3, "proposals": None, "random_state": random_state}
+    model = DPMixtureVB(init_params=random_shares, **params)
+    model.set_callbacks(Checkpoint(tmp_path, every=0), Limit(task_name, at)).fit(X)
+    stopped = len(os.listdir(tmp_path))
+    watch = Watches()
+    again = clone(model).set_callbacks(Checkpoint(tmp_path, every=0), watch).fit(X)
+    ends = task_name == "initialisation" and at == 3
+    assert stopped == (not ends or random_state == 0)
+    if random_state == 0:
+        assert again.lower_bounds_ == clone(model).set_callbacks().fit(X).lower_bounds_
+    elif not ends:
+        done = (
+            3 * at if task_name == "initialisation" else {1: 1, 2: 2, 3: 4}[at]
+        )  # the third is the last one
+        assert watch.n_laps == 9 - done
 
 
 def started(name, folder):
@@ -239,6 +307,35 @@ def test_checkpoints_are_written_in_intervals(tmp_path, monkeypatch):
     assert len(written) == 1
 
 
+def test_other_versions_begin_anew(tmp_path, monkeypatch):
+    """With a file of their own, whether the fit had ended or not. Each goes on from its own."""
+
+    def n_laps(*callbacks):
+        watch = Watches()
+        model = DPMixtureVB(3, proposals=None, random_state=0, max_iter=3, tol=0)
+        model.set_callbacks(Checkpoint(tmp_path, every=0), watch, *callbacks).fit(X)
+        return watch.n_laps
+
+    n_laps()
+    for module in ("checkpoints", "fitting"):
+        monkeypatch.setattr(f"sklearn_bnp.estimator.{module}.__version__", "99.0")
+    assert n_laps(Limit("lap", 1)) == 1
+    assert len(os.listdir(tmp_path)) == 2
+    assert n_laps() == 2
+    monkeypatch.undo()
+    assert n_laps() == 0
+
+
+def test_checkpoints_of_another_version_are_refused(tmp_path):
+    """A file that was given the name of another one."""
+    model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
+    [name] = os.listdir(tmp_path)
+    archive = read_archive(tmp_path / name)
+    write_archive(tmp_path / name, archive._replace(header={**archive.header, "version": "99.0"}))
+    with pytest.raises(ValueError, match=names(name, "99.0", "Delete it")):
+        model.fit(X)
+
+
 def test_what_killed_processes_leave_is_removed(tmp_path):
     model = DPMixtureVB(random_state=0, max_iter=1).set_callbacks(Checkpoint(tmp_path)).fit(X)
     [name] = os.listdir(tmp_path)
@@ -286,25 +383,16 @@ def test_classes_of_a_user(tmp_path):
         assert again.lower_bounds_ == model.fit(data).lower_bounds_
 
 
-def test_functions_without_names(tmp_path):
-    """They are recognised by their code; inside of other objects, not at all."""
-    for n in (2, 2, 3):
-        start = {
-            2: lambda x, n, rng: np.full((len(x), 2), 0.5),
-            3: lambda x, n, rng: np.eye(3)[[0] * 90],
-        }
-        DPMixtureVB(init_params=start[n], max_iter=1, random_state=0).set_callbacks(
-            Checkpoint(tmp_path)
-        ).fit(X)
-    assert len(os.listdir(tmp_path)) == 2
-    inside = ColumnObservation([("a", "gaussian", lambda frame: [0]), ("b", "poisson", [1])])
-    frame = pytest.importorskip("pandas").DataFrame(np.abs(X[:, :2]).round())
-    model = DPMixtureVB(observation=inside, random_state=0, max_iter=2)
-    with pytest.raises(ValueError, match=names("DPMixtureVB", "recognised", "module")):
-        model.set_callbacks(Checkpoint(tmp_path)).fit(frame)
-    model.set_callbacks().set_params(warm_start=True).fit(frame)
-    assert not hasattr(model, "_paused")
-    model.fit(frame)
+def test_functions_that_cannot_be_recognised(tmp_path):
+    """A checkpoint is an error, and a warm start starts from the components."""
+    with open(tmp_path / "log", "w") as log:
+        params = {"init_params": lambda x, n, rng: log.write("") or np.full((len(x), 2), 0.5)}
+        model = DPMixtureVB(random_state=0, max_iter=2, **params)
+        with pytest.raises(ValueError, match=names("DPMixtureVB", "recognised", "open files")):
+            model.set_callbacks(Checkpoint(tmp_path)).fit(X)
+        model.set_callbacks().set_params(warm_start=True).fit(X)
+        assert not hasattr(model, "_paused")
+        model.fit(X)
 
 
 @pytest.mark.parametrize("every", [-1.0, np.nan, np.inf, "10", None])
@@ -368,6 +456,30 @@ def test_a_warm_start_on_other_data_starts_from_the_components(name):
     assert model.n_iter_ == 1
     model.set_params(max_iter=50).fit(half(FITS[name].data))
     assert model.converged_
+
+
+def not_called(X, n_components, random_state):
+    """A callable ``init_params`` of which a warm start has no need."""
+    raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [DPMixtureVB, HDPTopicVB, HDPHMMVB])
+@pytest.mark.parametrize("proposals", [None, ("birth", "merge")])
+def test_a_warm_start_does_not_heed_what_first_components_were_given(kind, proposals):
+    """On the same data or fewer, of which there are not as many responsibilities."""
+    data = {DPMixtureVB: X, HDPTopicVB: COUNTS, HDPHMMVB: X}[kind]
+    n = np.count_nonzero(data) if kind is HDPTopicVB else len(data)
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), size=n)
+    first = kind(
+        init_params=shares, proposals=proposals, warm_start=True, max_iter=3, random_state=0
+    )
+    first.fit(data)
+    for rows, n_batches in ((data, 2), (data[:40], None)):
+        models = [deepcopy(first).set_params(n_batches=n_batches) for _ in range(3)]
+        for model, how in zip(models, (shares, not_called, "random"), strict=True):
+            model.set_params(init_params=how).fit(rows)
+        for model in models[1:]:
+            assert_same_state(public_state(model), public_state(models[0]))
 
 
 def test_a_warm_start_after_more_data_starts_from_the_components():
@@ -445,6 +557,28 @@ def test_callbacks_change_nothing(name):
     watch = Watches()
     assert same_fit(FITS[name](FITS[name](fit=False).set_callbacks(watch)), whole(name))
     assert len(watch.models) == watch.n_laps > 1
+
+
+@every_release
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("with_file", [False, True])
+def test_callbacks_get_models_without_rows(name, release, with_file, tmp_path):
+    """They may save them, and go on with what is loaded."""
+    plain, watch = EVERY[name](fit=False).set_params(max_iter=2), Watches()
+    also = [Checkpoint(tmp_path / "runs", every=0)] if with_file else []
+    model = release(type(plain))(**plain.get_params()).set_callbacks(watch, *also)
+    EVERY[name](model)
+    assert {*vars(watch.models[0])} <= {*vars(model)}
+    data = (
+        np.concatenate([part.load() for part in PARTS]) if name in IN_CHUNKS else EVERY[name].data
+    )
+    rows = np.concatenate(data) if isinstance(data, list) else data
+    if type(model) is type(plain):
+        saved = pickle.dumps(copy(watch.models[0]).set_callbacks())  # which has the models
+        assert not any(row.tobytes() in saved for row in np.asarray(rows, dtype=float))
+        watch.models[0].save(tmp_path / "model.bnp")
+        loaded = sklearn_bnp.load(tmp_path / "model.bnp")
+        assert loaded.lower_bound_ == watch.models[0].lower_bound_
 
 
 @every_release

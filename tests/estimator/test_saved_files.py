@@ -15,7 +15,14 @@ from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 
 import sklearn_bnp
-from sklearn_bnp import HDPHMMVB, ColumnObservation, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+from sklearn_bnp import (
+    HDPHMMVB,
+    Checkpoint,
+    ColumnObservation,
+    DPMixtureVB,
+    HDPTopicVB,
+    MemoryBoundedTopicVB,
+)
 from sklearn_bnp.estimator.archive import read_archive, write_archive
 from sklearn_bnp.estimator.saved_state import FORMAT
 from tests import stored_files
@@ -130,6 +137,40 @@ def test_a_file_that_cannot_be_finished_leaves_the_one_before(path, monkeypatch)
         saved_model("topics").save(path)
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permissions")
+@pytest.mark.parametrize("mode", [0o640, 0o600, 0o666])
+def test_permissions_stay(mode, path, monkeypatch):
+    """The file has them before anything is written to it."""
+    seen, write = [], np.lib.format.write_array
+
+    def looking(part, *args, **kwargs):
+        [other] = path.parent.glob("*.part")
+        seen.append(other.stat().st_mode & 0o777)
+        write(part, *args, **kwargs)
+
+    model = DPMixtureVB(random_state=0).fit(X)
+    model.save(path)
+    path.chmod(mode)
+    monkeypatch.setattr(np.lib.format, "write_array", looking)
+    model.save(path)
+    assert path.stat().st_mode & 0o777 == mode
+    assert set(seen) == {mode}
+
+
+def test_paths_in_the_home_folder(tmp_path, monkeypatch):
+    """Of files, and of folders of checkpoints."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for home in ("~", Path("~")):
+        model = DPMixtureVB(random_state=0, max_iter=0)
+        model.set_callbacks(Checkpoint(os.path.join(home, "runs"))).fit(X)
+        model.save(os.path.join(home, "model.bnp"))
+        loaded = sklearn_bnp.load(Path(home) / "model.bnp")
+        assert loaded.lower_bound_ == model.lower_bound_
+    assert sorted(os.listdir(tmp_path)) == ["model.bnp", "runs"]
 
 
 def test_links_stay_links(path):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dis
 import os
 import sys
-from functools import _lru_cache_wrapper
+from functools import lru_cache
 from hashlib import blake2b
 from types import CodeType, FunctionType, ModuleType
 
@@ -34,6 +34,8 @@ _OF_CODE = (
 )  # fmt: skip
 _OF_GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _PACKAGE = __name__.split(".")[0]
+# The type of functions that keep their results.
+_CACHED = type(lru_cache(len))
 # Folders of installed packages.
 _INSTALLED = {"site-packages", "dist-packages"}
 
@@ -116,7 +118,7 @@ class _Hasher(NumpyHasher):
             return self._once(x, _parts_of_code)
         if isinstance(x, ModuleType):
             return "module", x.__name__, _text_of(x) if _is_own(x.__name__) else None
-        if isinstance(x, _lru_cache_wrapper):
+        if isinstance(x, _CACHED):
             return "cached", _hash(x.__wrapped__, self._known)
         if isinstance(x, (set, frozenset)):  # in an order that is the same in every process
             return type(x).__name__, sorted(_hash(item, self._known) for item in x)

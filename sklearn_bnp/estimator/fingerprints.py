@@ -199,6 +199,8 @@ def _is_installed(x):
 
 def _is_own(name):
     """Whether a module of this name is the user's: of no installed package, nor of Python."""
+    if name == "__main__":  # whose file may be that of an installed program, as in notebooks
+        return True
     if name.split(".")[0] in (_PACKAGE, *sys.builtin_module_names, *sys.stdlib_module_names):
         return False
     path = getattr(sys.modules.get(name), "__file__", None)

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -117,6 +118,17 @@ def test_workers_recognise_functions():
     copy = cloudpickle.loads(cloudpickle.dumps(space["start"]))
     assert "sum" not in copy.__globals__
     assert hash_with(copy) == hash_with(space["start"])
+
+
+def test_functions_of_notebooks(monkeypatch):
+    """They have names in ``__main__``, whose file may be that of an installed program."""
+    main, hashes = ModuleType("__main__"), []
+    main.__file__ = os.path.join("lib", "site-packages", "launcher.py")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    for value in (1, 2):
+        exec(OF_CODE["constants"].format(value), vars(main))
+        hashes.append(hash_with(main.start))
+    assert hashes[0] != hashes[1]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from .starts import create_first_topics, create_topics, create_topics_again
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
-# some nats in the lap of the verdict, of which only the first birth has plenty.
+# some nats in the lap of the verdict, of which only the first birth has plenty. Rows move at once, and blends
+# of their clusters are as wide as all rows.
 _FIRST_BREADTH = 0.1
 # Rows from which on a topic of rows is split, as in births of mixtures, and least rows of a new one. A word
 # says next to nothing of its topic, but in a few columns some rows are a cluster.
@@ -162,10 +163,9 @@ class TopicBirth(Proposal):
         s, doc_prior = create_first_topics(
             context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
         )
-        return (
-            None if s is None else blended_with_all(s, _FIRST_BREADTH),
-            None if doc_prior is None else {"doc_concentration": doc_prior},
-        )
+        if s is not None and context.model.likelihood.words:
+            s = blended_with_all(s, _FIRST_BREADTH)
+        return s, None if doc_prior is None else {"doc_concentration": doc_prior}
 
     def _create_again(self, context, target, doc_prior, n_seeds):
         """New topics and concentrations, or None twice, where one topic was found better than several."""
@@ -182,6 +182,8 @@ class TopicBirth(Proposal):
         doc_prior = context.model.doc_prior(totals)
         first, trial, how = len(totals.uids) == 1, AdoptTrial, {}
         create = self._create_first if first else self._create
+        if first and not context.model.likelihood.words:
+            how = {"adapts": True}  # rows were clustered under a prior of theirs
         if first and _suits_one(context.model):
             create, trial, how = self._create_again, SettlingTrial, {"adapts": True, "learns": True}
         for uid in targets:

@@ -29,6 +29,9 @@ Design note
     several, there is another search, in which all priors are learned before any topics are joined, and
     documents try to do without some of their topics. Where topics shared half of their words, 10 of 10
     were found instead of one, 2000 nats higher.
+(i) Rows show clusters whatever the documents are. So clusters of rows are starts for documents that mix many
+    topics, too, under a prior that suits the clusters. On a grid of 40 clusters, of which documents had 6
+    rows each, there were 1 to 11 topics, 1,300 to 3,300 nats below those of the clusters.
 """
 
 from __future__ import annotations
@@ -74,6 +77,8 @@ _PRIOR_SCALE = 0.3
 _TOKENS_OF_ONE, _TOKENS = 100_000, 300_000
 # Rounds in which all starts are tried, and number of starts that are finished.
 _ROUNDS, _N_FINISHED = 3, 2
+# Steps in which the prior of topics of rows suits clusters of them.
+_ADAPT_STEPS = 5
 # Dimension of the projection in which anchors are found: in fewer, half of the time would go into it.
 _PROJECTION = 300
 # All words stay apart in a search if the sample has more than this share of them.
@@ -137,12 +142,14 @@ def create_first_topics(model, sample, doc_prior, n_seeds, rng, n_threads=1, lea
         model.likelihood, some, sample.total, _at_most(n_seeds, _N_ANCHORS), rng
     )
     starts += _cluster_seeds(model, some, sample.total, _at_most(n_seeds, _N_CLUSTERS), rng)
-    starts += _row_seeds(model, some, sample.total, _at_most(n_seeds, _N_ROWS), rng)
+    of_rows = [*_row_seeds(model, some, sample.total, _at_most(n_seeds, _N_ROWS), rng)]
+    starts += of_rows
     directions = _spectral_seeds(
         model.likelihood, some, sample.total, _at_most(n_seeds, _N_DIRECTIONS), rng
     )
     pairs = [(nested, s) for s in starts]
     pairs += [(_mixing_many(nested, len(s)), s) for s in directions]
+    pairs += [(_mixing_many(_adapted(nested, s), len(s)), s) for s in of_rows]
     found = _best(some, pairs, least, _N_FINISHED)
     if found is None:
         return None, None
@@ -264,6 +271,13 @@ def _mixing_many(nested, n_topics):
     if "doc_concentration" not in nested.model.learned:
         return nested
     return nested._replace(doc_prior=_TOPIC_PRIOR * n_topics, learns=True)
+
+
+def _adapted(nested, s):
+    """The nested model under the prior that suits topics with statistics ``s``, if it may adapt."""
+    model = nested.model
+    prior = model.likelihood.update_prior(model.prior, s, _ADAPT_STEPS)
+    return nested._replace(model=model._replace(prior=prior))
 
 
 def _documents_of(n_tokens, sample):

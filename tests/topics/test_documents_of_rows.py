@@ -31,6 +31,19 @@ def test_topics_of_documents_of_few_rows(observation, n_rows):
     assert model.lower_bound_ > start.fit(X, groups=groups).lower_bound_ - 1.0
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_documents_that_all_mix_many_topics(seed):
+    """No document tells topics apart, but rows do: a grid of clusters had 1 to 10 topics of 40."""
+    rng = np.random.default_rng(seed)
+    centers = 8.0 * np.array([(i, j) for i in range(8) for j in range(5)])
+    labels = rng.integers(40, size=2400)
+    X, groups = centers[labels] + rng.normal(size=(2400, 2)), np.arange(2400) // 6
+    model = HDPTopicVB(observation="gaussian", random_state=0).fit(X, groups=groups)
+    truth = HDPTopicVB(40, init_params=np.eye(40)[labels], observation="gaussian", random_state=0)
+    assert 38 <= model.n_components_ <= 46
+    assert model.lower_bound_ > truth.fit(X, groups=groups).lower_bound_ - 100.0
+
+
 @pytest.mark.parametrize("estimator", [HDPTopicVB, MemoryBoundedTopicVB])
 def test_columns_of_no_block_change_nothing(estimator):
     """Not even rows of which all other columns are missing, or rows of zeros."""
@@ -71,8 +84,9 @@ def test_missing_rows_beside_columns_of_no_block():
 
 
 def test_rows_of_counts_are_expected_to_be_as_long_as_others():
-    X = np.random.default_rng(0).multinomial(12, np.ones(6) / 6, size=60)
-    groups = np.arange(60) // 10
+    rng = np.random.default_rng(0)
+    words = np.repeat([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]], 60, axis=0)
+    X, groups = np.array([rng.multinomial(12, p) for p in words]), np.arange(120) // 10
     model = HDPTopicVB(observation="multinomial", random_state=0).fit(X, groups=groups)
     expected = model.inverse_transform(model.transform(X, groups=groups))
     assert_allclose(expected.sum(axis=1), 12.0)

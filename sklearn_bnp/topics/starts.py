@@ -75,6 +75,8 @@ _PRIOR_SCALE = 0.3
 # Tokens on which starts are tried, of one topic among others and of one that is alone. From fewer tokens,
 # topics are made that fit nothing but these.
 _TOKENS_OF_ONE, _TOKENS = 100_000, 300_000
+# Nats a token that may be rounding.
+_SAME = 1e-7
 # Rounds in which all starts are tried, and number of starts that are finished.
 _ROUNDS, _N_FINISHED = 3, 2
 # Steps in which the prior of topics of rows suits clusters of them.
@@ -297,7 +299,8 @@ def _best(some, starts, least, n_finished):
     found = _after(some, [(one.nested, one.s) for one in chosen], least)
 
     def outlook(one):
-        return one.value + one.nested.learns * _UNSETTLED * one.nested.sample.total
+        total = one.nested.sample.total
+        return _ranked(one.value + one.nested.learns * _UNSETTLED * total, total)
 
     return max(found, key=outlook) if found else None
 
@@ -305,7 +308,13 @@ def _best(some, starts, least, n_finished):
 def _after(some, starts, least, **rounds):
     """`Found` of starts after rounds on some documents, the best first, without single topics."""
     found = [nested.rounds(some, s, least, **rounds) for nested, s in starts]
-    return sorted((one for one in found if one is not None), key=lambda one: -one.value)
+    found = [one for one in found if one is not None]
+    return sorted(found, key=lambda one: -_ranked(one.value, one.nested.sample.total))
+
+
+def _ranked(value, total):
+    """A value of so many tokens, rounded: of starts that lead to the same topics, the first one counts."""
+    return np.round(value / (_SAME * total))
 
 
 def _anchor_seeds(likelihood, some, total, numbers, rng):

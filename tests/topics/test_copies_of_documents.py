@@ -61,8 +61,9 @@ def templates(n_varied, n_constant, n_words, times):
 
 @pytest.mark.parametrize(
     ("n_varied", "n_constant", "n_words", "times"),
-    [(0, 3, 5, 40), (0, 10, 15, 30), (0, 25, 6, 20), (1, 5, 6, 50), (5, 5, 15, 40)],
-)
+    [(0, 3, 5, 40), (0, 10, 15, 30), pytest.param(0, 25, 6, 20, marks=pytest.mark.extended),
+     (1, 5, 6, 50), pytest.param(5, 5, 15, 40, marks=pytest.mark.extended)],
+)  # fmt: skip
 def test_documents_that_are_all_alike_are_a_topic(n_varied, n_constant, n_words, times):
     """Lines of a log, of which all but one kind had been one topic, up to 60 % below the best bound."""
     lines = templates(n_varied, n_constant, n_words, times)

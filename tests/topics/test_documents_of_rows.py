@@ -31,6 +31,7 @@ def test_topics_of_documents_of_few_rows(observation, n_rows):
     assert model.lower_bound_ > start.fit(X, groups=groups).lower_bound_ - 1.0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, 1])
 def test_documents_that_all_mix_many_topics(seed):
     """No document tells topics apart, but rows do: a grid of clusters had 1 to 10 topics of 40."""
@@ -103,6 +104,7 @@ def test_an_epoch_of_documents_without_rows():
 # ---------------------------------------------------------------------- words
 
 
+@pytest.mark.extended
 def test_empty_documents_do_not_make_others_short():
     rng = np.random.default_rng(1)
     topics, shares = rng.dirichlet(np.full(20, 0.5), 4), rng.dirichlet(np.full(4, 0.5), 40)

@@ -275,19 +275,18 @@ def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
     return np.where(is_heavy[number], weight / typical, counts)
 
 
-def frequencies(weight, expected, number, may_be_table=True, unit=None):
+def frequencies(weight, expected, number, may_be_table=True):
     """Weights (n,) of rows, or of runs, cut to what their frequencies can be.
 
     ``expected`` (n,) says how many rows equal to each can be expected, in units of the weights, and
     ``number`` (n,) tells which rows are equal. Weights may be in another unit, such as thousands of people.
-    They are divided by it; if ``unit`` is None, it is found first. Then a row keeps a weight of up to 1, or
-    of up to ten times what is expected if that is more. Rows that weigh much more than others are clusters,
+    It is found first, and they are divided by it. Then a row keeps a weight of up to 1, or of up to ten times
+    what is expected if that is more. Rows that weigh much more than others are clusters,
     and are not cut. ``may_be_table`` tells whether few different rows may be the cells of a table, all of
     which occur often.
     """
     _, first, equal = np.unique(number, return_index=True, return_counts=True)
-    if unit is None:
-        unit = _unit_of_frequencies(np.bincount(number, weight), expected[first], may_be_table)
+    unit = _unit_of_frequencies(np.bincount(number, weight), expected[first], may_be_table)
     own = weight / unit
     most = np.maximum(_MORE * expected / (unit * equal[number]), 1.0)
     _, is_heavy = _clusters(own, _MOST_REPEATED)

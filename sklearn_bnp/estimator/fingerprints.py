@@ -74,7 +74,7 @@ def fingerprint(estimator, data, *others, but=()):
 
 
 def _of_data(estimator, data):
-    """What the result depends on of checked data: values, their type, and how a frame is read."""
+    """The parts of checked data that a fit depends on: numbers, their type, and how a frame was read."""
     batch = data.batch
     forms = batch.each(_form) if isinstance(batch, ChunkBatch) else [_form(batch)]
     return [estimator.n_features_in_, batch.content_hash(), forms, data.reading]
@@ -110,7 +110,7 @@ class _Hasher(NumpyHasher):
         super().save(self._stand_in(obj))
 
     def _stand_in(self, x):
-        """What is hashed in place of an object: the object itself, or a hash of what it does."""
+        """What is hashed for ``x``: a hash of their code for the user's functions and classes, else ``x``."""
         if isinstance(x, (FunctionType, type)):
             parts_of = _parts_of_class if isinstance(x, type) else _parts_of_function
             return x if _is_installed(x) else self._once(x, parts_of)
@@ -137,7 +137,7 @@ class _Hasher(NumpyHasher):
 
 
 def _parts_of_function(x):
-    """What the result of a function depends on, beside its arguments."""
+    """A function's name and code, and the values that it uses beside its arguments."""
     used = {name: x.__globals__[name] for name in _global_names(x.__code__) & set(x.__globals__)}
     return [
         x.__module__, x.__qualname__, x.__code__, x.__defaults__, _sorted(x.__kwdefaults__ or {}),
@@ -150,7 +150,7 @@ def _parts_of_code(x):
 
 
 def _parts_of_class(x):
-    """What objects of a class do: its methods and values, and those of the classes that it derives from."""
+    """A class's name, its methods and values, and the classes that it derives from."""
     own = {name: _plain(value) for name, value in vars(x).items() if not name.startswith("_abc_")}
     used = {
         name: value
@@ -177,7 +177,7 @@ def _global_names(code):
 
 
 def _content(cell):
-    """What a closure holds, in a list; empty if it holds nothing yet."""
+    """A list with the value of a variable of a closure; empty if the variable has no value yet."""
     try:
         return [cell.cell_contents]
     except ValueError:

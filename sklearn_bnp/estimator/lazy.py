@@ -139,10 +139,7 @@ def _result_like(estimator, method, x, given):
     rows = np.zeros((2, estimator.n_features_in_), dtype=_dtype_of(estimator, x))
     others = {"groups": np.zeros(2)} if given.get("groups") is not None else {}
     nameless = for_predictions(estimator)
-    for name in (
-        "feature_names_in_",
-        "_reading",
-    ):  # without these, zeros are the codes of categories
+    for name in ("feature_names_in_", "_reading"):  # so that zeros are codes of categories
         vars(nameless).pop(name, None)
     return getattr(nameless, method)(rows, **others)
 

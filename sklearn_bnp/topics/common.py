@@ -1,4 +1,4 @@
-"""What all topics have in common, as a topic of its own.
+"""A topic for the words that all other topics share, which are taken out of these.
 
 Design note
 -----------

@@ -24,9 +24,10 @@ _LEAST_WORDS, _LEAST_ROWS = 1.0, 0.5
 _LEAST_SHARE = 1e-3
 # Entries that all samples hold together.
 _MOST_ENTRIES = 4_000_000
-# Documents of so many tokens or fewer may be equal by chance. So may as many times as many others as are
-# expected if one topic explains all. Documents that occur so many times as often as half of
-# the others are a cluster; if there are fewer different ones, so many times is enough.
+# Which copies count: documents of so few tokens may be equal by chance. Of longer ones, so many times as many
+# may be equal as are expected if one topic explains all. A document that occurs so many times as often as the
+# median document is a cluster. If there are fewer different ones than the last number, it is a cluster if it
+# occurs so many times.
 _FEW_TOKENS, _MORE, _CLUSTER, _FEW_DOCUMENTS = 10, 10.0, 20.0, 20
 # Share of the tokens that a sample of everything must have been drawn from.
 _ALL = 1.0 - 1e-6

@@ -148,11 +148,8 @@ _OTHER_BATCH = """
     If the columns, or ``observation``, are not those of the earlier calls."""
 _OF_DATA = """
 UserWarning
-    If X has ten columns or more, and no more rows than columns, under full covariances; if a few values are
-    so far out that all others look alike beside them; if most rows are far away from those of an earlier
-    fit or batch, and the prior of means is given; if a column varies that was constant before, and is left
-    out of the model for that reason; or if the stochastic method, which makes no proposals, starts from one
-    component."""
+    If the data or their weights look wrong for the model, such as a few values of a column that are so far
+    out that all others look alike beside them. :doc:`/warnings` lists all warnings, and what to do."""
 _WARNS = """
 Warns
 -----"""

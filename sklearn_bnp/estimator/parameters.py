@@ -70,9 +70,9 @@ max_iter : int, default=$default
     which is exact.
 tol : float, default=$default
     A fit has converged when a lap raises the ELBO by less than this, in nats per $entry, and no proposal is
-    under way. With fewer than a million ${entry}s, n of them, laps are cheap and the fit goes on for longer:
-    until a lap raises the ELBO by less than ``tol * n ** 2 / 1_000_000`` nats in all, or by less than 0.05
-    nats.
+    under way. (A nat is the unit of natural logarithms.) With fewer than a million ${entry}s, n of them, laps
+    are cheap and the fit goes on for longer: until a lap raises the ELBO by less than
+    ``tol * n ** 2 / 1_000_000`` nats in all, or by less than 0.05 nats.
 warm_start : bool, default=$default
     Whether `fit` goes on from the last call of `fit`. If the data and the parameters are the same, it goes
     on as if that call had not ended: 4 laps and then 26 more are 30 laps, to the last bit. Only ``max_iter``,
@@ -110,8 +110,7 @@ verbose : int, default=$default
 component_ids_ : ndarray of int of shape (`n_components_`,)
     Lasting names of the $components, in the order of the other attributes. In a stream, the positions of
     $components change with their weights, but their names stay. One that is split or merged gets a new name.
-    If a cluster of a mixture is deleted, those that take over its rows get new names too; topics and states
-    keep theirs.
+    If one is deleted, $heirs.
 lower_bounds_ : list of float
     The ELBO after each lap; in a stream after the last 1000 of them.
 elbo_terms_ : dict

@@ -35,15 +35,17 @@ _AUTO = StrOptions({"auto"})
     components="states",
     units="sequences",
     entry="row",
+    heirs="those that take over its rows keep their names",
     proposals="`StateBirth`, `StateMerge`, `StateDelete`, `StateRestart` and `StateOversplit`",
 )
 class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     """Hidden Markov model whose number of states is learned.
 
-    The model is a hidden Markov model with a sticky hierarchical Dirichlet process as the prior of its
-    transitions, or the finite Bayesian hidden Markov model with ``allocation="dirichlet"``. It is learned
-    by memoized variational inference with birth, merge and delete proposals, each of which is judged by
-    the objective of all sequences.
+    It divides sequences into segments, each in one of several states that may come back. A fit starts from
+    one state, and proposes to add states (births), to join some (merges) and to remove some (deletes). A
+    proposal is accepted only if the evidence lower bound (ELBO) of all sequences rises. The prior of the
+    transitions is a sticky hierarchical Dirichlet process: states are expected to last. With
+    ``allocation="dirichlet"`` it is that of the finite Bayesian hidden Markov model.
 
     Parameters
     ----------
@@ -156,6 +158,11 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
     $converged_
     $n_features_in_
     $feature_names_in_
+
+    See Also
+    --------
+    DPMixtureVB : For rows whose order does not matter.
+    HDPTopicVB : For rows in groups, without an order within the group.
 
     Notes
     -----

@@ -189,6 +189,11 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     $n_features_in_
     $feature_names_in_
 
+    See Also
+    --------
+    HDPTopicVB : For documents that fit in memory or in files, and for texts.
+    DPMixtureVB : For rows without documents; its memory is bounded too with ``memoize=False``.
+
     References
     ----------
     R. Gomes, M. Welling and P. Perona, Memory bounded inference in topic models, ICML 2008.

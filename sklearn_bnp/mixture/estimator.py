@@ -41,16 +41,18 @@ class _Rows(NamedTuple):
     components="components",
     units="rows",
     entry="row",
+    heirs="those that take over its rows get new names too",
     proposals="`Birth`, `Merge`, `Delete`, `Regroup`, `Relocate` and `Oversplit`",
 )
 class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     """Dirichlet-process mixture model whose number of components is learned.
 
-    The number is learned by memoized variational inference with birth, merge and delete proposals. A
-    proposal is accepted only if the exact evidence lower bound (ELBO) of the whole data rises. There are
-    no methods ``aic`` and ``bic``, because the ELBO already charges for every parameter, and `fit` itself
-    chooses the number of components by it. Parameters of the components' distribution, such as
-    ``covariance_type``, are those of ``observation``.
+    It clusters rows and models their density. A fit starts from one component. It proposes to add
+    components (births), to join some (merges) and to remove some (deletes). A proposal is accepted only if
+    the evidence lower bound (ELBO) of the whole data rises, which is computed exactly. There are no methods
+    ``aic`` and ``bic``, because the ELBO already charges for every component, and `fit` itself chooses the
+    number of components by it. Parameters of the components' distribution, such as ``covariance_type``, are
+    those of ``observation``.
 
     Parameters
     ----------
@@ -163,6 +165,13 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $converged_
     $n_features_in_
     $feature_names_in_
+
+    See Also
+    --------
+    HDPTopicVB : For texts, and for rows in groups, each of which mixes several components.
+    HDPHMMVB : For rows whose order matters.
+    sklearn.mixture.GaussianMixture : For a given number of components.
+    sklearn.cluster.HDBSCAN : For clusters of any shape.
 
     References
     ----------

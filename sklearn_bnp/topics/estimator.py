@@ -52,15 +52,18 @@ _NUMBER = Interval(Integral, 0, None, closed="left")
     components="topics",
     units="documents",
     entry="token",
+    heirs="those that take over its tokens keep their names",
     proposals="`TopicBirth`, `Merge`, `TopicDelete`, `Resettle` and `TopicRestart`",
 )
 class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     """Topic model whose number of topics is learned.
 
-    The model is a hierarchical Dirichlet process, or latent Dirichlet allocation with
-    ``allocation="dirichlet"``. It is learned by memoized variational inference with birth, merge and
-    delete proposals. A proposal is accepted only if the evidence lower bound (ELBO) of the whole corpus
-    rises. With ``groups``, rows of numbers take the place of words; such a model is called an admixture.
+    It finds the topics of documents, and the share of each topic in each document. A fit starts from one
+    topic. It proposes to add topics (births), to join some (merges) and to remove some (deletes). A proposal
+    is accepted only if the evidence lower bound (ELBO) of the whole corpus rises. The prior of the shares is
+    a hierarchical Dirichlet process, or that of latent Dirichlet allocation with
+    ``allocation="dirichlet"``. With ``groups``, rows of numbers take the place of words; such a model is
+    called an admixture.
 
     Parameters
     ----------
@@ -177,6 +180,12 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
     $converged_
     $n_features_in_
     $feature_names_in_
+
+    See Also
+    --------
+    DPMixtureVB : For rows without groups, and for texts of one subject each (``"multinomial"``).
+    MemoryBoundedTopicVB : For rows in groups that never stop coming, in bounded memory.
+    sklearn.decomposition.LatentDirichletAllocation : For a given number of topics.
 
     Notes
     -----

@@ -5,7 +5,7 @@ if the environment variable SKLEARN_BNP_DATA names a folder with ``mnist_pca50.n
 components as ``X_train``, ``X_test``, ``components`` and ``mean``, its labels as ``y_train`` and
 ``y_test``.
 
-The heldout score stands beside that of scikit-learn's BayesianGaussianMixture with as many
+The held-out score stands beside that of scikit-learn's BayesianGaussianMixture with as many
 components; on MNIST that takes a quarter of an hour, and ``--peer`` asks for it.
 
     python examples/quickstart.py [--mnist [--peer]] [--output quickstart.png]
@@ -132,15 +132,15 @@ def report(model, seconds, images):
         f"{seconds:.1f} s: {moves} accepted.\n"
         f"ELBO             {bound:.1f} nats, {bound / len(labels):.3f} an image\n"
         "Agreement with the true digits, of which the fit knew nothing:\n"
-        f"  majority vote  {vote[0]:.1%} of the images, {vote[1]:.1%} of the heldout images\n"
+        f"  majority vote  {vote[0]:.1%} of the images, {vote[1]:.1%} of the held-out images\n"
         f"  adjusted Rand  {rand:.3f} (1 would be one cluster a digit)"
     )
     return majority
 
 
 def compare(model, images, with_peer):
-    """Print heldout scores of this fit and of scikit-learn's with the same number of components."""
-    print("Heldout score, in nats an image, higher is better:")
+    """Print held-out scores of this fit and of scikit-learn's with the same number of components."""
+    print("Held-out score, in nats an image, higher is better:")
     print(f"  DPMixtureVB                  {model.score(images.test):.3f}", flush=True)
     if not with_peer:
         return

@@ -1,8 +1,8 @@
 """Joint segmentation of tiles of two photographs, in memory that does not grow.
 
 scikit-learn's two sample images are cut into 32 tiles, which arrive four at a time. A tile is a document, a
-pixel a row: where it is in the tile, and its colour in CIELAB. After each epoch all pixels are forgotten but
-for clumps of them. Picture: segment_images.png.
+pixel a row: where it is in the tile, and its colour in CIELAB. After each epoch the pixels are forgotten, and
+only sums over groups of them (clumps) are kept. Picture: segment_images.png.
 
     python examples/segment_images.py
 """

@@ -1,8 +1,8 @@
 """A proposal of one's own: components are split at the mean of a column that is known to matter.
 
-Births look for new components in all columns alike. Who knows that one column tells kinds of rows apart, such
-as the reading of one sensor, can propose that each component be split there. ``doc/add_a_proposal.rst``
-explains the example.
+Births look for new components in all columns alike. If you know that one column tells kinds of rows apart,
+such as the reading of one sensor, you can propose to split each component there.
+``doc/add_a_proposal.rst`` explains the example.
 
     python examples/split_proposal.py
 """

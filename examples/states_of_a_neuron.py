@@ -1,12 +1,12 @@
 """States of a nerve cell's voltage: a recording that comes with matplotlib, six seconds of a driven cell.
 
 Gaussian states say where the voltage is, autoregressive ones how it goes on from where it is. The
-voltage is a slow curve with fast spikes. The former cut it into levels; the latter are the slow drift,
-rest included, and the parts of a spike: its foot, its rise, its peak and its fall. The wavering before
-the first spike and between the later ones has a state of its own.
+voltage is a slow curve with fast spikes. Gaussian states cut it into levels. Autoregressive states are
+the slow drift, rest included, and the parts of a spike: its foot, its rise, its peak and its fall. The
+wavering before the first spike and between the later ones has a state of its own.
 
-Both sorts are found from one state. Other seeds may end in other optima; the fit with the greatest
-``lower_bound_`` is shown. There is but one recording, so heldout scores are those of pieces of it.
+Both fits start from one state. Other seeds may end in other optima; the fit with the greatest
+``lower_bound_`` is shown. There is only one recording, so held-out scores are those of pieces of it.
 
     python examples/states_of_a_neuron.py [--output states_of_a_neuron.png]
 """

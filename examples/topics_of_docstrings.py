@@ -28,7 +28,7 @@ from sklearn.model_selection import train_test_split
 from sklearn_bnp import HDPTopicVB
 
 PACKAGES = ("numpy", "scipy", "sklearn")
-# A docstring of fewer words says next to nothing.
+# Docstrings of fewer words say hardly anything, and are left out.
 LEAST_WORDS = 30
 
 
@@ -136,7 +136,7 @@ def main():
     print(f"\nPicture          {options.output}")
 
     alone = HDPTopicVB(proposals=None).fit(X[train])
-    print("Heldout words of docstrings that were not seen, in nats a word (perplexity):")
+    print("Held-out words of docstrings that were not seen, in nats a word (perplexity):")
     for name, fitted in ((f"{model.n_components_} topics", model), ("1 topic", alone)):
         print(f"  {name:<14} {fitted.score(X[test]):.3f}  ({fitted.perplexity(X[test]):.0f})")
 

@@ -89,8 +89,8 @@ for name, values in zip([*data, "mean"], [*rand, rand.mean(axis=0)], strict=True
 
 # %%
 # `~sklearn_bnp.DPMixtureVB`, which is told nothing, has the clusters of blobs, oblong and varied clusters
-# and of the single cloud, where HDBSCAN takes many rows for noise. It loses on moons and circles, and by
-# that its mean is below those of HDBSCAN and of GaussianMixture, which is told K: each ring becomes a chain
+# and of the single cloud, where HDBSCAN takes many rows for noise. It loses on moons and circles, so that
+# its mean is below those of HDBSCAN and of GaussianMixture, which is told K: each ring becomes a chain
 # of Gaussians, which may describe the density of the rows, but is not what the eye takes for a cluster.
 
 plt.show()

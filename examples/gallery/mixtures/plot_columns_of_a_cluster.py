@@ -92,8 +92,8 @@ for panel, values, title, shades in (
     panel.legend()
 
 # %%
-# The three large clusters are the growers, but for a few wines. One has much flavanoids and proline, one is
-# pale and low in proline, and one lacks flavanoids. The smallest cluster is a few wines with unusual
+# The three large clusters are the growers, except for a few wines. One is rich in flavanoids and proline, one
+# is pale and low in proline, and one lacks flavanoids. The smallest cluster is a few wines with unusual
 # proanthocyanins and magnesium. The three columns with the largest gains tell the growers apart about as
 # well as all thirteen do. The five columns with the smallest gains say little about growers.
 

@@ -30,8 +30,8 @@ X = X @ np.array([[1.0, 0.3], [-0.4, 0.9]])
 # Fit
 # ---
 # A lap is one pass over the data. In each lap the model proposes to divide components (births), to join two
-# (merges), and to leave one out (deletes). A proposal is accepted only if the bound on the evidence of all
-# data rises.
+# (merges), and to leave one out (deletes). A proposal is accepted only if ``lower_bound_`` rises. This is a
+# bound on the log probability of all data: it rewards a good fit and charges for every component.
 
 model = DPMixtureVB(random_state=0).fit(X)
 print(f"{model.n_components_} components after {model.n_iter_} laps")

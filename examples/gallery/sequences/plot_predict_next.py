@@ -99,6 +99,6 @@ axes.legend(loc="lower right")
 # %%
 # With overlapping measurements, one row of a new state does not suffice: of the first rows after a change,
 # a fifth is assigned to the new state row by row, and more than four fifths in hindsight. Five rows later
-# both are right nineteen times of twenty.
+# both are right nineteen times out of twenty.
 
 plt.show()

@@ -2,10 +2,10 @@
 How long visits last
 ====================
 
-A Markov model has an idea of how long a state lasts: at each step the visit ends with one and the same
-probability, whatever its age. `~sklearn_bnp.HDPHMMVB` finds the states of a machine and the lengths of
-their visits. Two states of the machine last as the model thinks, the third has a program of 25 steps. The
-picture shows where the model's idea is right, and where only its mean is.
+A Markov model assumes that a visit to a state ends with the same probability at each step, however long it
+has lasted. `~sklearn_bnp.HDPHMMVB` finds the states of a machine and the lengths of their visits. Two states
+of the machine last as the model assumes. The third runs a program of 25 steps, and there only the mean
+length is right.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Topics of a stream of texts, in bounded memory
 ==============================================
 
-News come in week by week and are not kept. `~sklearn_bnp.MemoryBoundedTopicVB` learns their topics, and
-after each week it forgets all sentences but for sums over clumps of alike ones, so that its memory stays
-within a bound for ever. A subject that appears in week 6 gets a topic of its own, and one that has left the
-news in week 4 keeps its topic.
+News come in week by week and are not kept. `~sklearn_bnp.MemoryBoundedTopicVB` learns their topics. After
+each week it forgets the sentences, and keeps only sums over groups of similar ones (clumps), so that its
+memory stays within a bound for ever. A subject that appears in week 6 gets a topic of its own, and one that
+has left the news in week 4 keeps its topic.
 """
 
 import matplotlib.pyplot as plt

@@ -137,9 +137,9 @@ class StreamState(NamedTuple):
     n_unlearned: int = 0
     size: PoolSize | None = None
 
-    def with_pool(self, pool, size=None):
+    def with_pool(self, pool):
         """Replace the pool by another, which may have fewer of the batches since the last laps."""
-        return self._replace(pool=pool, size=size, n_unlearned=min(self.n_unlearned, len(pool)))
+        return self._replace(pool=pool, size=None, n_unlearned=min(self.n_unlearned, len(pool)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,7 +220,7 @@ def _within_room(model, stream):
     """The stream without its pool if that is a single batch of more rows than there is room for."""
     if stream.size.rows <= _room(model, stream.size):
         return stream
-    return stream._replace(pool=(), size=None, n_unlearned=0)
+    return stream.with_pool(())
 
 
 def _come(learner, batch, forgets):
@@ -303,9 +303,7 @@ def _learn_elsewhere(learner, batch):
     learner.fit(batch.as_source(), _LAPS, _TOL)
     learner.scheduler.drop_trials()
     learner.converged = converged
-    learner.stream = learner.stream._replace(
-        pool=(), size=None, came=came, learned=came, n_unlearned=0
-    )
+    learner.stream = learner.stream.with_pool(())._replace(came=came, learned=came)
 
 
 def _ready_for(learner, batch):

@@ -53,8 +53,6 @@ class HierarchicalModel(ABC):
     # nats to a gain, they are searched for with so many L-BFGS iterations.
     stick_gain: ClassVar[float]
     candidate_steps: ClassVar[int]
-    # Rows of a group depend on each other: what a batch gave to a component cannot simply be told apart.
-    new_batches_stay_together = False
 
     # ------------------------------------------------------------------ where the models differ
 

@@ -31,7 +31,7 @@ def holds_arguments(x):
     return isinstance(x, Mapping) and not issparse(x)
 
 
-def require_table(x, name="X", *, of_words=False):
+def require_table(x, *, of_words=False):
     """Raise if data are None, a dict, lazy or any strings; ``of_words`` if they are to be counts.
 
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
@@ -39,45 +39,43 @@ def require_table(x, name="X", *, of_words=False):
     if x is None or holds_arguments(x):
         what = "None" if x is None else f"a {type(x).__name__}"
         raise ValueError(
-            f"{name} is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
+            f"X is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
             "a pandas or polars DataFrame, whose columns have names."
         )
     if isinstance(x, (str, bytes)):
-        raise ValueError(f"{name} is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
+        raise ValueError(f"X is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
     if hasattr(x, "collect") and hasattr(x, "lazy"):
         kind = type(x).__name__
         raise ValueError(
-            f"{name} is a {kind}, which is computed later: give {name}.collect(). For data that do not fit "
+            f"X is a {kind}, which is computed later: give X.collect(). For data that do not fit "
             "into memory, give its parts to partial_fit, each of them collected."
         )
     if isinstance(x, Iterator):
         raise ValueError(
-            f"{name} is a {type(x).__name__}, which can be read only once: give list({name}). For data that "
+            f"X is a {type(x).__name__}, which can be read only once: give list(X). For data that "
             "do not fit into memory, give its parts to partial_fit."
         )
     text = _first_text(x, of_words)
     if text is not None:
         one_axis = n_axes(x) < 2
         remedy = f"{_OF_TEXTS}" if one_axis or of_words else f"{_OF_CATEGORIES}; {_OF_TEXTS}"
-        raise ValueError(
-            f"{name} holds strings, such as {str(text)!r:.60}, and not numbers: {remedy}."
-        )
+        raise ValueError(f"X holds strings, such as {str(text)!r:.60}, and not numbers: {remedy}.")
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     if kind == "c":
         raise ValueError(
-            f"Complex data not supported: {name} has dtype {x.dtype}. Give real and imaginary parts as "
+            f"Complex data not supported: X has dtype {x.dtype}. Give real and imaginary parts as "
             "columns, np.hstack([X.real, X.imag])."
         )
 
 
-def require_rows(x, name="X", *, of_words=False):
+def require_rows(x, *, of_words=False):
     """Raise if data are a list of tables, or its rows differ in length; ``of_words`` as above."""
     if not isinstance(x, (list, tuple)) or not len(x):
         return
     shape = getattr(x[0], "shape", ())
     if len(shape) == 2:
         raise ValueError(
-            f"{name} is a list, and its first entry has shape {tuple(shape)}: Expected 2D array. Join tables "
+            f"X is a list, and its first entry has shape {tuple(shape)}: Expected 2D array. Join tables "
             "by np.concatenate, scipy.sparse.vstack or pandas.concat, or give one after the other to "
             "partial_fit."
         )
@@ -89,7 +87,7 @@ def require_rows(x, name="X", *, of_words=False):
     remedy = _OF_LISTS_OF_WORDS if of_words else _OF_LISTS_OF_NUMBERS
     what = "pairs" if of_pairs else f"{min(sizes)} to {max(sizes)} entries"
     raise ValueError(
-        f"{name} is a list whose rows have {what}: Expected 2D array of shape (n_samples, n_features); "
+        f"X is a list whose rows have {what}: Expected 2D array of shape (n_samples, n_features); "
         f"{remedy}."
     )
 
@@ -153,11 +151,11 @@ def says_what_is_no_number(x, name="X"):
         raise type(error)(f"{found} ({error})") from error
 
 
-def require_numbers(x, name="X"):
+def require_numbers(x):
     """Raise if an array is not of real numbers; of objects, the message names the first that is none."""
     if x.dtype.kind not in "fiub":
-        found = _no_number(x, name)
-        raise ValueError(found or f"{name} has dtype {x.dtype}; it must hold real numbers.")
+        found = _no_number(x, "X")
+        raise ValueError(found or f"X has dtype {x.dtype}; it must hold real numbers.")
 
 
 def _no_number(x, name):
@@ -179,19 +177,19 @@ def _no_number(x, name):
 # ---------------------------------------------------------------------- numbers that are not finite
 
 
-def require_finite_counts(x, name="X"):
+def require_finite_counts(x):
     """Raise if sparse counts are not finite, with the row and the column of the first one."""
     at = np.flatnonzero(~np.isfinite(x.data)) if x.dtype.kind == "f" else ()
     if len(at):
         row, column = np.searchsorted(x.indptr, at[0], side="right") - 1, x.indices[at[0]]
         what = "NaN" if np.isnan(x.data[at[0]]) else "infinity"
         raise ValueError(
-            f"Input {name} contains {what} in row {row}, column {column}, but holds counts of words: give 0 "
+            f"Input X contains {what} in row {row}, column {column}, but holds counts of words: give 0 "
             "where a word does not occur, or leave the document out."
         )
 
 
-def refuse_infinity(x, name="X"):
+def refuse_infinity(x, name):
     """Raise if rows hold an infinite number, and name the place of the first one."""
     if issparse(x):
         values = x.data

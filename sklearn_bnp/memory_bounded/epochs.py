@@ -16,7 +16,7 @@ from .compression import (
     kept_as_they_are,
     kept_of_leaves,
 )
-from .items import Kept, memory_cost, with_epoch
+from .items import Kept, kept_items, memory_cost, with_epoch
 from .local import first_topics, update, with_new_documents
 from .model import Scale, Topics, elbo_terms
 
@@ -138,7 +138,7 @@ def run_epoch(settings, limits, kept, topics, new):
     older = np.concatenate([kept.group_of_document, len(kept.sizes) + np.arange(len(new.weight))])
     topics, items = joined_groups(built.topics, items, group)
     kept = _compressed(settings, limits, topics, items, built.labels, group[older].astype(np.int32))
-    kept_bound = update(settings, topics, with_epoch(kept, likelihood, new.none())).bound
+    kept_bound = update(settings, topics, kept_items(likelihood, kept)).bound
     is_full = short and (built.n_forced > 0 or len(topics.s) >= room)
     return Epoch(kept, topics, terms, kept_bound, built.n_splits, built.n_merges, room, is_full)
 

@@ -334,9 +334,9 @@ def softmax_and_log_sum(logits):
     return logits, (np.log(total) + most)[:, 0]
 
 
-def whole(part, rules, alpha, n_iter=3):
+def whole(part, rules, alpha):
     """`Summary` of all items of a subset as one set, with alpha starting from the number ``alpha``."""
-    return summary_of(part, rules, part.n, np.ones((1, len(part.n))), np.array([alpha]), n_iter)
+    return summary_of(part, rules, part.n, np.ones((1, len(part.n))), np.array([alpha]), n_iter=3)
 
 
 def summary_of(part, rules, n, resp, alpha, n_iter=1):

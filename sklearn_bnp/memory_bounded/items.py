@@ -98,16 +98,11 @@ class NewDocuments(NamedTuple):
     indptr: np.ndarray
     weight: np.ndarray
 
-    def none(self):
-        """No documents of the same kind."""
-        return NewDocuments(self.z[:0], np.zeros(1, dtype=int), np.empty(0))
-
 
 def kept_items(likelihood, kept):
     """`Items` of the kept data alone."""
-    return with_epoch(
-        kept, likelihood, NewDocuments(kept.z[:0], np.zeros(1, dtype=int), np.empty(0))
-    )
+    none = NewDocuments(kept.z[:0], np.zeros(1, dtype=int), np.empty(0))
+    return with_epoch(kept, likelihood, none)
 
 
 class Items(NamedTuple):

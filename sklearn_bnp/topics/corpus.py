@@ -166,11 +166,6 @@ def check_same_kind(likelihood, has_groups):
         )
 
 
-def check_mass(corpus):
-    """Raise if the weights of all tokens sum to too little or too much; no tokens at all are fine."""
-    check_total_mass(corpus.documents.total_weight)
-
-
 def check_total_mass(total):
     """Raise if ``total``, the weight of all tokens, is too small or too large; 0 is fine."""
     if total != 0 and not LEAST_MASS < total < MOST_MASS:

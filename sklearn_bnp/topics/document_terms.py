@@ -108,12 +108,12 @@ def count_terms(values, indptr, a, weight=None):
     return lgamma_sums, digamma_sums
 
 
-def group_sums(x, indptr, weight=None):
-    """Sums (K,) of the weighted entries of each group; 0 for an empty one."""
+def group_sums(x, indptr):
+    """Sums (K,) of the entries of each group; 0 for an empty one."""
     out = np.zeros(len(indptr) - 1)
     used = np.diff(indptr) > 0  # reduceat takes an empty group for one entry
     if used.any():
-        out[used] = np.add.reduceat(x if weight is None else x * weight, indptr[:-1][used])
+        out[used] = np.add.reduceat(x, indptr[:-1][used])
     return out
 
 

@@ -35,7 +35,6 @@ from .chunks import (
 from .corpus import (
     bind_likelihood,
     check_corpus,
-    check_mass,
     check_same_kind,
     check_total_mass,
     raise_no_tokens,
@@ -446,7 +445,7 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
         corpus = check_corpus(
             self, X, groups, self._with_word_prior(), reset=reset, sample_weight=sample_weight
         )
-        check_mass(corpus)
+        check_total_mass(corpus.documents.total_weight)
         if reset:
             warn_of_weighting(corpus)
         return corpus

@@ -6,18 +6,18 @@ the statistics of those that take their place.
 
 from __future__ import annotations
 
-from collections import Counter
 from copy import deepcopy
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from .proposal import planned
-from .records import Reason, TrialRecord, counted, counted_accepted
+from .records import Reason, TrialRecord
 from .standing import Judged, Standing, present
 from .state import ScheduleState
 from .statistics import added_up
-from .trials import KnownTrial, Outcome, Policy
+from .trials import OF_A_LAP, KnownTrial, Outcome, Policy, compatible, with_lap
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.
 _SAMPLE_BATCHES, _LEAST_NUMBERS, _MOST_NUMBERS = 5, 200_000, 20_000_000
@@ -62,8 +62,6 @@ class Verdict(NamedTuple):
         Of the trials that count as tried.
     partial : bool
         Whether an accepted trial had not observed every batch.
-    undone : Counter
-        Components on trial that were taken back, by kind.
     """
 
     model: object
@@ -71,17 +69,6 @@ class Verdict(NamedTuple):
     accepted: list
     records: list
     partial: bool
-    undone: Counter
-
-    @property
-    def tried(self):
-        """Number of trials that were judged, by kind, a Counter."""
-        return counted(self.records)
-
-    @property
-    def n_accepted(self):
-        """Number of trials that were accepted, by kind, a Counter."""
-        return counted_accepted(self.records)
 
     @property
     def targets_undone(self):
@@ -119,9 +106,8 @@ class Scheduler:
         """Proposals that may change their memories: copies, made when they are first asked for."""
         if self._own is None:
             before = self._before
-            shared = {
-                id(trial): trial for trial in before.trials
-            }  # memories go on knowing these values
+            # memories go on knowing these values
+            shared = {id(trial): trial for trial in before.trials}
             self._own = deepcopy(list(before.proposals), shared)
         return self._own
 
@@ -166,8 +152,8 @@ class Scheduler:
 
         The lap is over batches with this ``share`` of the mass of ``totals``.
         """
-        self._findings, self._given_up = [{} for _ in self.trials], []
-        self._sampling = None
+        self._begin_with(self.trials)
+        self._given_up, self._sampling = [], None
         if self.proposals_at_rest and draw:
             room = max(self._values, _LEAST_NUMBERS) // self._values_per_row
             wanted = self._sampling_type.wanted(self.proposals, totals, room, self.mean_weight)
@@ -194,14 +180,12 @@ class Scheduler:
     def give_up_hopeless(self, model, totals, memo):
         """Give up trials that lose much in the batches they have observed, before they observe the others."""
         observed = {}  # most trials have observed the same batches
-        hopeless = [
-            trial.foretells and self._is_hopeless(trial, found, model, totals, memo, observed)
+        goes_on = [
+            not (trial.foretells and self._is_hopeless(trial, found, model, totals, memo, observed))
             for trial, found in zip(self.trials, self._findings, strict=True)
         ]
-        self._given_up += [t for t, gone in zip(self.trials, hopeless, strict=True) if gone]
-        kept = [i for i, gone in enumerate(hopeless) if not gone]
-        self.trials = [self.trials[i] for i in kept]
-        self._findings = [self._findings[i] for i in kept]
+        self._given_up += [t for t, stays in zip(self.trials, goes_on, strict=True) if not stays]
+        self._keep(goes_on)
 
     def _is_hopeless(self, trial, found, model, totals, memo, observed):
         """Whether a trial that has not observed all batches is expected to lose more than its allowance.
@@ -243,7 +227,7 @@ class Scheduler:
 
     @property
     def _on_trial(self):
-        return [t for t in self.trials if t.policy is Policy.WITH_LAP]
+        return with_lap(self.trials)
 
     @property
     def initial_statistics(self):
@@ -281,9 +265,7 @@ class Scheduler:
 
     def postpone(self):
         """Drop trials that have nothing to do with components on trial: observing every pass takes time."""
-        kept = [i for i, t in enumerate(self.trials) if t.policy in (Policy.WITH_LAP, Policy.UNDO)]
-        self.trials = [self.trials[i] for i in kept]
-        self._findings = [self._findings[i] for i in kept]
+        self._keep([trial.policy in OF_A_LAP for trial in self.trials])
 
     def judge_lap(self, rose, before, gain, undone):
         """Verdict on a lap with components on trial, after that on its other trials.
@@ -303,8 +285,8 @@ class Scheduler:
         -------
         records : list of TrialRecord
         """
-        trials, self.trials, self._findings = self._on_trial, [], []
-        records = []
+        trials, records = self._on_trial, []
+        self._begin_with([])
         for trial in trials:
             mass = before.n[before.positions(trial.targets)].sum()
             self._proposal_of(trial).judged(trial, rose, float(mass), -np.inf)
@@ -322,8 +304,7 @@ class Scheduler:
             for trial, found in zip(self.trials, self._findings, strict=True)
             if trial.policy is not Policy.WITH_LAP
         ]
-        self.trials = self._on_trial
-        self._findings = [{} for _ in self.trials]
+        self._begin_with(self._on_trial)
         verdict, gains, accepted = self._verdict(model, totals, judged)
         for i, trial in enumerate(judged):
             if trial.removed:
@@ -361,7 +342,7 @@ class Scheduler:
         verdict = Verdict(
             standing.model, standing.totals, [Accepted(c.trial, c.outcome) for c in chosen],
             [self._record(standing, trials[i], gains[i], made.get(i)) for i in tried],
-            any(c.partial for c in chosen), Counter(c.kind for c in chosen if c.undoes),
+            any(c.partial for c in chosen),
         )  # fmt: skip
         return verdict, gains, set(accepted)
 
@@ -418,9 +399,19 @@ class Scheduler:
 
     # ------------------------------------------------------------------ plans
 
+    def _begin_with(self, trials):
+        """Let these trials be under way, of which nothing was found yet."""
+        self.trials, self._findings = trials, [{} for _ in trials]
+
+    def _keep(self, is_kept):
+        """Keep some trials, one truth value for each, with what was found of them."""
+        self.trials = list(compress(self.trials, is_kept))
+        self._findings = list(compress(self._findings, is_kept))
+
     def drop_trials(self):
         """Forget what is under way; memories of failures stay."""
-        self.trials, self._findings, self._sampling = [], [], None
+        self._begin_with([])
+        self._sampling = None
 
     def drop_samples(self):
         """Forget what was drawn in this lap: a model at rest holds no rows."""
@@ -478,46 +469,45 @@ class Scheduler:
         sampling, self._sampling, self._late = self._sampling, None, False
         if sampling is None:
             return {}
-        uids, samples, uniform = uids_before, sampling.samples(), sampling.uniform()
-        context = context_of(samples, uniform)
-        born = 0
-        for change in accepted:
-            born += len(change.created) - len(change.trial.removed)
-            sampling.samples_after(change, context.model, samples)
-            stay = uids[~np.isin(uids, change.trial.removed)]
-            after = np.concatenate([stay, change.created]).astype(np.int64)
-            uniform = sampling.uniform_after(change, context.model, uniform, uids, after)
-            uids = after
-        context = context._replace(
-            uniform=uniform.listed(uids, context.totals.uids),
-            settling=born < 0 or (first and len(uids) > 1),
-        )
+        context = _context_after(accepted, sampling, context_of, uids_before, first)
+        overdue = {p.kind for p in self.proposals if p.overdue}
+        self._begin_with(compatible(self._all_planned(context, bool(accepted))))
+        self._late = any(trial.kind in overdue for trial in self.trials)
+        counts = {p.kind: p.n_left_alone(context.totals) for p in self.proposals_at_rest}
+        return {kind: n for kind, n in counts.items() if n}
+
+    def _all_planned(self, context, has_changed):
+        """Trials of all proposals, a list; ``has_changed`` if trials have just been accepted."""
         trials, most = [], context.max_components
         proposals = sorted(self.proposals, key=lambda p: not p.overdue)
-        overdue = {p.kind for p in proposals if p.overdue}
         for i, proposal in enumerate(proposals):
             before = any(p.pending and not p.goes_last for p in proposals[:i])
-            busy = trials or before or context.settling
+            busy = trials or before or has_changed or context.settling
             # components on trial are there when the other trials are judged; these share what room is left
-            on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
+            on_trial = with_lap(trials)
             adopted = sum(len(t.created) for t in on_trial)
             context = context._replace(
-                idle=not (busy or accepted),
+                idle=not busy,
                 others_pending=any(p.pending for p in proposals[i + 1 :]),
                 max_components=max(most - adopted, len(context.totals.uids)),
                 on_trial=bool(on_trial),
             )
             trials += planned(proposal, context)
-        on_trial = [t for t in trials if t.policy is Policy.WITH_LAP]
-        # a lap is judged as a whole: births and deletes that change the model take turns
-        first_kind = on_trial[0].kind if on_trial else None
-        judged_with_lap = (Policy.WITH_LAP, Policy.UNDO)
-        trials = [t for t in trials if t.kind == first_kind or t.policy not in judged_with_lap]
-        leaving = {uid for t in on_trial if t.retires for uid in t.targets}
-        self.trials = [
-            t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)
-        ]
-        self._findings = [{} for _ in self.trials]
-        self._late = any(trial.kind in overdue for trial in self.trials)
-        counts = {p.kind: p.n_left_alone(context.totals) for p in self.proposals_at_rest}
-        return {kind: n for kind, n in counts.items() if n}
+        return trials
+
+
+def _context_after(accepted, sampling, context_of, uids, first):
+    """`Context` after accepted trials, with the samples of a lap over the components ``uids``."""
+    samples, uniform, born = sampling.samples(), sampling.uniform(), 0
+    context = context_of(samples, uniform)
+    for change in accepted:
+        born += len(change.created) - len(change.trial.removed)
+        sampling.samples_after(change, context.model, samples)
+        stay = uids[~np.isin(uids, change.trial.removed)]
+        after = np.concatenate([stay, change.created]).astype(np.int64)
+        uniform = sampling.uniform_after(change, context.model, uniform, uids, after)
+        uids = after
+    return context._replace(
+        uniform=uniform.listed(uids, context.totals.uids),
+        settling=born < 0 or (first and len(uids) > 1),
+    )

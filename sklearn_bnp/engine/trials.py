@@ -55,6 +55,10 @@ class Policy(Enum):
     UNDO = "undo"
 
 
+# Policies of trials that are of components on trial.
+OF_A_LAP = (Policy.WITH_LAP, Policy.UNDO)
+
+
 class Outcome(NamedTuple):
     """The change that a trial would make.
 
@@ -508,3 +512,21 @@ class KnownTrial(Trial):
     def outcome(self, totals, findings, rest=None):
         """The known `Outcome`."""
         return self.known
+
+
+def with_lap(trials):
+    """Those of some trials that put components on trial, a list."""
+    return [trial for trial in trials if trial.policy is Policy.WITH_LAP]
+
+
+def compatible(trials):
+    """Those of some trials that can go together in one lap, a list.
+
+    A lap is judged as a whole, so that births and deletes that change the model take turns. Components that
+    retire for the lap have no other trials.
+    """
+    on_trial = with_lap(trials)
+    first_kind = on_trial[0].kind if on_trial else None
+    trials = [t for t in trials if t.kind == first_kind or t.policy not in OF_A_LAP]
+    leaving = {uid for t in on_trial if t.retires for uid in t.targets}
+    return [t for t in trials if t.policy is Policy.UNDO or leaving.isdisjoint(t.removed)]

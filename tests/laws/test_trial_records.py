@@ -44,7 +44,7 @@ def fitted(request, monkeypatch):
 
     def judged(self, model, totals, memo):
         verdict = judge(self, model, totals, memo)
-        if not verdict.undone:
+        if not verdict.targets_undone:
             change = verdict.model.elbo(verdict.totals) - model.elbo(totals)
             found.append((verdict.records, change))
         return verdict

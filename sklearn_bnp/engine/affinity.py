@@ -8,6 +8,8 @@ import numpy as np
 
 # Entries of the statistics of pairs that are held at a time: more would only take memory.
 _ENTRIES = 2**16
+# All pairs are looked at if there are no more components than so many for each neighbor.
+_FEW = 4
 
 
 def reassignment_loss(model, totals):
@@ -41,6 +43,12 @@ def union_evidence(likelihood, prior, s, i, j):
     return evidence_of_sums(partial(likelihood.evidence, prior), s, i, j)
 
 
+def union_evidence_gains(likelihood, prior, s, i, j):
+    """Change of the evidence (M,) by the unions of components ``i[m]`` and ``j[m]``."""
+    own = likelihood.evidence(prior, s)
+    return union_evidence(likelihood, prior, s, i, j) - own[i] - own[j]
+
+
 def evidence_of_sums(evidence, s, i, j):
     """``evidence(s[i] + s[j])``, shape (M,), for a limited number of pairs at a time."""
     step = max(1, _ENTRIES // s.shape[1])
@@ -71,6 +79,17 @@ def nearest(loss, n_neighbors):
         first = np.argsort(cost, axis=1, kind="stable")[:, : min(n_neighbors, K - 1)]
         np.put_along_axis(near, first, True, axis=1)
     return near | near.T
+
+
+def near_pairs(model, totals, n_neighbors, loss=None):
+    """Pairs (K, K) that may become one: those that are `nearest`, or all of them if components are few.
+
+    ``loss`` is the `reassignment_loss`, if it is known.
+    """
+    K = len(totals.uids)
+    if _FEW * n_neighbors >= K:
+        return np.ones((K, K), dtype=bool)
+    return nearest(reassignment_loss(model, totals) if loss is None else loss, n_neighbors)
 
 
 def neighbourhoods(loss, size, rng):

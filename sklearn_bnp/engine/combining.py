@@ -22,14 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .affinity import nearest, reassignment_loss, union_evidence
+from .affinity import near_pairs, union_evidence_gains
 from .scheduler import resolution
 from .statistics import StatBag
 
 # Steps of empirical Bayes on all statistics, and the most times that these and unions take turns.
 _ADAPT_STEPS, _MOST_ROUNDS = 20, 10
-# Pairs are neighbours if one component is among so many nearest ones of the other, where there are more than
-# four times as many components.
+# Pairs are neighbours if one component is among so many nearest ones of the other; see `near_pairs`.
 _N_NEIGHBORS = 8
 # Estimated gain in nats up to which a pair is judged by itself.
 _DOUBT = 50.0
@@ -168,13 +167,8 @@ class _Candidate(NamedTuple):
 def _candidates(standing):
     """Disjoint `_Candidate` pairs, the best first."""
     model, totals = standing.model, standing.totals
-    K = len(totals.uids)
-    near = np.ones((K, K), dtype=bool)
-    if 4 * _N_NEIGHBORS < K:
-        near = nearest(reassignment_loss(model, totals), _N_NEIGHBORS)
-    i, j = np.nonzero(np.triu(near, 1))
-    own = model.likelihood.evidence(model.prior, totals.s)
-    gain = union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
+    i, j = np.nonzero(np.triu(near_pairs(model, totals, _N_NEIGHBORS), 1))
+    gain = union_evidence_gains(model.likelihood, model.prior, totals.s, i, j)
     for bag in standing.bags:
         gain += model.least_union_entropies(bag.aligned(totals.uids), i, j)
     pairs = list(zip(i.tolist(), j.tolist(), strict=True))

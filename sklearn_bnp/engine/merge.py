@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from .affinity import nearest, reassignment_loss, union_evidence
+from .affinity import near_pairs, union_evidence_gains
 from .agglomeration import agglomerate
 from .edits import union_row
 from .failures import Failures
@@ -81,9 +81,7 @@ class Merge(Proposal):
         if K < 2:
             self._last_chance = False
             return []
-        near = None
-        if 4 * self.n_neighbors < K:
-            near = nearest(reassignment_loss(context.model, totals), self.n_neighbors)
+        near = near_pairs(context.model, totals, self.n_neighbors)
         gains = self._pairs(context, near)
         if K > 2 and (self.max_members is None or self.max_members > 2) and self._has_moved(totals):
             several = self._several(context, near)
@@ -115,17 +113,12 @@ class Merge(Proposal):
         A dict: positions in ascending order -> upper bound in nats.
         """
         model, totals = context.model, context.totals
-        K = len(totals.uids)
-        i, j = np.nonzero(np.triu(np.ones((K, K), dtype=bool) if near is None else near, 1))
+        i, j = np.nonzero(np.triu(near, 1))
         pairs = list(zip(i.tolist(), j.tolist(), strict=True))
-        gain = self._data_gain(model, totals, i, j) + model.union_gains(totals, pairs)
-        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * K]
+        gain = union_evidence_gains(model.likelihood, model.prior, totals.s, i, j)
+        gain = gain + model.union_gains(totals, pairs)
+        best = np.argsort(-gain, kind="stable")[: self.pairs_per_component * len(totals.uids)]
         return {pairs[p]: float(gain[p]) for p in best if gain[p] > 0}
-
-    @staticmethod
-    def _data_gain(model, totals, i, j):
-        own = model.likelihood.evidence(model.prior, totals.s)
-        return union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
 
     def _several(self, context, near):
         """Nodes of more than two members, unless the estimate from the uniform sample is a clear loss.

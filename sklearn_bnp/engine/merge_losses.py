@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .affinity import nearest, reassignment_loss, union_evidence
+from .affinity import near_pairs, reassignment_loss, union_evidence
 
-# With more than four times as many components, pairs are of a component and one of its nearest.
+# Pairs are of a component and one of so many nearest ones; see `near_pairs`.
 _N_NEIGHBORS = 8
 
 
@@ -86,7 +86,7 @@ def merge_losses(model, totals):
     if K < 2:
         return MergeLosses.nothing(K)
     loss = reassignment_loss(model, totals)
-    near = nearest(loss, _N_NEIGHBORS) if 4 * _N_NEIGHBORS < K else np.ones((K, K), dtype=bool)
+    near = near_pairs(model, totals, _N_NEIGHBORS, loss)
     np.fill_diagonal(loss, np.inf)
     i, j = np.nonzero(np.triu(near, 1))
     pairs = np.column_stack([i, j])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.affinity import union_evidence
+from ..engine.affinity import union_evidence_gains
 from ..engine.unions import entropies_of_unions
 from .second_try import price_of_state
 from .weights import log_rising_factorial
@@ -55,8 +55,7 @@ def joined(model, chain):
 def _likely_pairs(model, chain):
     """Pairs (M, 2) of states whose union may raise the bound, and estimates (M,) of how much, best first."""
     i, j = np.triu_indices(len(chain.s), 1)
-    own = model.evidence(chain.s)
-    gains = union_evidence(model.likelihood, model.prior, chain.s, i, j) - own[i] - own[j]
+    gains = union_evidence_gains(model.likelihood, model.prior, chain.s, i, j)
     gains += gains_of_links(model.around, chain.links, i, j)
     i, j, gains = (x[gains > 0] for x in (i, j, gains))
     pairs, J = np.stack([i, j], axis=1), len(chain.s)

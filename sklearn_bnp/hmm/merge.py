@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._kernels._chain_entropies import coarse_entropies
 from .._kernels.threads import threads_for_renaming
-from ..engine.affinity import union_evidence
+from ..engine.affinity import union_evidence_gains
 from ..engine.failures import Failures
 from ..engine.probe import Observer, Probe
 from ..engine.proposal import Context
@@ -222,8 +222,7 @@ class StateMerge(SecondTries):
         model, totals = context.model, context.totals
         K = len(totals.uids)
         i, j = np.triu_indices(K, 1)
-        own = model.likelihood.evidence(model.prior, totals.s)
-        gain = union_evidence(model.likelihood, model.prior, totals.s, i, j) - own[i] - own[j]
+        gain = union_evidence_gains(model.likelihood, model.prior, totals.s, i, j)
         screened = np.argsort(-gain, kind="stable")[: _SCREENED * K]
         pairs = np.column_stack([i, j])[screened]
         return pairs, gain[screened] + model.union_gains(totals, pairs)

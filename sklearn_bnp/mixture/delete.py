@@ -120,8 +120,8 @@ class _Absorption:
         self.removed = np.array([k, *absorbers])
         self.own = totals.s[absorbers]
         self.scale = totals.n[k] / max(sample.total, 1e-12)
-        shares = sample.mass if sample.weight is None else sample.mass * sample.weight
-        target = self.scale * summaries(model.likelihood, sample.z, shares[:, np.newaxis])
+        shares = sample.row_mass[:, np.newaxis]
+        target = self.scale * summaries(model.likelihood, sample.z, shares)
         self.replaced = np.concatenate([target, self.own])
         self.uniform, self.start = uniform, self.own
         if uniform is not None:

@@ -36,9 +36,7 @@ def exchanged(small, present, found):
     """
     present, entropy, resp = small.step(present)
     found, _, resp_found = small.step(found)
-    mass, weight = small.sample.mass, small.sample.weight
-    of_rows = mass if weight is None else mass * weight
-    blocks = blocks_that_differ(similarities(resp, resp_found, of_rows), _LEVELS)
+    blocks = blocks_that_differ(similarities(resp, resp_found, small.sample.row_mass), _LEVELS)
     if not blocks:
         return None
     objective = small.objective(present, entropy)

@@ -222,9 +222,8 @@ def _side_by_side(model, sample, s, n_most, rng):
 
 
 def _around(model, sample, s):
-    z, mass, weight = sample
-    mass = mass if weight is None else mass * weight
-    for density in model.likelihood.log_predictive(model.prior, s, z).T:
+    mass = sample.row_mass
+    for density in model.likelihood.log_predictive(model.prior, s, sample.z).T:
         order = np.argsort(-density, kind="stable")
         reach = np.cumsum(mass[order]) / mass.sum()
         for part in _INNER:

@@ -415,10 +415,8 @@ def seeded(model, sample, target, n_seeds, whiten, rng):
     if sample.z.shape[0] > n_rows:
         rows = rng.choice(sample.z.shape[0], n_rows, replace=False)
         sample, seeding = sample.rows(rows), seeding[rows]
-    z, mass, weight = sample
-    mass = mass if weight is None else mass * weight
-    points = model.likelihood.seeding_points(model.prior, target, z, whiten=whiten)
+    points = model.likelihood.seeding_points(model.prior, target, sample.z, whiten=whiten)
     resp = lloyd(points, seeding, n_seeds, rng)
     del points  # they are as large as the rows
-    s = summaries(model.likelihood, z, resp * mass[:, np.newaxis])
+    s = summaries(model.likelihood, sample.z, resp * sample.row_mass[:, np.newaxis])
     return s[sample.rows_owned(s[:, -1], resp) >= LEAST_ROWS]

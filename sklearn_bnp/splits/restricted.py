@@ -164,8 +164,7 @@ class RestrictedMixture:
         Rows leave components that fit them only because they are made of them, which ordinary steps
         do not achieve where rows are few. Components of less than one row are dropped.
         """
-        likelihood, (z, mass, weight) = self.model.likelihood, self.sample
-        own = mass if weight is None else mass * weight
+        likelihood, z, own = self.model.likelihood, self.sample.z, self.sample.row_mass
         resp = np.ascontiguousarray(resp, dtype=float)
         for i in range(n_steps):
             if i % _COLLAPSED_ADAPT == 0:

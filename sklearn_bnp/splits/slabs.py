@@ -63,11 +63,11 @@ def narrow_rows(small, sample, target, rng, least=None):
     """
     if sample.z.shape[0] < 2 * _LEAST_ROWS:
         return None
-    model, mass = small.model, _mass(sample)
+    model = small.model
     points = model.likelihood.seeding_points(model.prior, target, sample.z, whiten=False)
     if points.shape[1] > _MOST_COLUMNS:
         points = points[:, np.sort(rng.choice(points.shape[1], _MOST_COLUMNS, replace=False))]
-    rows = windows(points, mass)
+    rows = windows(points, sample.row_mass)
     if least is None:
         return next(rows, None)
     best, found = least, None
@@ -79,14 +79,9 @@ def narrow_rows(small, sample, target, rng, least=None):
     return found
 
 
-def _mass(sample):
-    """Masses (n,) of the rows, with their weights."""
-    return sample.mass if sample.weight is None else sample.mass * sample.weight
-
-
 def statistics_apart(small, sample, inside):
     """Statistics (2, P) of the rows where ``inside`` (n,) is true, and of the others."""
-    shares = np.column_stack([inside, ~inside]) * _mass(sample)[:, np.newaxis]
+    shares = np.column_stack([inside, ~inside]) * sample.row_mass[:, np.newaxis]
     return summaries(small.model.likelihood, sample.z, shares)
 
 

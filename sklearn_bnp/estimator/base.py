@@ -187,9 +187,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
     def _fit(self, X, data, call):
         """Learn from all the data of a `FitCall`, and publish the best of ``n_init`` fits."""
-        drop_labels(
-            self
-        )  # callbacks see the estimator as it would be without those of the last fit
+        # callbacks see the estimator as it would be without those of the last fit
+        drop_labels(self)
         settings, rng = settings_of(self), check_random_state(self.random_state)
         # With several initialisations the number is not known yet: a warm fit has laps as its tasks, and the
         # best initialisation may go on as one more task.

@@ -52,9 +52,8 @@ class Fitting:
         self._is_left = False
         self._name = self._resumed = None
         if settings.warm_start:
-            with suppress(
-                ValueError
-            ):  # of a fit that cannot be recognised, only components are known
+            # of a fit that cannot be recognised, only components are known
+            with suppress(ValueError):
                 self._name = fingerprint(estimator, data, but=_MAY_CHANGE)
             before = getattr(estimator, "_paused", None)
             known = before is not None and before.fingerprint == self._name

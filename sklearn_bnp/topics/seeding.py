@@ -192,9 +192,8 @@ class Anchors:
         shares = _recover(products, basis.T @ basis)  # p(topic | word)
         topics = np.zeros((n_components, n_types))
         topics[:, words] = shares.T * self._occurrences[words]
-        alone = (
-            mass <= 0
-        )  # words that never occur with another token: all topics share them equally
+        # words that never occur with another token: all topics share them equally
+        alone = mass <= 0
         topics[:, alone] = self._occurrences[alone] / n_components
         return topics
 

@@ -170,9 +170,8 @@ def test_stopped_fits_from_functions_go_on(random_state, task_name, at, tmp_path
     if random_state == 0:
         assert again.lower_bounds_ == clone(model).set_callbacks().fit(X).lower_bounds_
     elif not ends:
-        done = (
-            3 * at if task_name == "initialisation" else {1: 1, 2: 2, 3: 4}[at]
-        )  # the third is the last one
+        # the third is the last one
+        done = 3 * at if task_name == "initialisation" else {1: 1, 2: 2, 3: 4}[at]
         assert watch.n_laps == 9 - done
 
 

@@ -103,9 +103,8 @@ def given(family, X, resp, weight=None, allocation=ALLOCATIONS[0], **parameters)
 def features_of(likelihood, z):
     """s(x) of prepared rows, from the twin."""
     blocks = getattr(likelihood, "blocks", None)
-    if (
-        blocks is None and likelihood.quadratic == Quadratic.NONE
-    ):  # tests of families check their rows
+    # tests of families check their rows
+    if blocks is None and likelihood.quadratic == Quadratic.NONE:
         return mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
     if blocks is None:
         return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)

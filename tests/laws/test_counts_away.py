@@ -35,9 +35,8 @@ def away(docs):
         bag = StatBag.zeros([], 1)._replace(extra=extra)
         result, visit.kept[i] = parted(LocalResult(bag, (bag, 1.0)), visit, i)
         assert result.findings[1] == 1.0 and len(visit.kept[i]) == 2
-        one = pickle.loads(
-            pickle.dumps(result.statistics.extra)
-        )  # the driver knows the visit again
+        # the driver knows the visit again
+        one = pickle.loads(pickle.dumps(result.statistics.extra))
         out = one if out is None else out.joined(one)
     assert all(isinstance(part, CountsAway) for part in out.parts.values())
     return out

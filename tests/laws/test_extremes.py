@@ -249,9 +249,8 @@ def test_weights(family, values, calls):
     observation, X = ROWS_OF[family]
     found = []
     estimators = [name for name in ESTIMATORS if name != "bounded" and takes(name, family)]
-    if (
-        values is FEW_VALUES
-    ):  # of sequences, whose births go through copies of weighted ones, it takes long
+    # of sequences, whose births go through copies of weighted ones, it takes long
+    if values is FEW_VALUES:
         estimators = [name for name in estimators if name == "mixture"]
     for estimator in estimators:
         model, given = ESTIMATORS[estimator]

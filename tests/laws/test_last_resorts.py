@@ -97,9 +97,8 @@ def test_trials_are_of_finite_parameters_and_present_components(proposal, leadin
         learner.scheduler.last_resort()
         learner.run_lap(source)
         n_trials = len(learner.scheduler.trials)
-        assert n_trials <= (
-            10 if proposal.kind == "regroup" else 1
-        )  # others replace all components
+        # others replace all components
+        assert n_trials <= (10 if proposal.kind == "regroup" else 1)
         for trial in learner.scheduler.trials:
             assert isinstance(trial, SplitTrial) and set(trial.removed) <= set(
                 learner.totals.uids.tolist()

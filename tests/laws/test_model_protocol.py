@@ -142,9 +142,8 @@ def test_nothing_is_gained_by_what_was_there(learner):
     """All components, replaced by themselves, are worth what they were; each is judged by itself."""
     totals = learner.totals
     model, new = learner.model.updated(totals), totals
-    if isinstance(
-        model, SequenceModel
-    ):  # the entropy in ``extra`` is a change, as nobody's share is known
+    # the entropy in ``extra`` is a change, as nobody's share is known
+    if isinstance(model, SequenceModel):
         new = totals._replace(extra=totals.extra._replace(entropy=0.0))
     same = (tuple(totals.uids.tolist()), new)
     less = (same[0][:2], totals.take([0]))

@@ -302,9 +302,8 @@ def test_rows_of_a_pool_count_as_what_its_components_have_of_them(leading_family
     X, _ = leading_family.rows(rng, N_ROWS, spread=1.5)
     weight, resp = rng.choice([0.5, 1.0, 3.0], size=N_ROWS), random_resp(rng, N_ROWS, 4)
     learner, source = learner_for(leading_family, X, resp=resp, weight=weight)
-    if (
-        learner.model.likelihood.copies_tell
-    ):  # greater weights count as far as they can be frequencies
+    # greater weights count as far as they can be frequencies
+    if learner.model.likelihood.copies_tell:
         weight = np.minimum(weight, 1.0)
         learner, source = learner_for(leading_family, X, resp=resp, weight=weight)
     learner.run_lap(source)

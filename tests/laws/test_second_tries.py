@@ -94,9 +94,8 @@ def until_second_try(learner, source, n_laps=10):
 def losing(monkeypatch, kind):
     """Let every first try fail, and each of them be promising enough for a second one."""
     monkeypatch.setattr("sklearn_bnp.hmm.second_try._PRICE", 1e12)
-    monkeypatch.setattr(
-        "sklearn_bnp.engine.scheduler.resolution", lambda model, totals: 1e9
-    )  # no verdict is above this
+    # no verdict is above this
+    monkeypatch.setattr("sklearn_bnp.engine.scheduler.resolution", lambda model, totals: 1e9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -43,9 +43,8 @@ def test_objective_of_given_responsibilities(kind, prior, n_components, n_batche
     expected = objective_by_hand(follow, resp, uids)
     assert_allclose(follow.learner.lower_bound, expected, rtol=1e-10)
     totals, bag = follow.learner.totals, bag_of(follow, corpus.batch, resp, uids)
-    assert_same_bag(
-        totals._replace(extra=bag.extra), bag.aligned(totals.uids), rtol=1e-12
-    )  # documents are in batches
+    # documents are in batches
+    assert_same_bag(totals._replace(extra=bag.extra), bag.aligned(totals.uids), rtol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [HDP, PRIORS[1]], ids=lambda prior: prior.name)

@@ -343,9 +343,8 @@ def test_rows_that_find_no_room_are_drawn(monkeypatch):
 
     monkeypatch.setattr(birth, "create", recorded)
     for name in ("_LEAST_NUMBERS", "_MOST_NUMBERS"):
-        monkeypatch.setattr(
-            scheduler, name, 8 * 15_000
-        )  # more rows than a search takes, less than it may
+        # more rows than a search takes, less than it may
+        monkeypatch.setattr(scheduler, name, 8 * 15_000)
     X = np.random.default_rng(0).normal(size=(24_000, 8)) + np.repeat([0, 9, 18, 27], 6000)[:, None]
     DPMixtureVB(max_iter=3, proposals=("birth",), random_state=0).fit(X)
     counts = np.histogram(samples[0][:, 0], bins=4)[0]

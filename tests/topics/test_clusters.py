@@ -23,11 +23,8 @@ def test_shares_are_those_of_documents_that_are_left_out(weighted):
     times = rng.uniform(0.5, 2.0, X.shape[0]) if weighted else np.ones(X.shape[0])
     prior = rng.uniform(0.1, 1.0, X.shape[1])
     before = rng.dirichlet(np.full(J, 20.0), size=X.shape[0])
-    before[0] = [
-        0.98,
-        0.01,
-        0.01,
-    ]  # too small shares of a cluster for the document to be left out of it
+    # too small shares of a cluster for the document to be left out of it
+    before[0] = [0.98, 0.01, 0.01]
     dense, lengths = X.toarray(), X.toarray().sum(axis=1)
     s = (before * times[:, np.newaxis]).T @ dense
     expected = np.empty((X.shape[0], J))
@@ -51,9 +48,8 @@ def test_documents_of_one_topic_each_are_told_apart():
     s = clustered_documents(X, np.full(200, 0.1), 40, np.random.RandomState(0))
     log_p = X @ np.log(s.T + 0.1) - np.outer(X.sum(axis=1), np.log(s.sum(axis=1) + 20.0))
     assert adjusted_rand_score(labels, log_p.argmax(axis=1)) > 0.7
-    assert_allclose(
-        s.sum(), X.sum(), atol=8
-    )  # but for clusters of less than a document, which leave
+    # but for clusters of less than a document, which leave
+    assert_allclose(s.sum(), X.sum(), atol=8)
 
 
 def test_few_documents_have_no_clusters():

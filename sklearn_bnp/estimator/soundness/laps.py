@@ -64,9 +64,8 @@ def check_sampling(sampling, lap, uids):
 @singledispatch
 def check_params(params, likelihood, n_components):
     """Raise unless these are parameters of a local step for so many components."""
-    size = (
-        8 if is_ours(likelihood) else None
-    )  # a user's likelihood may have them in single precision
+    # a user's likelihood may have them in single precision
+    size = 8 if is_ours(likelihood) else None
     expect_numbers("coefficients", params, (n_components, likelihood.n_statistics), size=size)
 
 

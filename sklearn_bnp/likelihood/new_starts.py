@@ -132,12 +132,10 @@ class RestartingGaussian(TableRows, Likelihood):
 
     def _add(self, z, w, s, coef, sparse):
         """Add the statistics of rows in shares ``w`` (n, K) to ``s``, as `summarise`."""
-        P, Q, D, K = (
-            self.continuing.n_statistics,
-            self.continuing.n_squares,
-            z.shape[1] // 2,
-            len(s),
-        )
+        P = self.continuing.n_statistics
+        Q = self.continuing.n_squares
+        D = z.shape[1] // 2
+        K = len(s)
         going, anew = self._tables(coef, z)
         odds, goes_on = _odds(going, anew), going >= anew
         entropy = np.log(1.0 + odds) + np.abs(going - anew) * odds / (1.0 + odds)

@@ -225,10 +225,8 @@ def _are_due(settings, topics, items):
     if len(items.means) == 0 or len(n) >= settings.max_topics:
         everyone = np.ones(len(n), dtype=bool)
         return everyone, everyone
-    new, coef = (
-        sums_of_epoch(settings, topics, items),
-        log_weights(settings, topics, items.sizes)[0],
-    )
+    new = sums_of_epoch(settings, topics, items)
+    coef = log_weights(settings, topics, items.sizes)[0]
     before = np.log(np.maximum(n - new[:, -1], np.finfo(float).tiny))
     unlike = np.abs(np.einsum("kp,kp->k", coef, new - topics.s * (new[:, -1] / n)[:, np.newaxis]))
     news = unlike > _NEWS * coef.shape[1] * np.log1p(n)

@@ -184,11 +184,9 @@ class ItemSubset:
         n_clumps, part = len(self.clumps), object.__new__(ItemSubset)
         of_clumps, of_rows = chosen[:n_clumps], chosen[n_clumps:]
         part.likelihood = self.likelihood
-        part.which, part.n, part.distinct = (
-            self.which[chosen],
-            self.n[chosen],
-            self.distinct[chosen],
-        )
+        part.which = self.which[chosen]
+        part.n = self.n[chosen]
+        part.distinct = self.distinct[chosen]
         part.clump_shares, part.clumps = self.clump_shares[of_clumps], self.clumps[of_clumps]
         part.owner, part.z = self.owner[of_rows], self.z[of_rows]
         part._held = None if self._held is None else [self._held[0][chosen]]

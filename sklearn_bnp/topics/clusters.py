@@ -46,10 +46,8 @@ def clustered_documents(counts, prior, n_seeds, rng, weight=None):
     n_seeds = min(n_seeds, n_docs // _DOCUMENTS_A_SEED)
     if n_seeds < 2:
         return None
-    lengths, times = (
-        counts @ np.ones(counts.shape[1]),
-        np.ones(n_docs) if weight is None else weight,
-    )
+    lengths = counts @ np.ones(counts.shape[1])
+    times = np.ones(n_docs) if weight is None else weight
     sizes = seeding_mass(lengths * times, weight)
     chosen = rng.choice(n_docs, n_seeds, replace=False, p=sizes / sizes.sum())
     everything = counts.T @ times

@@ -186,10 +186,8 @@ class TopicModel(HierarchicalModel, BaseModel):
     def union_gains(self, totals, groups):
         """Estimated change of the allocation term by each union of two topics (rows of ``totals``)."""
         pairs = np.array(groups, dtype=np.intp).reshape(-1, 2)
-        gains, sticks = (
-            partial(union_gains_of_documents, totals, pairs),
-            self.current_sticks(totals),
-        )
+        gains = partial(union_gains_of_documents, totals, pairs)
+        sticks = self.current_sticks(totals)
         return self.allocation.union_gains(gains, count_columns(totals), sticks)
 
 

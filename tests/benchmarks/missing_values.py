@@ -125,10 +125,8 @@ def main() -> None:
             continue
         complete, found, shown, times = zip(*runs, strict=True)
         best, ours = (report.median(a for _, a in each) for each in (complete, found))
-        known, same = (
-            report.median(shown),
-            sum(a == b for (a, _), (b, _) in zip(complete, found, strict=True)),
-        )
+        known = report.median(shown)
+        same = sum(a == b for (a, _), (b, _) in zip(complete, found, strict=True))
         rows.append(
             [
                 problem.name, report.tally(k for k, _ in complete), report.tally(k for k, _ in found),

@@ -322,9 +322,8 @@ def test_lazy_lengths_and_weights(clusters, chunks, n_workers):
     """They are brought into the chunks of X, whatever theirs are, and weights may be of sequences."""
     weight = np.array([1.0, 2.0, 0.5] * 3)
     X, lengths = rows_of_sequences(), da.from_array(np.array(LENGTHS), chunks=chunks)
-    each, of_rows = (
-        da.from_array(weight, chunks=chunks), da.from_array(np.repeat(weight, LENGTHS), chunks=100)
-    )  # fmt: skip
+    each = da.from_array(weight, chunks=chunks)
+    of_rows = da.from_array(np.repeat(weight, LENGTHS), chunks=100)
     model = HDPHMMVB(2, proposals=None, max_iter=2, tol=0, random_state=0)
     with nullcontext() if n_workers is None else clusters[1].as_current():
         with pytest.warns(match="did not converge"):

@@ -63,11 +63,9 @@ def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
         state = learner.state
         lap = run_lap(learner, *args, **kwargs)
         if lap.lap > 1 and not state.finishing:
-            learner.totals, learner.memo, learner.model = (
-                state.totals,
-                state.memo.copy(),
-                state.model,
-            )
+            learner.totals = state.totals
+            learner.memo = state.memo.copy()
+            learner.model = state.model
             learner.history[-1] = lap._replace(lower_bound=state.lower_bound)
             learner._undone, n_undone = True, n_undone + 1
         return learner.history[-1]

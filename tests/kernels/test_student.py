@@ -60,12 +60,10 @@ def test_scales_of_columns(n, K, D, linear):
     """Fewer columns than lanes, exactly as many, and several products' worth."""
     z, shares = problem(n + D, n, K, D)
     dof0, kappa0 = 2.5, 0.2
-    means, scales, count, expected = (
-        np.zeros((K, D)),
-        np.empty((K, D)),
-        np.empty(K),
-        np.zeros((n, K)),
-    )
+    means = np.zeros((K, D))
+    scales = np.empty((K, D))
+    count = np.empty(K)
+    expected = np.zeros((n, K))
     for k in range(K):
         for d in range(D):
             x = z[:, d : d + 1]

@@ -124,10 +124,8 @@ def test_gains_of_parts_are_exact(family):
     after = with_labels(first, items, likelihood, labels)
     alpha = np.array([0.7, 0.3, 1.1, 0.4])
     before, after = before._replace(alpha=np.array([0.7, 1.5])), after._replace(alpha=alpha)
-    part, rules = (
-        ItemSubset(items, np.flatnonzero(labels), likelihood),
-        rules_of_splits(own, before, items).beside(before.alpha[0]),
-    )
+    part = ItemSubset(items, np.flatnonzero(labels), likelihood)
+    rules = rules_of_splits(own, before, items).beside(before.alpha[0])
 
     def total(topics):
         values = rules.values(*(field[1:] for field in topics[:4]))

@@ -187,10 +187,8 @@ def test_replay_of_a_history(seed):
             assert_bags_equal(toy.memo.total(np.array(alive), 3), toy.everything(alive))
         if toy.rng.random() < 0.4:
             b = int(toy.rng.integers(3))
-            toy.resp[b], toy.uids[b] = (
-                toy.rng.dirichlet(np.ones(len(alive)), size=9),
-                np.array(alive),
-            )
+            toy.resp[b] = toy.rng.dirichlet(np.ones(len(alive)), size=9)
+            toy.uids[b] = np.array(alive)
             toy.memo.put(b, toy.bag(b))
         rest = toy.memo.rest([0], np.array(alive))
         expected = toy.bag(1).aligned(alive).add(toy.bag(2).aligned(alive))
@@ -239,10 +237,8 @@ def test_rows_with_a_trace_of_a_split_component():
     g = given(FAMILIES[0], X, resp, weight)
     coef = g.model.likelihood.coefficients(g.model.prior, g.features[:2] * 20.0)
     trial = SplitTrial("birth", (7,), (8, 9), coef)
-    block, bag = (
-        RowBlock(g.z, weight, resp, np.array([7, 3])),
-        g.totals._replace(uids=np.array([7, 3])),
-    )
+    block = RowBlock(g.z, weight, resp, np.array([7, 3]))
+    bag = g.totals._replace(uids=np.array([7, 3]))
     finding = finding_of(trial.probe, [block], block.uids, model=g.model, statistics=bag)
     row = trial.outcome(bag, {"batch": finding}).successors
     size = (weight * mass) @ np.abs(g.features)

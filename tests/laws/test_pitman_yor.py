@@ -29,11 +29,9 @@ def seats(n_rows, concentration, discount, rng):
 @pytest.mark.parametrize("n", COUNTS, ids=len)
 def test_no_discount_is_the_dirichlet_process(n, concentration):
     """To the last bit; and a small discount is nearly it."""
-    dp, none, little = (
-        DPAllocation(concentration),
-        PitmanYorAllocation(concentration, 0.0),
-        PitmanYorAllocation(concentration, 1e-9),
-    )
+    dp = DPAllocation(concentration)
+    none = PitmanYorAllocation(concentration, 0.0)
+    little = PitmanYorAllocation(concentration, 1e-9)
     for method in ("elbo", "expected_log_weights", "weights"):
         expected = getattr(dp, method)(n)
         assert_array_equal(getattr(none, method)(n), expected)

@@ -51,10 +51,8 @@ def test_columns_of_no_block_change_nothing(estimator):
     rng = np.random.default_rng(0)
     counts = rng.multinomial(8, np.ones(4) / 4, size=200).astype(float)
     counts[rng.random(200) < 0.4] = 0.0
-    observation, groups = (
-        ColumnObservation([("words", "multinomial", [0, 1, 2, 3])]),
-        np.arange(200) // 20,
-    )
+    observation = ColumnObservation([("words", "multinomial", [0, 1, 2, 3])])
+    groups = np.arange(200) // 20
     model, alone = estimator(observation=observation), estimator(observation=observation)
     if estimator is HDPTopicVB:
         model.set_params(random_state=0)

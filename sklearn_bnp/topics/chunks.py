@@ -11,7 +11,6 @@ from ..distributed.source import ChunkInfo
 from ..estimator.base import moments_of_rows
 from ..estimator.chunks import ChunkReader
 from ..inputs.batches import Batch
-from .batch import DocumentBatch
 from .corpus import (
     as_count_rows,
     check_corpus,
@@ -109,26 +108,9 @@ def sampled_documents(source, n_components, rng):
     ends = np.cumsum(sizes)
     own = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
     own = [some - start for some, start in zip(own, ends - sizes, strict=True)]
-    found = source.each(_chosen, own)
-    return _joined([part for part in found if part is not None])
+    first, *others = (part for part in source.each(_chosen, own) if part is not None)
+    return first.joined(others)
 
 
 def _chosen(batch, docs):
     return batch.chosen(np.isin(np.arange(len(batch.indptr) - 1), docs))
-
-
-def _joined(batches):
-    """Documents of words of several batches as one."""
-    shift = np.cumsum([0] + [batch.n_entries for batch in batches])
-    indptr = [batch.indptr[1:] + n for batch, n in zip(batches, shift[:-1], strict=True)]
-    weight = None
-    if any(batch.weight is not None for batch in batches):
-        ones = [
-            np.ones(len(batch.indptr) - 1) if batch.weight is None else batch.weight
-            for batch in batches
-        ]
-        weight = np.concatenate(ones)
-    return DocumentBatch(
-        None, np.concatenate([[0], *indptr]), np.concatenate([batch.counts for batch in batches]),
-        np.concatenate([batch.indices for batch in batches]), weight=weight,
-    )  # fmt: skip

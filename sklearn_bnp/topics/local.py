@@ -63,9 +63,10 @@ def step_of_words(
     want_resp : bool
         Return responsibilities too.
     """
-    counts, resp, entropy = _room(docs, table, want_resp)
     s = np.zeros((len(table), table.shape[1]))
-    _call(table, docs, mass, prior, start, counts, settings, places, resp, s, entropy)
+    counts, resp, entropy = _solved(
+        table, docs, prior, settings, s, mass=mass, start=start, places=places, want_resp=want_resp
+    )
     out = np.empty((table.shape[1], len(table) + 1))
     out[:, :-1] = s.T
     out[:, -1] = s.sum(axis=0)
@@ -83,8 +84,9 @@ def step_of_rows(
     table = likelihood.local_step(
         coef, docs.z, None, None, None, None, n_threads=settings.n_threads
     )
-    counts, resp, entropy = _room(docs, table, True)
-    _call(table, docs, mass, prior, start, counts, settings, places, resp, None, entropy)
+    counts, resp, entropy = _solved(
+        table, docs, prior, settings, None, mass=mass, start=start, places=places, want_resp=True
+    )
     return DocumentStep(_sums_of_rows(likelihood, docs, resp, coef), entropy, counts, resp)
 
 
@@ -119,21 +121,23 @@ def _given(docs, resp):
     return entropy, rows @ resp.astype(np.float64, copy=False)
 
 
-def _room(docs, table, want_resp):
+def _solved(table, docs, prior, settings, s, *, mass, start, places, want_resp):
+    """Counts (n_docs, K) and responsibilities (n, K) or None after steps, and entropies (K,).
+
+    Sums of responsibilities go into ``s``, of the shape of the table of likelihoods, unless it is None.
+    """
     K = table.shape[1]
+    counts, entropy = np.empty((len(docs), K)), np.zeros(K)
     resp = np.empty((len(docs.counts), K), dtype=table.dtype) if want_resp else None
-    return np.empty((len(docs), K)), resp, np.zeros(K)
-
-
-def _call(table, docs, mass, prior, start, counts, settings, places, resp, s, entropy):
-    most = settings.n_nonzero or table.shape[1]
+    most = settings.n_nonzero or K
     if places is not None:
-        places = np.minimum(places, table.shape[1]).astype(np.int32)
+        places = np.minimum(places, K).astype(np.int32)
         most = int(places.max(initial=1))
-    n_threads = threads_for_documents(len(docs.counts), table.shape[1], settings.n_threads)
+    n_threads = threads_for_documents(len(docs.counts), K, settings.n_threads)
     kernel.document_step(
         table, docs.indptr, docs.indices, docs.counts, mass,
         np.maximum(prior, _LEAST_PRIOR), start, counts,
         settings.cold or start is None, settings.max_iter, settings.tol, settings.n_restarts,
         most, resp, s, entropy, None, n_threads, docs.weight, places,
     )  # fmt: skip
+    return counts, resp, entropy

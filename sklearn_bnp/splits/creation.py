@@ -168,50 +168,101 @@ def create(
         found.
     """
     restricted = partial(RestrictedMixture, model, sample, others, adapt, n_nonzero)
-    best, margin, least = None, -np.inf, 0.0
-    source, gains = -1, {}  # the number of the best way, and the highest gain of each
     n_first = _rows_of_first(sample, len(others), n_rows)
     small_sample = n_first * len(target) <= _SMALL
-    hopeless = HOPELESS if len(others) else _HOPELESS_ALONE
     ways = _ways(
         model.likelihood, sample, len(target), len(others), n_seeds, n_most, attempt, n_rows
     )
     limits = (False,) if restricted().n_nonzero is None else (False, True)
     tries = [(i, one._replace(limited=limited)) for i, one in enumerate(ways) for limited in limits]
+    found = _Findings(ways[0].n_seeds, HOPELESS if len(others) else _HOPELESS_ALONE)
     for i, way in [*tries, (len(ways), _NARROW)]:
-        if way.narrow and best is not None and best.gain > 0:
-            continue
-        if best is None and -np.inf < margin < -hopeless and not way.always:
+        if not found.call_for(way):
             continue
         small = restricted()
         s, entropy = _developed(small, target, way, rng)
-        if way.n_seeds > 2:  # two alone tell too little
-            margin = max(margin, small.margin)
-        if way.n_seeds == ways[0].n_seeds:
-            least = min(least, small.margin)
-        if s is None:
-            continue
-        gain = small.gain(s, entropy, model.prior)
-        if -_NEAR * sample.total < gain <= 0 and small_sample:  # more steps may be enough
-            s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
-            gain = small.gain(s, entropy, model.prior) if len(s) > 1 else gain
+        found.note_margin(way, small.margin)
+        creation = None if s is None else _judged(small, s, entropy, model.prior, small_sample)
+        if creation is not None and found.note(i, way, creation):
+            return found.best
+    is_first = len(others) == 0 and attempt == 0 and n_rows is not None
+    nothing = found.best is None and found.least < -_NOTHING * len(target) * np.log(n_first)
+    if not is_first or nothing or found.agree:
+        return found.best
+    return create_in_more_rows(found.best, restricted, target, n_most, rng)
+
+
+def _judged(small, s, entropy, before, small_sample):
+    """`Creation` of components in place of one, which has the prior ``before``.
+
+    On a ``small_sample`` there are more steps if these may be enough for a gain. None if they leave a
+    single component.
+    """
+    gain = small.gain(s, entropy, before)
+    if small_sample and -_NEAR * small.sample.total < gain <= 0:
+        s, entropy, _ = small.iterate(s, _STEPS_NEAR, 0.0)
         if len(s) < 2:
-            continue
-        gains[i] = max(gain, gains.get(i, gain))
-        found = best is not None and best.gain > 0 and abs(gain - best.gain) <= _SAME
-        again = found and i != source and _SEEDS_A_PART * len(s) <= way.n_seeds
+            return None
+        gain = small.gain(s, entropy, before)
+    return Creation(s, small.coefficients(s), gain)
+
+
+class _Findings:
+    """What the ways that were tried have led to.
+
+    Parameters
+    ----------
+    most_seeds : int
+        Number of seeds of the first ways.
+    hopeless : float
+        Other ways are not tried if a single component is better by more nats than this.
+
+    Attributes
+    ----------
+    best : Creation or None
+        The one of the greatest gain, which may be negative.
+    least : float
+        Least `RestrictedMixture.margin` of the first ways; 0 at the most.
+    """
+
+    def __init__(self, most_seeds, hopeless):
+        self._most_seeds, self._hopeless = most_seeds, hopeless
+        self.best, self.least = None, 0.0
+        self._margin = -np.inf
+        self._source, self._gains = (
+            -1,
+            {},
+        )  # the number of the best way, and the highest gain of each
+
+    def call_for(self, way):
+        """Whether to try a way."""
+        if way.narrow:
+            return self.best is None or self.best.gain <= 0
+        hopeless = self.best is None and -np.inf < self._margin < -self._hopeless
+        return way.always or not hopeless
+
+    def note_margin(self, way, margin):
+        """Remember how far a way was from a split."""
+        if way.n_seeds > 2:  # two alone tell too little
+            self._margin = max(self._margin, margin)
+        if way.n_seeds == self._most_seeds:
+            self.least = min(self.least, margin)
+
+    def note(self, number, way, creation):
+        """Remember what a way has led to; whether another way has led to the same best split before."""
+        best, gain = self.best, creation.gain
+        self._gains[number] = max(gain, self._gains.get(number, gain))
+        same = best is not None and best.gain > 0 and abs(gain - best.gain) <= _SAME
+        again = same and number != self._source and _SEEDS_A_PART * len(creation.s) <= way.n_seeds
         if best is None or gain > best.gain:
-            best = Creation(s, small.coefficients(s), gain)
-            source = i
-        if again:  # two ways lead to the best split that is known: there is hardly a better one
-            return best
-    nothing = best is None and least < -_NOTHING * len(target) * np.log(n_first)
-    # seeds may have been few for each part, but then two ways would hardly end at the same one
-    positive = sorted(gain for gain in gains.values() if gain > 0)
-    agree = len(positive) > 1 and positive[-1] - positive[-2] <= _SAME
-    if len(others) or attempt or nothing or agree or n_rows is None:
-        return best
-    return create_in_more_rows(best, restricted, target, n_most, rng)
+            self.best, self._source = creation, number
+        return again
+
+    @property
+    def agree(self):
+        """Whether the two best ways have led to the same split, be the seeds few for each of its parts."""
+        positive = sorted(gain for gain in self._gains.values() if gain > 0)
+        return len(positive) > 1 and positive[-1] - positive[-2] <= _SAME
 
 
 def most_rows_of_first(n_statistics):

@@ -31,9 +31,13 @@ def reassignment_loss(model, totals):
     loss : ndarray, shape (K, K)
         Loss in nats per row of component i if component j explains these; zero on the diagonal.
     """
-    theta = model.likelihood.coefficients(model.prior, totals.s)
-    cross = totals.s @ theta.T
-    return (np.diagonal(cross)[:, np.newaxis] - cross) / np.maximum(totals.n, 1e-12)[:, np.newaxis]
+    return loss_of_statistics(model.likelihood, model.prior, totals.s)
+
+
+def loss_of_statistics(likelihood, prior, s):
+    """`reassignment_loss` (K, K) of components with statistics ``s`` (K, P) under a prior."""
+    cross = s @ likelihood.coefficients(prior, s).T
+    return (np.diagonal(cross)[:, np.newaxis] - cross) / np.maximum(s[:, -1:], 1e-12)
 
 
 def union_evidence(likelihood, prior, s, i, j):

@@ -11,6 +11,9 @@ from .proposal import Proposal
 
 # Turns that a last resort may miss before it goes before all others.
 _MOST_MISSED = 3
+# Little is left to find once so many searches have come back to where they began, and so many more for each
+# that ended elsewhere.
+_RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
 # Searches of a stream's later batches may take one in so many of all numbers.
 _LATER_BATCHES = 8
 
@@ -122,3 +125,8 @@ class SearchResort(LastResort):
         left = max(self._numbers_left, self._numbers_of_fit // _LATER_BATCHES)
         super().new_data()
         self._numbers_left = left
+
+
+def often_came_back(n_returns, n_failures):
+    """Whether so many failed searches have come back to where they began that little is left to find."""
+    return n_returns >= _RETURNS + _RETURNS_PER_FAILURE * (n_failures - n_returns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..engine.last_resort import often_came_back
 from .ages import AGES, parts_by_age, uneven_states
 from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
@@ -46,9 +47,6 @@ _WAYS = (
 )  # fmt: skip
 # Steps in which the concentrations and the states that a search ends with suit each other.
 _LEARNINGS = 6
-# Little is left to find once so many searches have come back to where they began, and so many more for each
-# that ended elsewhere.
-_RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
 # So many searches are made after the last gain in any case: all ways once, but twice with those by ages.
 _LEAST_FAILURES, _LEAST_FAILURES_WITH_AGES = 6, 16
 
@@ -121,11 +119,8 @@ class StateSearch:
     @property
     def comes_back(self):
         """Whether so many searches have come back to where they began that little is left to find."""
-        elsewhere = self.n_failures - self.n_returns
         least = _LEAST_FAILURES_WITH_AGES if self._have_ages.any() else _LEAST_FAILURES
-        if self.n_failures < least:
-            return False
-        return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
+        return self.n_failures >= least and often_came_back(self.n_returns, self.n_failures)
 
     def go_on(self):
         """Make one search more."""

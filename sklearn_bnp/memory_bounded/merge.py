@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._kernels._entropies import union_entropies
-from ..engine.affinity import reassignment_loss, union_evidence
+from ..engine.affinity import loss_of_statistics, union_evidence
 from ..engine.merge_losses import MergeLosses
-from ..engine.model import BaseModel
-from ..engine.statistics import StatBag
 from .items import kept_items
 from .local import update
 from .model import log_prior, log_rising_factorials
@@ -113,9 +111,7 @@ def pairs_to_merge(settings, before, topics, items, n_pairs, known):
 
 def _reassigned(settings, topics):
     """Nats (K, K) by which the data term falls at most if two topics are joined; symmetric."""
-    bag = StatBag(np.arange(len(topics.s)), topics.s, topics.entropy)
-    loss = reassignment_loss(BaseModel(settings.likelihood, None, topics.prior), bag)
-    loss = loss * topics.s[:, -1:]
+    loss = loss_of_statistics(settings.likelihood, topics.prior, topics.s) * topics.s[:, -1:]
     return np.minimum(loss, loss.T)
 
 
@@ -164,10 +160,7 @@ def merge_losses(settings, topics, kept):
         return MergeLosses.nothing(K)
     items = kept_items(settings.likelihood, kept)
     after = update(settings, topics, items)
-    loss = reassignment_loss(
-        BaseModel(settings.likelihood, None, after.prior),
-        StatBag(np.arange(K), after.s, after.entropy),
-    )
+    loss = loss_of_statistics(settings.likelihood, after.prior, after.s)
     np.fill_diagonal(loss, np.inf)
     pairs = likely_pairs(settings, after, items.sizes)
     best = np.unique([np.flatnonzero((pairs == k).any(axis=1))[0] for k in range(K)])

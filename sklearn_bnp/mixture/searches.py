@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.affinity import nearest, reassignment_loss
+from ..engine.affinity import loss_of_statistics, nearest
 from ..engine.agglomeration import agglomerate
 from ..engine.grouping import Parts, best_grouping
-from ..engine.statistics import StatBag
+from ..engine.last_resort import often_came_back
 from ..splits.creation import seeded
 from ..splits.restricted import most_collapsed
 from ..splits.slabs import NARROW_ADAPT, narrow_rows, statistics_apart
@@ -26,9 +26,6 @@ _COLLAPSED, _STEPS = 4, 6
 _ROUNDS, _COLLAPSED_ROUNDS = 8, 6
 # Each part may be joined with so many neighbours. So many ascents follow that of the agglomeration's groups.
 _N_NEIGHBORS, _N_ASCENTS = 10, 8
-# Little is left to find once so many searches have come back to where they began, and so many more for each
-# that ended elsewhere.
-_RETURNS, _RETURNS_PER_FAILURE = 4, 0.25
 # Steps end when they gain less than the first of these a row, in nats: what differs by no more may be the
 # same. No search is worth a trial that gains less than the second.
 _STEP_TOL, _LEAST_GAIN = 1e-4, 1e-5
@@ -75,8 +72,7 @@ class Search:
     @property
     def comes_back(self):
         """Whether so many searches have come back to where they began that little is left to find."""
-        elsewhere = self.n_failures - self.n_returns
-        return self.n_returns >= _RETURNS + _RETURNS_PER_FAILURE * elsewhere
+        return often_came_back(self.n_returns, self.n_failures)
 
     def go_on(self):
         """Make one search more, of another kind each time."""
@@ -157,8 +153,7 @@ def _groups(small, s, entropy, resp, n_least, rng):
 
     The cut has no fewer groups than ``n_least``. Parts that no union of two pays for stay as they are.
     """
-    parts = StatBag(np.arange(len(s)), s, entropy)
-    near = nearest(reassignment_loss(small.model, parts), _N_NEIGHBORS)
+    near = nearest(loss_of_statistics(small.model.likelihood, small.model.prior, s), _N_NEIGHBORS)
     union_entropy = small.union_entropy(resp)
     unions = union_entropy.growing()
     tree = agglomerate(s, entropy, unions, small.evidence, small.allocation, near)

@@ -208,16 +208,13 @@ class Birth(Proposal):
                 n_rows=n_first if goes_on else None, n_nonzero=context.n_nonzero,
             )  # fmt: skip
             if creation is not None and creation.gain > 0:
-                break
-        else:
-            # all ways have failed; but a component that is alone was first tried from many seeds
-            final = not alone and tries_all_ways(sample, P)
-            self._failures.note(uid, n, self.patience if final else 1)
-            there = min(n, self._rows(P, more=True))
-            if there >= _WORTH * n_first:
-                self._in_few |= {uid}
-            return None
-        return creation
+                return creation
+        # all ways have failed; but a component that is alone was first tried from many seeds
+        final = not alone and tries_all_ways(sample, P)
+        self._failures.note(uid, n, self.patience if final else 1)
+        if min(n, self._rows(P, more=True)) >= _WORTH * n_first:
+            self._in_few |= {uid}
+        return None
 
     def new_data(self) -> None:
         """New rows may hold what old ones did not: try again."""

@@ -27,6 +27,8 @@ from .starts import some_documents
 # looked for with so many tokens for each word of a document: with 10 and 20, the true number was found less
 # often.
 _LONG, _THIN = 10.0, 5.0
+# Nats that topics in place of all there are have to gain, in all and for each token.
+_WORTH, _WORTH_OF_A_TOKEN = 1.0, 1e-4
 # Nats a topic and pass, below which topics on trial have settled.
 _SETTLED = 1.0
 
@@ -37,6 +39,11 @@ class SettlingTrial(AdoptTrial):
     def is_unsettled(self, values):
         """Whether the last pass still gained much for each topic."""
         return len(values) < 2 or values[-1] - values[-2] > _SETTLED * len(self.created)
+
+
+def worth_of_all(totals):
+    """Nats that topics in place of all of these have to gain."""
+    return max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
 
 
 def are_long(totals):

@@ -26,11 +26,8 @@ import numpy as np
 
 from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
-from .fewer import SettlingTrial
+from .fewer import SettlingTrial, worth_of_all
 
-# Nats that a new start has to gain, in all and for each token. There is another one if the objective has
-# risen by as much since.
-_WORTH, _WORTH_OF_A_TOKEN = 1.0, 1e-4
 # A stream has other new starts when so many times as many tokens have come.
 _MORE = 2.0
 _NAME = "doc_concentration"
@@ -91,7 +88,7 @@ class Resettle(TakesTurns):
         learns = _NAME in model.learned and model.likelihood.words and model.released() is model
         if len(totals.uids) < 2 or not learns:
             return []
-        bound, worth = model.elbo(totals), max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
+        bound, worth = model.elbo(totals), worth_of_all(totals)
         if not self._may_rise(totals, bound - worth):
             return []
         self._bound = bound

@@ -38,14 +38,12 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from .common import PartingTrial, with_common_topic
 from .documents import EVERYTHING
-from .fewer import SettlingTrial, are_long, fewer_topics
+from .fewer import SettlingTrial, are_long, fewer_topics, worth_of_all
 from .seeding import blended_with_all
 from .starts import other_topics
 
 # Nats that the objective has risen since the last restart, for which there is another.
 _WORTH = 1.0
-# Nats a token that other topics have to gain.
-_WORTH_OF_A_TOKEN = 1e-4
 # Where topics get a common one, the sum of the parameters of the documents' prior is raised to so much, or to
 # so many times what it was.
 _RAISED, _TIMES_RAISED = 10.0, 2.5
@@ -176,9 +174,8 @@ class TopicRestart(TakesTurns):
         s = with_common_topic(totals.s, doc_prior)
         if s is None or len(s) > context.max_components:
             return []
-        worth = max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
         given = {_NAME: max(_RAISED, _TIMES_RAISED * doc_prior)}
-        how = {"adapts": True, "learns": True, "least_gain": worth}
+        how = {"adapts": True, "learns": True, "least_gain": worth_of_all(totals)}
         return [self._trial(PartingTrial, context, s, given, **how)]
 
     def _with_others(self, context):
@@ -187,7 +184,7 @@ class TopicRestart(TakesTurns):
         self._searched = float(totals.n.sum() if self.n_seen is None else self.n_seen)
         if sample is None:
             return []
-        worth = max(_WORTH, _WORTH_OF_A_TOKEN * totals.n.sum())
+        worth = worth_of_all(totals)
         s, doc_prior = other_topics(model, totals, sample, worth, context.rng, context.n_threads)
         if s is None or len(s) > context.max_components:
             return []

@@ -49,9 +49,8 @@ _DEFAULT_KAPPA = 0.01
 _KAPPA_RANGE = (1e-12, _DEFAULT_KAPPA)
 _DEFAULT_SCALE = 0.1  # prior mean of a component's variance, the data's being 1
 _SCALE_RANGE = (1e-8, 1e2)
-_LEAST_NOISE = (
-    1e-4  # of a state that a prior of sequences expects, the variance of the data being 1
-)
+# Least noise of a state that a prior of sequences expects, the variance of the data being 1.
+_LEAST_NOISE = 1e-4
 # Correlation of successive rows' noise up to which a prior of sequences expects the noise within states,
 # and from which on it expects the variances of all rows. Noise with a coefficient of 0.6 makes narrow
 # states pay: the bound then prefers two or three states for each true one.

@@ -80,12 +80,8 @@ class CodedCategories(SparseRows, CategoricalLikelihood):
     def summarise(self, z, shares, s, *, coef=None, sparse=False):
         super().summarise(self.one_hot(z), shares, s, coef=coef, sparse=sparse)
 
-    def _share(
-        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-    ):
-        super()._share(
-            coef, self.one_hot(z), mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-        )  # fmt: skip
+    def _share(self, coef, z, how):
+        super()._share(coef, self.one_hot(z), how)
 
     # ------------------------------------------------------------------ components
 

@@ -21,7 +21,7 @@ Design note
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
@@ -40,6 +40,34 @@ _MOST_IN_FLOAT32 = 500.0
 _LEAST_SHARE = 1e-16
 # A product with an entry of a sparse row takes as long as so many with those of a dense one.
 _PRODUCTS_PER_ENTRY = 5
+
+
+class Sharing(NamedTuple):
+    """Factors of rows that are shared among components, arrays to be filled, and how it is to be done.
+
+    Parameters
+    ----------
+    resp : ndarray, shape (n, K)
+        Filled with the shares.
+    n_nonzero, n_threads : int
+        As in `RowKernels.local_step`, but ``n_nonzero`` is K if there is no limit.
+    floor : float
+        Shares below the largest of the row times this are cleared.
+    mass, weight : ndarray, shape (n,), or None
+        As in `RowKernels.local_step`.
+    s, entropy, log_norm : ndarray, shapes (K, P), (K,) and (n,), or None
+        Filled as in `RowKernels.local_step`, unless None.
+    """
+
+    resp: Any
+    n_nonzero: int
+    n_threads: int
+    floor: float = _LEAST_SHARE
+    mass: Any = None
+    weight: Any = None
+    s: Any = None
+    entropy: Any = None
+    log_norm: Any = None
 
 
 class RowKernels(ABC):
@@ -107,10 +135,8 @@ class RowKernels(ABC):
         """
 
     @abstractmethod
-    def _share(
-        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-    ):
-        """Fill shares ``resp`` (n, K) and, unless None, ``s``, ``entropy`` and ``log_norm`` (n,)."""
+    def _share(self, coef, z, how):
+        """Share rows among components, and fill the arrays of ``how``, a `Sharing`."""
 
     def local_step(
         self,
@@ -154,9 +180,11 @@ class RowKernels(ABC):
         """
         resp = np.empty((z.shape[0], len(coef)), dtype=z.dtype)
         n_nonzero = len(coef) if n_nonzero is None else n_nonzero
-        self._share(
-            coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, _LEAST_SHARE
-        )
+        how = Sharing(
+            resp, n_nonzero, n_threads, mass=mass, weight=weight, s=s, entropy=entropy,
+            log_norm=log_norm,
+        )  # fmt: skip
+        self._share(coef, z, how)
         return resp
 
     def likelihood_table(self, coef, z, floor, n_threads=1):
@@ -181,7 +209,7 @@ class RowKernels(ABC):
             Logarithms of the sums.
         """
         out, log_norm = np.empty((z.shape[0], len(coef)), dtype=z.dtype), np.empty(z.shape[0])
-        self._share(coef, z, None, None, out, None, None, log_norm, len(coef), n_threads, floor)
+        self._share(coef, z, Sharing(out, len(coef), n_threads, floor, log_norm=log_norm))
         return np.maximum(out, floor, dtype=np.float64), log_norm
 
 
@@ -271,20 +299,17 @@ class DenseRows(RowKernels):
         shares = np.ascontiguousarray(shares, dtype=z.dtype)
         summarise(self.kernel_rows(z), shares, self.quadratic, self.linear, s, sparse)
 
-    def _share(
-        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-    ):
+    def _share(self, coef, z, how):
         own = self._in_precision(coef, z)
         if own is not z:
-            wide = np.empty(resp.shape)
-            given = mass, weight, wide, s, entropy, log_norm, n_nonzero, n_threads, floor
-            self._share(coef, own, *given)
-            resp[...] = wide
+            wide = np.empty(how.resp.shape)
+            self._share(coef, own, how._replace(resp=wide))
+            how.resp[...] = wide
             return
-        n_threads = _threads(resp, coef.shape[1], s, n_threads)
         local_step(
             self.kernel_rows(z), np.ascontiguousarray(coef, dtype=z.dtype), self.quadratic,
-            self.linear, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor,
+            self.linear, how.mass, how.weight, how.resp, how.s, how.entropy, how.log_norm,
+            how.n_nonzero, _threads(how, coef.shape[1]), how.floor,
         )  # fmt: skip
 
     def likelihood_table(
@@ -297,19 +322,8 @@ class DenseRows(RowKernels):
             own = table[rows]
             if own.dtype != z.dtype:
                 own = np.empty(own.shape, dtype=z.dtype)
-            self._share(
-                coef,
-                z[rows],
-                None,
-                None,
-                own,
-                None,
-                None,
-                log_norm[rows],
-                len(coef),
-                n_threads,
-                floor,
-            )
+            how = Sharing(own, len(coef), n_threads, floor, log_norm=log_norm[rows])
+            self._share(coef, z[rows], how)
             np.maximum(own, floor, out=table[rows])
         return table, log_norm
 
@@ -324,14 +338,13 @@ class TableRows(RowKernels):
     features, log_table = RowKernels.features, RowKernels.log_table
     summarise, likelihood_table = RowKernels.summarise, RowKernels.likelihood_table
 
-    def _share(
-        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-    ):
-        table = self.log_table(coef, z)
-        n_threads = _threads(resp, 0, None, n_threads)
-        share_out(table, mass, weight, resp, entropy, log_norm, n_nonzero, n_threads, floor)
-        if s is not None:
-            self.summarise(z, weighted_shares(resp, mass, weight), s, coef=coef)
+    def _share(self, coef, z, how):
+        share_out(
+            self.log_table(coef, z), how.mass, how.weight, how.resp, how.entropy, how.log_norm,
+            how.n_nonzero, _threads(how, 0), how.floor,
+        )  # fmt: skip
+        if how.s is not None:
+            self.summarise(z, weighted_shares(how.resp, how.mass, how.weight), how.s, coef=coef)
 
 
 class SparseRows(DenseRows):
@@ -351,34 +364,33 @@ class SparseRows(DenseRows):
         shares = np.ascontiguousarray(shares, dtype=z.dtype)
         sparse_summary(*_arrays(z), shares, None, s, 1)
 
-    def _share(
-        self, coef, z, mass, weight, resp, s, entropy, log_norm, n_nonzero, n_threads, floor
-    ):
-        given = mass, weight, resp
+    def _share(self, coef, z, how):
         if not issparse(z):
-            super()._share(coef, z, *given, s, entropy, log_norm, n_nonzero, n_threads, floor)
+            super()._share(coef, z, how)
             return
         rows, coef = _arrays(z), np.ascontiguousarray(coef, dtype=z.dtype)
-        per_row = _PRODUCTS_PER_ENTRY * z.nnz / max(1, len(resp))
-        n_threads = _threads(resp, per_row, s, n_threads)
-        sparse_shares(*rows, coef, *given, entropy, log_norm, n_nonzero, n_threads, floor)
-        if s is not None:
-            factors = [factor for factor in (mass, weight) if factor is not None]
+        n_threads = _threads(how, _PRODUCTS_PER_ENTRY * z.nnz / max(1, len(how.resp)))
+        sparse_shares(
+            *rows, coef, how.mass, how.weight, how.resp, how.entropy, how.log_norm, how.n_nonzero,
+            n_threads, how.floor,
+        )  # fmt: skip
+        if how.s is not None:
+            factors = [factor for factor in (how.mass, how.weight) if factor is not None]
             scale = np.prod(factors, axis=0) if factors else None
-            sparse_summary(*rows, resp, scale, s, n_threads)
+            sparse_summary(*rows, how.resp, scale, how.s, n_threads)
 
     def likelihood_table(self, coef, z, floor, n_threads=1):
         layout = RowKernels if issparse(z) else DenseRows
         return layout.likelihood_table(self, coef, z, floor, n_threads)
 
 
-def _threads(resp, n_products, s, n_threads):
-    """Threads for shares ``resp`` of rows that have so many products with the coefficients of a component.
+def _threads(how, n_products):
+    """Threads for the `Sharing` of rows that have so many products with the coefficients of a component.
 
-    If there are statistics ``s``, these take as many products again.
+    If statistics are wanted, these take as many products again.
     """
-    n_products = n_products if s is None else 2 * n_products
-    return threads_for_shares(*resp.shape, n_products, n_threads)
+    n_products = n_products if how.s is None else 2 * n_products
+    return threads_for_shares(*how.resp.shape, n_products, how.n_threads)
 
 
 def weighted_shares(resp, mass, weight):

@@ -155,15 +155,9 @@ class _Memory:
         self.uids = np.concatenate([old, fresh])[lasting]
 
 
-def build(settings, topics, items, trace=None):
-    """`Built` from the topics so far and all items.
-
-    Parameters
-    ----------
-    trace : list or None
-        The bound of each accepted state is appended to it.
-    """
-    topics = _settled(settings, topics, items, trace)
+def build(settings, topics, items):
+    """`Built` from the topics so far and all items."""
+    topics = _settled(settings, topics, items)
     topics, joined = _with_room(settings, topics, items)
     memory, accepted, at_rest = _Memory(len(topics.s)), [], True
     halves_due, parts_due = _are_due(settings, topics, items)
@@ -173,20 +167,16 @@ def build(settings, topics, items, trace=None):
     while True:
         observer = _Labels(len(items.n))
         before, topics = topics, update(settings, topics, items, observer)
-        if trace is not None:
-            trace.append(topics.bound)
         found = _best_moves(settings, before, topics, items, observer.labels, memory)
         if found is None and at_rest:
             break
         if found is None:  # trials end before updates do
-            rested = converge(settings, topics, items, trace)
+            rested = converge(settings, topics, items)
             memory.change([], len(rested.s), alive(rested))
             topics, at_rest = _without_empty(settings, rested, items), True
             continue
         (moves, topics), at_rest = found, False
         accepted += moves
-        if trace is not None:
-            trace.append(topics.bound)
     n_swaps, n_splits, n_merges = (
         sum(isinstance(move, kind) for move in accepted) for kind in (Swap, Split, Union)
     )
@@ -199,13 +189,13 @@ def _with_room(settings, topics, items):
     while len(topics.s) > settings.max_topics:
         surplus = len(topics.s) - settings.max_topics
         topics = join_pairs(topics, disjoint(likely_pairs(settings, topics, items.sizes), surplus))
-        topics = _settled(settings, topics, items, None)
+        topics = _settled(settings, topics, items)
     return topics, before - len(topics.s)
 
 
-def _settled(settings, topics, items, trace):
+def _settled(settings, topics, items):
     """Topics after updates, without empty ones."""
-    return _without_empty(settings, converge(settings, topics, items, trace), items)
+    return _without_empty(settings, converge(settings, topics, items), items)
 
 
 def _without_empty(settings, topics, items):

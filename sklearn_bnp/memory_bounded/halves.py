@@ -364,21 +364,12 @@ def _entropies(n, first):
     return -np.array([n @ xlogy(first, first), n @ xlogy(other, other)])
 
 
-def refine(part, rules, first, alpha, trace=None):
-    """Responsibilities (m,) and alpha (2,) of halves after restricted updates from ``first`` (m,).
-
-    Parameters
-    ----------
-    trace : list or None
-        The value after each update is appended to it.
-    """
+def refine(part, rules, first, alpha):
+    """Responsibilities (m,) and alpha (2,) of halves after restricted updates from ``first`` (m,)."""
     total = part.n.sum()
     for _ in range(_MAX_ITER):
         s, counts = _sums(part, first)
         alpha = rules.raised_alpha(counts, alpha, 1)
-        if trace is not None:
-            value = rules.values(s, counts, _entropies(part.n, first), alpha)
-            trace.append(rules.total(Summary(s, counts, alpha, value)))
         coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
         psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))

@@ -117,13 +117,11 @@ def _add_documents(settings, items, coef, psi, observe, s, counts, entropy):
             observe(C + int(edges[i]), own, resp)
 
 
-def converge(settings, topics, items, trace=None, *, above=None):
+def converge(settings, topics, items, *, above=None):
     """Topics after updates until the bound's relative change is below ``tol``.
 
     Parameters
     ----------
-    trace : list or None
-        The bound after each update is appended to it.
     above : float or None
         The bound that a trial has to pass. If it is given, updates also end when they add little to what
         the bound is above it, or so little that it will not be passed.
@@ -131,8 +129,6 @@ def converge(settings, topics, items, trace=None, *, above=None):
     last = -np.inf
     for _ in range(settings.max_iter):
         topics = update(settings, topics, items)
-        if trace is not None:
-            trace.append(topics.bound)
         change = topics.bound - last
         if change < threshold(settings, topics, items):
             break

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from sklearn_bnp.estimator.base import bind_likelihood
 from sklearn_bnp.inputs.batches import ArraySource
+from sklearn_bnp.memory_bounded import building, local
 from sklearn_bnp.memory_bounded.items import (
     Items,
     NewDocuments,
@@ -98,3 +99,24 @@ def epoch_items(family, n=300, n_documents=6, seed=0):
     z = likelihood.prepare(x[rows])
     new = NewDocuments(z, indptr, np.ones(n_documents))
     return likelihood, with_epoch(nothing(likelihood, z.dtype), likelihood, new)
+
+
+def bounds_of_updates(monkeypatch):
+    """A list of the bounds after all updates of `converge` and `build` from now on, but for failed trials."""
+    bounds, update, best_moves = [], local.update, building._best_moves
+
+    def noted(*args):
+        topics = update(*args)
+        bounds.append(topics.bound)
+        return topics
+
+    def noted_moves(*args):
+        n = len(bounds)
+        found = best_moves(*args)
+        bounds[n:] = [] if found is None else [found[1].bound]
+        return found
+
+    for module in (local, building):
+        monkeypatch.setattr(module, "update", noted)
+    monkeypatch.setattr(building, "_best_moves", noted_moves)
+    return bounds

@@ -30,7 +30,7 @@ from sklearn_bnp.memory_bounded.local import (
 from sklearn_bnp.memory_bounded.merge import pairs_to_merge, unions
 from sklearn_bnp.memory_bounded.model import objective
 
-from .clump_harness import epoch_items, settings
+from .clump_harness import bounds_of_updates, epoch_items, settings
 from .families import FAMILIES
 
 # One of each layout of statistics: epochs take seconds, and what differs is tested in test_clumps.py.
@@ -56,13 +56,13 @@ def of_documents(items):
 # ---------------------------------------------------------------------- model building
 
 
-def test_building_raises_the_bound(family):
+def test_building_raises_the_bound(family, monkeypatch):
     likelihood, items = epoch_items(family)
-    own, trace = settings(likelihood), []
-    built = build(own, first_topics(own, items), items, trace)
+    own, bounds = settings(likelihood), bounds_of_updates(monkeypatch)
+    built = build(own, first_topics(own, items), items)
     assert built.n_splits > 0
-    assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
-    assert trace[-1] == built.topics.bound
+    assert np.diff(bounds).min() > -1e-9 * abs(bounds[-1])
+    assert bounds[-1] == built.topics.bound
 
 
 def test_gains_of_merges_are_exact(family):
@@ -166,7 +166,7 @@ def test_parts_gain_what_they_promise(family, monkeypatch):
         assert parts.parts_that_gain(part, rules, topics.alpha[0], 1, gain) is None
 
 
-def test_swaps_make_room():
+def test_swaps_make_room(monkeypatch):
     # two of three topics for one cluster, and one for the two others: no split may help, nor any merge
     likelihood, items = epoch_items(ROW_FAMILIES[0], n=600)
     own = settings(likelihood, max_topics=3)
@@ -175,11 +175,10 @@ def test_swaps_make_room():
     half = items.z[:, 0] > np.median(items.z[good.labels == 0, 0])
     labels = np.where(good.labels == 0, half, 2)
     start = with_labels(good.topics, items, likelihood, labels)
-    trace = []
-    stuck = converge(own, start, items)
-    built = build(own, start, items, trace)
+    stuck, bounds = converge(own, start, items), bounds_of_updates(monkeypatch)
+    built = build(own, start, items)
     assert stuck.bound < good.topics.bound - 10.0
-    assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
+    assert np.diff(bounds).min() > -1e-9 * abs(bounds[-1])
     assert built.n_splits == built.n_merges > 0
     np.testing.assert_allclose(built.topics.bound, good.topics.bound, rtol=1e-4)
 

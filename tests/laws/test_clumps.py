@@ -5,7 +5,15 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import digamma
 
-from sklearn_bnp.memory_bounded.halves import ItemSubset, Others, Rules, halve, refine, whole
+from sklearn_bnp.memory_bounded.halves import (
+    ItemSubset,
+    Others,
+    Rules,
+    halve,
+    refine,
+    summary_of,
+    whole,
+)
 from sklearn_bnp.memory_bounded.local import converge, first_topics, update
 from sklearn_bnp.memory_bounded.model import (
     Scale,
@@ -18,7 +26,7 @@ from sklearn_bnp.memory_bounded.model import (
 )
 from tests.reference import clumps as reference
 
-from .clump_harness import RATE, SHAPE, epoch_items, problem, settings
+from .clump_harness import RATE, SHAPE, bounds_of_updates, epoch_items, problem, settings
 from .families import FAMILIES
 
 # Sums of some hundred terms, in doubles, of rows in units of 1.
@@ -145,28 +153,29 @@ def test_statistics_add_up(family):
 # ---------------------------------------------------------------------- rising
 
 
-def test_updates_raise_the_bound(family):
+def test_updates_raise_the_bound(family, monkeypatch):
     case = problem(family, n=60, n_clumps=25)
-    resp, alpha = random_resp(case)
-    trace = []
-    converge(
-        settings(case.likelihood)._replace(tol=1e-12), given(case, resp, alpha), case.items(), trace
-    )
-    assert len(trace) > 3
-    assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
+    start, bounds = given(case, *random_resp(case)), bounds_of_updates(monkeypatch)
+    converge(settings(case.likelihood)._replace(tol=1e-12), start, case.items())
+    assert len(bounds) > 3
+    assert np.diff(bounds).min() > -1e-9 * abs(bounds[-1])
 
 
-def test_restricted_updates_raise_the_value(family):
+def test_restricted_updates_raise_the_value(family, monkeypatch):
     likelihood, items = epoch_items(family)
     rules = Rules(likelihood, likelihood.prior, items.sizes, SHAPE, 3.0, Scale(5.0, 2.0))
     part = ItemSubset(items, np.arange(0, len(items.n), 2), likelihood)
     start = np.random.default_rng(0).random(len(part.n))
     beside = rules._replace(scale=Scale(), others=Others(items.lengths, 0.5))
     for own in rules, beside:
-        trace = []
-        refine(part, own, start, np.array([0.5, 0.5]), trace)
-        assert len(trace) > 2
-        assert np.diff(trace).min() > -1e-9 * abs(trace[-1])
+        values = []
+        for n_updates in range(20):  # the value is that of the halves after so many
+            monkeypatch.setattr("sklearn_bnp.memory_bounded.halves._MAX_ITER", n_updates)
+            first, alpha = refine(part, own, start, np.array([0.5, 0.5]))
+            both = np.array([first, 1.0 - first])
+            values.append(own.total(summary_of(part, own, part.n, both, alpha)))
+        assert len(set(values)) > 2
+        assert np.diff(values).min() > -1e-9 * abs(values[-1])
 
 
 def test_halves_are_judged_by_what_they_sum(family):

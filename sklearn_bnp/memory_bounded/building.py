@@ -168,15 +168,15 @@ def build(settings, topics, items):
         observer = _Labels(len(items.n))
         before, topics = topics, update(settings, topics, items, observer)
         found = _best_moves(settings, before, topics, items, observer.labels, memory)
-        if found is None and at_rest:
+        if found is not None:
+            (moves, topics), at_rest = found, False
+            accepted += moves
+        elif at_rest:
             break
-        if found is None:  # trials end before updates do
+        else:  # trials end before updates do
             rested = converge(settings, topics, items)
             memory.change([], len(rested.s), alive(rested))
             topics, at_rest = _without_empty(settings, rested, items), True
-            continue
-        (moves, topics), at_rest = found, False
-        accepted += moves
     n_swaps, n_splits, n_merges = (
         sum(isinstance(move, kind) for move in accepted) for kind in (Swap, Split, Union)
     )

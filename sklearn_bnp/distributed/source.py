@@ -211,10 +211,9 @@ class ChunkSource:
         """All chunks as one batch of a stream."""
         return ChunkBatch(None, self, 0, len(self.infos))
 
-    def batches(self, rng=None):
-        """All batches, in random order if an rng is given."""
-        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
-        return (self.batch(i) for i in order)
+    def batches(self):
+        """All batches, one after the other."""
+        return (self.batch(i) for i in range(len(self)))
 
     def without_responsibilities(self):
         """The source itself: chunks bring no responsibilities."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 
 class CompositeBatch(NamedTuple):
     """Several batches, or references to them, that are visited as one.
@@ -71,10 +69,9 @@ class CompositeSource:
         last = min(first + self._n_parts, len(self._source))
         return CompositeBatch(i, tuple(self._source.batch(j) for j in range(first, last)))
 
-    def batches(self, rng=None):
-        """All groups, in random order if an rng is given."""
-        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
-        return (self.batch(i) for i in order)
+    def batches(self):
+        """All groups, one after the other."""
+        return (self.batch(i) for i in range(len(self)))
 
     def shuffled(self, rng):
         """Batches of the source itself: stochastic steps are small."""

@@ -305,7 +305,7 @@ class _RunObserver(Observer):
 
     def _draw(self, uids, rows, owners, first, last):
         """Draw some of the runs from rows ``first`` to before ``last``; ``owners`` (n,) are of all rows."""
-        first, last = _pieces_of(first, last)
+        first, last = even_pieces(first, last - first, -(-(last - first) // _LONGEST))
         mean_weight, threshold = self._probe.mean_weight, self._threshold[uids]
         weight, key = rows.batch.weight, None
         if weight is not None:
@@ -480,10 +480,8 @@ def _neighbours(first, last, owners, indptr, uids):
     return out
 
 
-def _pieces_of(first, last):
-    """Runs with long ones cut."""
-    sizes = last - first
-    n = np.maximum(1, -(-sizes // _LONGEST))
+def even_pieces(first, sizes, n):
+    """First rows (m,), and rows after the last (m,), of ``n`` (r,) pieces of runs, as equal as can be."""
     run = np.repeat(np.arange(len(n)), n)
     i = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return first[run] + i * sizes[run] // n[run], first[run] + (i + 1) * sizes[run] // n[run]

@@ -13,7 +13,7 @@ from ..engine.samples import to_search
 from ..inputs.groups import drawn
 from ..likelihood.seeding import summaries
 from .creation import windows
-from .sampling import StateSample
+from .sampling import StateSample, even_pieces
 
 # Rows of a block that a state starts from, and of the windows that seeds are chosen among.
 _BLOCK, _WINDOW = 20, 10
@@ -72,11 +72,7 @@ def pieces(indptr, lags, length):
     """
     sizes = np.maximum(np.diff(indptr) - lags, 0)
     n = np.where(sizes > 0, np.maximum(1, sizes // length), 0)
-    sequence = np.repeat(np.arange(len(n)), n)
-    i = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    start = indptr[:-1][sequence] + lags
-    first = start + i * sizes[sequence] // n[sequence]
-    return np.column_stack([first, start + (i + 1) * sizes[sequence] // n[sequence]])
+    return np.column_stack(even_pieces(indptr[:-1] + lags, sizes, n))
 
 
 def _sample(likelihood, batch, n_rows, rng):

@@ -240,10 +240,9 @@ class ArraySource:
             None if self.resp is None else self.resp[rows],
         )
 
-    def batches(self, rng=None):
-        """Iterator over all batches, in random order if an rng is given."""
-        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
-        return (self.batch(i) for i in order)
+    def batches(self):
+        """Iterator over all batches."""
+        return (self.batch(i) for i in range(len(self)))
 
     def shuffled(self, rng):
         """Iterator over batches of rows from all over the data, drawn without replacement."""

@@ -83,14 +83,13 @@ class GroupSource:
         """Batch number i."""
         return self.everything.part(i, self.edges[i], self.edges[i + 1])
 
-    def batches(self, rng=None):
-        """Iterator over all batches, in random order if an rng is given."""
-        order = np.arange(len(self)) if rng is None else rng.permutation(len(self))
-        return (self.batch(i) for i in order)
+    def batches(self):
+        """Iterator over all batches."""
+        return (self.batch(i) for i in range(len(self)))
 
     def shuffled(self, rng):
         """Iterator over the batches in random order; groups stay in their batches."""
-        return self.batches(rng)
+        return (self.batch(i) for i in rng.permutation(len(self)))
 
     def without_responsibilities(self):
         """The same batches without responsibilities, which local steps will find."""

@@ -41,8 +41,8 @@ class Source(Protocol):
         ``batch_id`` each, whose ``load()`` gives the rows where they are worked on.
         """
 
-    def batches(self, rng=None):
-        """All batches one after the other, in random order if an rng is given."""
+    def batches(self):
+        """All batches one after the other."""
 
     def shuffled(self, rng):
         """Batches for stochastic steps, drawn anew from all data without replacement."""

@@ -214,13 +214,17 @@ class FullShape:
         z /= deviation.astype(z.dtype)
         return np.ascontiguousarray(z)
 
+    def _squares(self, b, mean):
+        """Coefficients (K, P) of the squared distances under B, times -1/2, and log determinants of B."""
+        inverse, log_det = self.invert(b)
+        n_linear = 0 if mean is None else self.D
+        coef = np.zeros((len(inverse), self.D * (self.D + 1) // 2 + n_linear + 1))
+        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        return coef, log_det
+
     def log_student(self, z, b, mean, shrink, nu):
         """Log predictive densities (n, K); ``shrink`` (K,) is kappa / (kappa + 1)."""
-        inverse, log_det = self.invert(b)
-        coef = np.zeros(
-            (len(inverse), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1)
-        )
-        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        coef, log_det = self._squares(b, mean)
         delta = np.empty((len(z), len(coef)))
         for rows, own in _features(z, self.quadratic, mean is not None, coef.shape[1]):
             delta[rows] = np.maximum(-2.0 * (own @ coef.T), 0.0) * shrink
@@ -241,9 +245,7 @@ class FullShape:
 
         The components have ``n`` (K,) rows.
         """
-        inverse, log_det = self.invert(b)
-        coef = np.zeros((len(b), self.D * (self.D + 1) // 2 + (0 if mean is None else self.D) + 1))
-        quadratic_coefficients(inverse, mean, np.zeros(self.D), coef)
+        coef, log_det = self._squares(b, mean)
         out = self._student_of(z, coef, prior, n, shares)
         out -= 0.5 * log_det
         return out

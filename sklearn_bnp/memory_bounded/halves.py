@@ -77,10 +77,12 @@ class Rules(NamedTuple):
     others: Others | None = None
     once: Rules | None = None
 
-    @property
-    def documents_a_point(self):
-        """Weight of documents in (21); it is 1 unless documents and rows count differently in (30)."""
-        return self.scale.documents / self.scale.points
+    def log_weights(self, s, counts, alpha):
+        """Coefficients (J, P) of items' statistics, and weights (J, S) of their groups, of log q(z) (21)."""
+        coef = self.likelihood.coefficients(self.prior, self.scale.points * s)
+        # 1 unless documents and rows count differently in (30)
+        documents_a_point = self.scale.documents / self.scale.points
+        return coef, documents_a_point * digamma(counts / self.sizes + alpha[:, np.newaxis])
 
     def values(self, s, counts, entropy, alpha):
         """Values (J,) of sets of items, as of `model.topic_values`."""
@@ -370,8 +372,7 @@ def refine(part, rules, first, alpha):
     for _ in range(_MAX_ITER):
         s, counts = _sums(part, first)
         alpha = rules.raised_alpha(counts, alpha, 1)
-        coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
-        psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
+        coef, psi = rules.log_weights(s, counts, alpha)
         moved = expit(part.products(coef[0] - coef[1], psi[0] - psi[1]))
         change = part.n @ np.abs(moved - first)
         first = moved

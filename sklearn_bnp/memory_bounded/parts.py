@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import digamma
 
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import UnionsOfRows
@@ -107,8 +106,7 @@ def _refined(part, rules, n, resp, alpha):
 
 def _responsibilities(part, rules, s, counts, alpha):
     """Responsibilities (J, m) of parts with these sums and prior weights (J,)."""
-    coef = rules.likelihood.coefficients(rules.prior, rules.scale.points * s)
-    psi = rules.documents_a_point * digamma(counts / rules.sizes + alpha[:, np.newaxis])
+    coef, psi = rules.log_weights(s, counts, alpha)
     return softmax_and_log_sum(part.products(coef.T, psi.T))[0].T
 
 

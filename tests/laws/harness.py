@@ -145,7 +145,8 @@ def learner_for(family, X, *, resp, proposals=(), n_batches=1, seed=0, weight=No
 
 def shuffled(learner, source):
     """Batches of a source, in the random order of the learner's lap."""
-    return source.batches(learner.rng(Purpose.ORDER))
+    order = learner.rng(Purpose.ORDER).permutation(len(source))
+    return (source.batch(i) for i in order)
 
 
 def on_trial(learner):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, issparse
 from scipy.special import digamma, gammaln
 from sklearn import config_context
 from sklearn.base import clone
@@ -464,6 +465,21 @@ def test_states_from_before_there_were_formats_are_refused():
     state = vars(saved_model("mixture")).copy()
     with pytest.raises(ValueError, match=names("unknown version", "format", "anew")):
         DPMixtureVB().__setstate__(state)
+
+
+@pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", [bool, np.uint16, np.float32])
+@pytest.mark.parametrize("estimator", [DPMixtureVB, HDPTopicVB, HDPHMMVB])
+def test_streams_of_all_kinds_of_rows_are_loaded_as_they_were(estimator, kind, container):
+    rows = container((np.random.RandomState(0).rand(30, 6) < 0.5).astype(kind))
+    whole = {"groups": np.repeat([0, 1, 2], 10)} if estimator is HDPTopicVB else {}
+    model = estimator(observation="bernoulli", memoize=True, random_state=0)
+    for i in range(2):
+        model.partial_fit(rows, batch_id=i, **whole)
+    (batch, *_) = model._learner_.stream.pool
+    assert batch.x.dtype == kind and issparse(batch.x) == issparse(rows)
+    copied = pickle.loads(pickle.dumps(model))
+    assert content(copied) == content(model)
 
 
 def test_a_state_that_is_refused_changes_nothing():

@@ -207,28 +207,24 @@ def check_mean_weight(mean_weight):
 
 def check_prepared_rows(z, lap):
     """Raise unless these are prepared rows of the model's likelihood, dense or sparse."""
-    width = lap.model.likelihood.n_features
-    if issparse(z):
-        expect(z.ndim == 2 and z.shape[1] == width, f"prepared rows have shape {z.shape}")
-        expect_edges("the list of sparse rows", z.indptr, len(z.indices))
-        expect_positions("columns of sparse rows", z.indices, (None,), width)
-        expect_numbers("sparse rows", z.data, z.indices.shape, size=None)
-        return
-    expect_type("prepared rows", z, np.ndarray)
-    known = np.nan_to_num(z, nan=0.0, posinf=np.inf) if lap.model.likelihood.has_missing else z
-    expect_numbers("prepared rows", known, (None, width), size=None)
+    likelihood = lap.model.likelihood
+    _check_rows_of_values("prepared rows", z, likelihood, likelihood.n_features)
 
 
 def check_pooled_rows(x, likelihood, n_columns):
     """Raise unless these are rows as a user may give them, dense or sparse, with values that are finite."""
+    _check_rows_of_values("rows of a pool", x, likelihood, n_columns, kinds="fiub")
+
+
+def _check_rows_of_values(what, x, likelihood, n_columns, kinds="f"):
+    """Raise unless these are rows of finite values of these kinds; NaN stands for what may be missing."""
     if issparse(x):
-        expect(x.ndim == 2 and x.shape[1] == n_columns, f"rows of a pool have shape {x.shape}")
+        expect(x.ndim == 2 and x.shape[1] == n_columns, f"{what} have shape {x.shape}")
         expect_edges("the list of sparse rows", x.indptr, len(x.indices))
         expect_positions("columns of sparse rows", x.indices, (None,), n_columns)
-        expect_numbers("sparse rows", x.data, x.indices.shape, kinds="fiu", size=None)
-    else:
-        expect_type("rows of a pool", x, np.ndarray)
-        known = x
-        if x.dtype.kind == "f" and likelihood.has_missing:
-            known = np.nan_to_num(x, nan=0.0, posinf=np.inf)
-        expect_numbers("rows of a pool", known, (None, n_columns), kinds="fiub", size=None)
+        expect_numbers("sparse rows", x.data, x.indices.shape, kinds=kinds, size=None)
+        return
+    expect_type(what, x, np.ndarray)
+    if x.dtype.kind == "f" and likelihood.has_missing:
+        x = np.nan_to_num(x, nan=0.0, posinf=np.inf)
+    expect_numbers(what, x, (None, n_columns), kinds=kinds, size=None)

@@ -229,6 +229,11 @@ def _opened(source, name, columns):
             raise ValueError(
                 f"source={source!r} is neither a path nor an array with shape, dtype and slices of rows."
             )
+        if name is not None:
+            raise ValueError(
+                f"name={name!r} is for paths of HDF5 files and zarr groups, and source is a "
+                f"{type(source).__name__}, which is an array already: leave name out."
+            )
         return _Arrays(_lasting(source), source.shape, source.dtype, _chunk_rows(source))
     path, ending = str(Path(source).resolve()), Path(source).suffix.lower()
     if not Path(path).exists():

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -276,6 +277,17 @@ def test_rows_in_memory_are_not_for_files(tmp_path):
     for kind in (sparse.csr_array, sparse.csr_matrix, sparse.coo_array):
         with pytest.raises(ValueError, match=r"fit as it is, or save it by scipy.sparse.save_npz"):
             open_batches(kind(X))
+
+
+def test_an_array_has_no_need_of_a_name(tmp_path):
+    arrays = [memory_map(tmp_path)]
+    with suppress(ImportError):
+        import zarr
+
+        arrays.append(zarr.array(X))
+    for source in (*arrays, arrays):
+        with pytest.raises(ValueError, match=r"name='rows' .* leave name out"):
+            open_batches(source, name="rows")
 
 
 def test_changes_that_are_not_in_the_file(tmp_path):

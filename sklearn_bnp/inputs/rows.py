@@ -58,6 +58,21 @@ def canonical(x):
     return out
 
 
+def with_all_entries(x):
+    """Sparse rows as CSR, if SciPy would add up equal entries in their own type on the way there.
+
+    Sums of small integer types overflow; `canonical` adds in doubles. Anything else is returned as it is.
+    """
+    if not sparse.issparse(x) or x.format not in ("coo", "bsr") or x.ndim != 2:
+        return x
+    if x.dtype.kind not in "iub":
+        return x
+    x = x.tocoo(copy=False)
+    order = np.argsort(x.row, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(x.row, minlength=x.shape[0]))])
+    return sparse.csr_array((x.data[order], x.col[order], indptr), shape=x.shape)
+
+
 def joined_numbers(parts, sizes):
     """Numbers of several batches as one array, where None stands for ones; None if all are.
 

@@ -53,6 +53,38 @@ def test_formats(case, form):
     assert model.partial_fit(x, **given).n_features_in_ == 6
 
 
+def in_parts(x, form, dtype):
+    """A sparse matrix of this format, in which each entry is the sum of 100 of a small type."""
+    x = sparse.coo_array(np.asarray(x))
+    row, col = (np.repeat(axis, 100) for axis in x.coords)
+    data = np.repeat(x.data, 100).astype(dtype)
+    if form == "coo":
+        return sparse.coo_array((data, (row, col)), shape=x.shape)
+    if form == "csc":
+        row, col = col, row
+    order = np.argsort(row, kind="stable")
+    sizes = x.shape if form != "csc" else x.shape[::-1]
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=sizes[0]))])
+    if form == "bsr":
+        return sparse.bsr_array((data[order].reshape(-1, 1, 1), col[order], ends), shape=x.shape)
+    kind = {"csr": sparse.csr_array, "csc": sparse.csc_array}[form]
+    return kind((data[order], col[order], ends), shape=x.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16])
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("case", ESTIMATORS)
+def test_sums_of_small_integers_do_not_overflow(case, form, dtype):
+    """Formats that SciPy adds up on the way to CSR, and those that it does not, are the same numbers."""
+    model, X, given = of(case)
+    x = in_parts(X, form, dtype)
+    bound = model.fit(100.0 * X, **given).lower_bound_
+    assert model.fit(x, **given).lower_bound_ == pytest.approx(bound, rel=1e-12)
+    if case == "sequences":
+        model.fit([x, x])
+        assert model.lower_bound_ == pytest.approx(model.fit([100.0 * X] * 2).lower_bound_)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("case", ESTIMATORS)
 def test_chunks(case, form):

@@ -299,6 +299,8 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
     def _begun_learner(self, start, rng, settings):
         """A `Learner` with first components."""
+        if start.keeps_order is None and settings.starts_from_number:
+            settings.check_most(settings.n_components, "n_components={}")
         learner = make_learner(start.model, rng, settings, self._kind)
         self._keeps_order = begin(learner, start.statistics(rng), settings, start.keeps_order)
         if start.coef is not None:
@@ -412,8 +414,6 @@ def _variant(likelihood, missing):
 
 def make_learner(model, rng, settings, kind):
     """A `Learner` with proposals for this `ModelKind`."""
-    if settings.starts_by_name or settings.means_init is not None:
-        settings.check_most(settings.n_components, "n_components={}")
     proposals = proposals_of(settings, kind)
     for proposal in proposals:
         proposal.reset()

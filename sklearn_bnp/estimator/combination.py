@@ -20,6 +20,11 @@ from .observations import are_alike
 from .saved_state import CALLBACKS
 from .settings import settings_of
 
+_OF_CATEGORIES = (
+    " Before each fit, give columns all categories, as by "
+    "X.astype({name: pandas.CategoricalDtype(categories)})."
+)
+
 
 def combine(models: Iterable[Any]) -> Any:
     """Combine models that were fitted to different data into one, from their statistics alone.
@@ -34,8 +39,9 @@ def combine(models: Iterable[Any]) -> Any:
     ----------
     models : list of DPMixtureVB, of HDPTopicVB or of HDPHMMVB
         Fitted models of one class with the same parameter ``observation``, the same priors and the same
-        columns or vocabulary. Each row, document or sequence should have been learned by one of them
-        only, since it counts once for each model.
+        columns or vocabulary. Codes of categories that `fit` found may differ, and the new model has those of
+        all; categories of frames have to be the same. Each row, document or sequence should have been learned
+        by one of them only, since it counts once for each model.
 
     Returns
     -------
@@ -109,15 +115,15 @@ def _check_kind(first, other, i):
 
 def _check_goes_with(first, other, i):
     """Raise unless the i-th model is for the same columns, and has the same priors, as the first one."""
-    for what, mine, its in (
-        ("columns", first.n_features_in_, other.n_features_in_),
-        ("names of columns", *(_names(model) for model in (first, other))),
-        ("categories", *(_categories(model) for model in (first, other))),
+    for what, mine, its, remedy in (
+        ("columns", first.n_features_in_, other.n_features_in_, ""),
+        ("names of columns", *(_names(model) for model in (first, other)), ""),
+        ("categories", *(_categories(model) for model in (first, other)), _OF_CATEGORIES),
     ):
         if mine != its:
             raise ValueError(
                 f"models[{i}] has {what} {its!r:.200}, but models[0] has {mine!r:.200}; only models of the "
-                "same columns can be combined."
+                f"same {what} can be combined.{remedy}"
             )
     mine, its = first._shared_by_parts(), other._shared_by_parts()
     for what in mine:
@@ -147,12 +153,15 @@ def _at_rest(model):
 def _model_of_all(models):
     """The model to begin with, which knows no components: that of the largest part.
 
-    If some data have missing values, the likelihood and its prior are those of the first part that has.
+    If some data have missing values, the likelihood and its prior are those of the first part that has. The
+    categories are those of all parts.
     """
     model = models[0].released()
     gappy = next((one for one in models if one.likelihood.has_missing), model)
-    if gappy is not model:
-        model = model._replace(likelihood=gappy.likelihood, prior=gappy.prior)
+    others = [one.likelihood for one in models if one is not gappy]
+    likelihood, prior = gappy.likelihood.spanning(gappy.prior, others)
+    if likelihood is not model.likelihood:
+        model = model._replace(likelihood=likelihood, prior=prior)
     return model.updated(StatBag.zeros((), model.likelihood.n_statistics))
 
 

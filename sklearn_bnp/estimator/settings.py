@@ -59,6 +59,11 @@ class FitSettings(NamedTuple):
         return isinstance(self.init_params, str)
 
     @property
+    def starts_from_number(self):
+        """Whether a first fit starts from ``n_components`` components."""
+        return self.starts_by_name or self.means_init is not None
+
+    @property
     def starts_from_given(self):
         """Whether the user gave the first components, and so knows each by its position."""
         return self.means_init is not None or not self.starts_by_name

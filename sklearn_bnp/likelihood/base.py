@@ -331,6 +331,25 @@ class Likelihood(DenseRows, ABC):
         """
         return self
 
+    def spanning(self, prior: Any, others: Any) -> tuple[Likelihood, Any]:
+        """The likelihood for all data of several models of this family, which are combined.
+
+        Parameters
+        ----------
+        prior : object
+            The prior, as this model has learned it.
+        others : list of Likelihood
+            Likelihoods of the other models, of the same class or of one with the same statistics.
+
+        Returns
+        -------
+        likelihood : Likelihood
+            It knows all values that any of them knows. The default is this likelihood itself.
+        prior : object
+            The prior in its terms.
+        """
+        return self, prior
+
     def log_base(self, x: Any) -> Floats:
         """The part of each row's log density that no component explains.
 

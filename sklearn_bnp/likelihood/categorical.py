@@ -4,14 +4,19 @@ Design note
 -----------
 (a) A prepared row is the one-hot code of all its columns, side by side, and ``s(x) = [one-hot, 1]``. So the
     local step and the summary step are matrix products, as for the families of counts.
-    Where columns have many categories, most of it would be zeros, and rows are of another kind
-    (`many_categories.py`).
+    Where columns have many categories, most of it would be zeros, and rows are of another kind (e).
 (b) How many rows show a column is the sum of its own block of counts, and not the last statistic. A missing
     entry (NaN) is a block of zeros, and is thus integrated out exactly.
 (c) Codes need not be without gaps: answers may go from 1 to 5, and 99 may stand for none. With a full
     pseudo-count for each of V codes, a component of N rows would pay about ``log(1 + N / V)`` nats for each
     code that no row holds. So such codes have next to no pseudo-count, which leaves them possible in new
     rows. The first batch of a stream does not tell which codes will occur.
+(d) Models that are combined may have found other codes in their data. The combined one has the codes of all,
+    and pseudo-counts as if it had found them itself.
+(e) Rows of `CodedCategories` are the codes themselves, one number a column, and NaN for a missing entry. A
+    one-hot row of 60,000 categories would take 480 kB. A step turns its rows into sparse one-hot rows, with
+    one entry for each observed code, and goes on as the layout `SparseRows` does. These rows live as long as
+    the step. Codes are no vectors: their differences mean nothing. Who needs vectors takes `of_vectors`.
 """
 
 from __future__ import annotations
@@ -21,12 +26,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln
 
 from ..inputs.codes import LARGEST_CODE
 from .base import Likelihood, ObservationModel
-from .counts import log_ratio, log_rising_factorials, nonzeros_of_rows, statistics_as_rows
+from .counts import (
+    log_ratio,
+    log_rising_factorials,
+    nonzeros_of_rows,
+    points_of_counts,
+    statistics_as_rows,
+)
+from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within
+from .rows import SparseRows
 
 # Columns have few categories if they have no more than this on average. For more, dense one-hot rows take two
 # to twenty times as long as codes; for 16, nearly as long.
@@ -35,6 +49,8 @@ _FEW = 32
 _UNSEEN = 0.01
 # So many numbers of a table with one for each row and category are held when rows are drawn.
 _HELD_NUMBERS = 2**22
+# Single precision holds all whole numbers up to this one.
+_LARGEST_SINGLE = 2**24
 
 
 class CategoryPrior(NamedTuple):
@@ -105,12 +121,7 @@ class CategoricalObservation(ObservationModel):
         lam = self._pseudo_counts(sizes)
         if moments.codes is not None and not streaming:
             self._lessen_unseen(lam, sizes, moments.codes)
-        prior = CategoryPrior(lam)
-        if sizes.mean() <= _FEW:
-            return CategoricalLikelihood(prior, sizes)
-        from .many_categories import CodedCategories  # not at the top: it imports this module
-
-        return CodedCategories(prior, sizes)
+        return _family(CategoryPrior(lam), sizes)
 
     def _given_sizes(self, D):
         """``n_categories`` as a list with one for each of D columns, if it has the right length."""
@@ -174,7 +185,18 @@ class CategoricalObservation(ObservationModel):
             if size is None and np.ndim(prior) == 0:
                 unseen = np.ones(len(own), dtype=bool)
                 unseen[held] = False
-                own[unseen] *= _UNSEEN / max(1, np.count_nonzero(unseen))
+                own[unseen] *= _share_of_unseen(unseen)
+
+
+def _family(prior, sizes):
+    """The likelihood of columns with so many categories (D,), in the layout of rows that suits them."""
+    kind = CategoricalLikelihood if sizes.mean() <= _FEW else CodedCategories
+    return kind(prior, sizes)
+
+
+def _share_of_unseen(unseen):
+    """Pseudo-count of each code of a column that is ``unseen`` (V,), in units of that of a category."""
+    return _UNSEEN / max(1, np.count_nonzero(unseen))
 
 
 class CategoricalLikelihood(Likelihood):
@@ -195,6 +217,20 @@ class CategoricalLikelihood(Likelihood):
         self.prior, self.sizes = prior, sizes
         self.starts = np.cumsum(sizes) - sizes  # of the columns' blocks
         self.n_features = len(prior.lam)
+
+    def spanning(self, prior, others):
+        """The family of the codes that any of these likelihoods knows; see `Likelihood`."""
+        every = (self, *others)
+        if all(np.array_equal(self.prior.lam, other.prior.lam) for other in others):
+            return self, prior
+        sizes = np.max([each.sizes for each in every], axis=0)
+        parts = [np.split(each.prior.lam, each.starts[1:]) for each in every]
+        columns = [
+            _pseudo_counts_of_all(own, size)
+            for own, size in zip(zip(*parts, strict=True), sizes, strict=True)
+        ]
+        family = _family(CategoryPrior(np.concatenate(columns)), sizes)
+        return family, family.prior
 
     def prepare(self, x):
         """One-hot rows (n, V), with a block of zeros for a missing entry."""
@@ -316,3 +352,115 @@ class CategoricalLikelihood(Likelihood):
             reached = every[labels[rows]]
             out[rows] = np.sum(reached[..., :-1] <= u[rows] * reached[..., -1:], axis=2)
         return out
+
+
+def _pseudo_counts_of_all(parts, size):
+    """Pseudo-counts (size,) of a column's categories, from those of likelihoods that found their codes apart.
+
+    A code that any of them has found has a whole pseudo-count. If the user gave the number of codes or their
+    pseudo-counts, those of all likelihoods are the same.
+    """
+    if all(np.array_equal(own, parts[0]) for own in parts):
+        return parts[0]
+    whole = max(own.max() for own in parts)
+    unseen = np.ones(size, dtype=bool)
+    for own in parts:
+        unseen[: len(own)] &= own < whole
+    return np.where(unseen, _share_of_unseen(unseen), 1.0) * whole
+
+
+class CodedCategories(SparseRows, CategoricalLikelihood):
+    """The family of `CategoricalLikelihood`, whose prepared rows are codes (n, D); see the module's note.
+
+    Parameters
+    ----------
+    prior : CategoryPrior
+        Prior of each component's distributions.
+    sizes : ndarray of int, shape (D,)
+        Number of categories of each column.
+    """
+
+    def __init__(self, prior, sizes):
+        super().__init__(prior, sizes)
+        self.n_features = len(sizes)
+
+    @property
+    def n_kernel_columns(self):
+        """Columns of one-hot rows."""
+        return len(self.prior.lam)
+
+    def of_vectors(self):
+        """The same family for dense one-hot rows: these have means and distances, and codes have none."""
+        return CategoricalLikelihood(self.prior, self.sizes)
+
+    # ------------------------------------------------------------------ rows
+
+    def prepare(self, x):
+        """Rows of codes (n, D), NaN for missing entries."""
+        self._check_codes(x)
+        single = x.dtype in (np.float32, np.float16) and self.sizes.max() <= _LARGEST_SINGLE
+        return np.ascontiguousarray(x, dtype=np.float32 if single else np.float64)
+
+    def one_hot(self, z):
+        """Sparse one-hot rows (n, V) of codes, without an entry where a code is missing."""
+        seen = z == z
+        if seen.all():
+            columns = (z.astype(np.int64) + self.starts).reshape(-1)
+            ends = np.arange(0, z.size + 1, z.shape[1])
+        else:
+            columns = (np.where(seen, z, 0.0).astype(np.int64) + self.starts)[seen]
+            ends = np.concatenate([[0], np.cumsum(seen.sum(axis=1))])
+        ones = np.ones(len(columns), dtype=z.dtype)
+        return csr_array((ones, columns, ends), shape=(len(z), self.n_kernel_columns))
+
+    def kernel_rows(self, z):
+        """Dense one-hot rows, of which `features` are made; the steps take sparse ones."""
+        return self.one_hot(z).toarray()
+
+    def log_table(self, coef, z):
+        table = self.one_hot(z) @ coef[:, :-1].T.astype(z.dtype, copy=False)
+        table += coef[:, -1].astype(z.dtype, copy=False)
+        return table
+
+    def summarise(self, z, shares, s, *, coef=None, sparse=False):
+        super().summarise(self.one_hot(z), shares, s, coef=coef, sparse=sparse)
+
+    def _share(self, coef, z, how):
+        super()._share(coef, self.one_hot(z), how)
+
+    # ------------------------------------------------------------------ components
+
+    def log_predictive(self, prior, s, z):
+        return super().log_predictive(prior, s, self.one_hot(z))
+
+    def log_predictive_without(self, prior, s, z, shares):
+        """See `Likelihood`; each pair takes a few numbers for each column, however many categories."""
+        out = self.log_predictive(prior, s, z)
+        of_columns = np.add.reduceat(s[:, :-1], self.starts, axis=1)
+        pseudo = np.add.reduceat(prior.lam, self.starts)
+        for i, k, r in pairs_with_shares(shares, len(self.sizes)):
+            codes, less = z[i], r[:, np.newaxis]
+            seen = codes == codes
+            place = np.where(seen, codes, 0.0).astype(np.intp) + self.starts
+            change = log_ratio(s[k[:, np.newaxis], place], prior.lam[place], less)
+            change -= log_ratio(of_columns[k], pseudo, less)
+            out[i, k] += np.sum(change, axis=1, where=seen)
+        return out
+
+    def change_without(self, prior, s, k, z, i, r):
+        return super().change_without(prior, s, k, self.one_hot(z), i, r)
+
+    def seeding_points(self, prior, s, z, *, whiten=True):
+        """The points of dense one-hot rows; of many rows, projections whose distances are nearly the same."""
+        rows, V = self.one_hot(z), self.n_kernel_columns
+        if not whiten:
+            return points_of_counts(rows, lambda x, column: x, np.zeros(V))
+        root = np.sqrt(self._means(prior, s))
+        ends = np.append(self.starts, V)
+        of_columns = csr_array((-root, np.arange(V), ends), shape=(len(self.sizes), V))
+        return points_of_counts(
+            rows,
+            lambda x, column: x / root[column],
+            of_columns,
+            row_base=(z == z).astype(np.float64),
+        )

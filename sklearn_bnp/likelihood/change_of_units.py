@@ -44,14 +44,13 @@ def in_units_of(likelihood, target, s):
             "some models have learned from rows with missing values, and the others cannot do without any "
             f"column. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
-    if likelihood.n_statistics != target.n_statistics:
-        raise ValueError("other columns were constant, or have other categories")
     return _converted(likelihood, target, s)
 
 
 @singledispatch
 def _converted(likelihood, target, s):
     """Statistics in the units of a ``target`` of the same type."""
+    _require_same_columns(likelihood, target)
     if _same_units(likelihood, target):
         return s
     if likelihood.has_missing:
@@ -89,21 +88,34 @@ def _same_axes(one, other):
     )
 
 
-@_converted.register
-def _(likelihood: ColumnsOfCounts, target, s):
-    return s
+def _require_same_columns(likelihood, target):
+    """Raise unless the statistics of two likelihoods of one type are of the same columns."""
+    if likelihood.n_statistics != target.n_statistics:
+        raise ValueError("other columns were constant")
 
 
-@_converted.register
-def _(likelihood: MultinomialLikelihood, target, s):
+@_converted.register(ColumnsOfCounts)
+@_converted.register(MultinomialLikelihood)
+def _counts(likelihood, target, s):
+    """Counts have no units."""
     return s
 
 
 @_converted.register
 def _(likelihood: CategoricalLikelihood, target, s):
-    if not np.array_equal(likelihood.sizes, target.sizes):
-        raise ValueError("columns have other numbers of categories")
-    return s
+    """Counts of categories, with zeros for those that only ``target`` has."""
+    more = np.flatnonzero(likelihood.sizes > target.sizes)
+    if len(more):
+        d = int(more[0])
+        raise ValueError(
+            f"column {d} has codes from 0 to {likelihood.sizes[d] - 1}, and not only to "
+            f"{target.sizes[d] - 1}"
+        )
+    out = np.zeros((len(s), target.n_statistics))
+    before = np.arange(likelihood.n_statistics - 1)
+    out[:, before + np.repeat(target.starts - likelihood.starts, likelihood.sizes)] = s[:, :-1]
+    out[:, -1] = s[:, -1]
+    return out
 
 
 @_converted.register
@@ -121,36 +133,38 @@ def _(likelihood: ColumnLikelihood, target, s):
 @_converted.register(GaussianLikelihood)
 @_converted.register(FixedVarianceLikelihood)
 def _complete_rows(likelihood, target, s):
-    if _same_units(likelihood, target):
-        return s
-    a, c = _change(likelihood.scaling, target.scaling)
-    D, n, out = len(a), s[:, -1:], s.copy()
-    linear = out[:, -1 - D : -1] if likelihood.linear else np.zeros((len(s), D))
-    squares = out[:, : out.shape[1] - 1 - (D if likelihood.linear else 0)]
-    if likelihood.quadratic == Quadratic.FULL:
-        i, j = np.triu_indices(D)
-        m = a * linear
-        squares[...] = a[i] * a[j] * squares + m[:, i] * c[j] + c[i] * m[:, j] + c[i] * c[j] * n
-    else:
-        _move_squares(squares, linear, n, a, c)
-    linear[...] = a * linear + c * n
-    return out
+    """Statistics ``[squares | sums, unless the mean is 0 | 1]``."""
+    n_sums = likelihood.scaling.n_features if likelihood.linear else 0
+    return _moved(likelihood, target, s, s.shape[1] - 1 - n_sums, slice(-1, None))
 
 
 @_converted.register(IncompleteColumnsGaussian)
 @_converted.register(IncompleteFixedVariance)
 def _rows_with_gaps(likelihood, target, s):
     """Statistics ``[squares | sums, unless the mean is 0 | counts of entries | 1]``."""
+    counts = slice(-1 - likelihood.scaling.n_features, -1)
+    return _moved(likelihood, target, s, likelihood.n_squares, counts)
+
+
+def _moved(likelihood, target, s, n_squares, counts):
+    """Statistics ``[squares | sums, unless the mean is 0 | counts | ...]`` in the units of a ``target``.
+
+    There are so many squares of columns, or products of two of them, and ``counts`` is a slice.
+    """
+    _require_same_columns(likelihood, target)
     if _same_units(likelihood, target):
         return s
     a, c = _change(likelihood.scaling, target.scaling)
-    D, n_squares, out = len(a), likelihood.n_squares, s.copy()
-    squares, linear, seen = out[:, :n_squares], out[:, n_squares : -1 - D], out[:, -1 - D : -1]
-    if linear.shape[1]:
-        _move_squares(squares, linear, seen, a, c)
-        linear[...] = a * linear + c * seen
+    out = s.copy()
+    n, squares, sums = out[:, counts], out[:, :n_squares], out[:, n_squares : counts.start]
+    linear = sums if sums.shape[1] else np.zeros((len(s), len(a)))
+    if likelihood.quadratic == Quadratic.FULL:
+        i, j = np.triu_indices(len(a))
+        m = a * linear
+        squares[...] = a[i] * a[j] * squares + m[:, i] * c[j] + c[i] * m[:, j] + c[i] * c[j] * n
     else:
-        _move_squares(squares, np.zeros(seen.shape), seen, a, c)
+        _move_squares(squares, linear, n, a, c)
+    sums[...] = (a * linear + c * n)[:, : sums.shape[1]]
     return out
 
 

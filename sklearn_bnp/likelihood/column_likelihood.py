@@ -161,6 +161,17 @@ class ColumnLikelihood(TableRows, Likelihood):
         blocks = [(b.name, one, b.columns) for one, b in zip(own, self.blocks, strict=True)]
         return ColumnLikelihood(blocks, self.n_columns)
 
+    def spanning(self, prior, others):
+        """The blocks for all data; see `Likelihood`."""
+        found = [
+            b.likelihood.spanning(p, [other.blocks[i].likelihood for other in others])
+            for i, (b, p) in enumerate(zip(self.blocks, prior, strict=True))
+        ]
+        if all(own is b.likelihood for (own, _), b in zip(found, self.blocks, strict=True)):
+            return self, prior
+        blocks = [(b.name, own, b.columns) for (own, _), b in zip(found, self.blocks, strict=True)]
+        return ColumnLikelihood(blocks, self.n_columns), tuple(p for _, p in found)
+
     def imputed(self, prior, s, z):
         """Rows whose missing entries are as expected under a component; see `Likelihood`."""
         return np.hstack(

@@ -269,6 +269,66 @@ def test_models_that_cannot_do_without_a_column():
     assert ".." not in str(error.value)
 
 
+def answers(*codes, n=60):
+    """Two columns of the ``codes`` of the first, a list for each of several parts of the data."""
+    rng = np.random.default_rng(0)
+    parts = [np.column_stack([rng.permutation(np.resize(own, n)) for _ in "ab"]) for own in codes]
+    for part, own in zip(parts, codes, strict=True):
+        part[:, 1] = np.minimum(part[:, 1], own[1])
+    return [part.astype(float) for part in parts]
+
+
+CODES_FOUND = {
+    "other gaps": answers([0, 1, 3], [0, 2, 3]),
+    "gaps in all": answers([0, 1, 9], [0, 2, 9], [1, 5, 9]),
+    "more of one": answers([0, 1], [0, 1, 2, 5]),
+    "fewer of the largest": answers([0, 1, 1, 0], [0, 3], [0, 7]),
+    "many of one": answers([0, 1], np.arange(0, 180, 3)),
+    "many": answers(np.arange(100), np.arange(70, 140)),
+}
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+@pytest.mark.parametrize("case", CODES_FOUND)
+def test_codes_that_were_found_apart(case, in_columns, tmp_path):
+    """The combined model has the codes and pseudo-counts that it would have found itself."""
+    parts, observation = CODES_FOUND[case], CategoricalObservation()
+    if in_columns:
+        blocks = [("a", observation, [0]), ("b", observation, [1])]
+        observation = ColumnObservation([*blocks, ("c", "poisson", [2])])
+        parts = [np.column_stack([part, np.arange(len(part)) % 3]) for part in parts]
+    model = DPMixtureVB(observation=observation, proposals=None, random_state=0)
+    whole = clone(model).fit(np.concatenate(parts))
+    one = combine([clone(model).fit(part) for part in parts])
+    other = combine([clone(model).fit(part) for part in parts[::-1]])
+    wanted = repr(whole._learner_.model.likelihood.prior)
+    for found in (one, other):
+        assert repr(found._learner_.model.likelihood.prior) == wanted
+        assert repr(found._learner_.model.prior) == wanted
+        assert type(found._model.likelihood) is type(whole._model.likelihood)
+    assert one.lower_bound_ == pytest.approx(other.lower_bound_)
+    rows = np.concatenate(parts)
+    path = tmp_path / "model.bnp"
+    one.save(path)
+    wanted = one.score_samples(rows)
+    if one.n_components_ == 1:  # parts that differ much have a component each
+        assert one.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-10)
+        wanted = whole.score_samples(rows)
+    for found in (one, other, sklearn_bnp.load(path)):
+        assert np.allclose(found.score_samples(rows), wanted)
+    assert one.partial_fit(rows).n_features_in_ == rows.shape[1]
+
+
+def test_a_limit_below_the_number_of_the_start():
+    """Parameters of the start have no part in what is combined, nor in a warm start."""
+    models = [DPMixtureVB(n_components=2, random_state=0).fit(ROWS[i::2]) for i in range(2)]
+    found = combine([model.set_params(max_components=1) for model in models])
+    assert found.n_components_ == combine(models[::-1]).n_components_ >= 2
+    one = DPMixtureVB(n_components=2, random_state=0).fit(ROWS[LABELS == 0])
+    assert one.n_components_ == 1
+    assert one.set_params(max_components=1, warm_start=True).fit(ROWS).n_components_ == 1
+
+
 # ---------------------------------------------------------------------- refusals
 
 
@@ -314,3 +374,9 @@ def test_frames_with_other_names_or_categories():
     one, other = (pd.DataFrame(ROWS, columns=list(columns)) for columns in ("abc", "abd"))
     with pytest.raises(ValueError, match=names("models[1]", "names of columns", "d")):
         combine([DPMixtureVB(random_state=0).fit(one), DPMixtureVB(random_state=0).fit(other)])
+    frames = [pd.DataFrame({"a": list(values) * 20}) for values in ("uvw", "uv")]
+    model = DPMixtureVB(observation="categorical", random_state=0)
+    with pytest.raises(ValueError, match=names("models[1]", "same categories", "CategoricalDtype")):
+        combine([clone(model).fit(frame) for frame in frames])
+    frames = [frame.astype(pd.CategoricalDtype(list("uvw"))) for frame in frames]
+    assert combine([clone(model).fit(frame) for frame in frames]).n_components_ >= 1

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import ColumnObservation, HDPTopicVB
-from sklearn_bnp.likelihood import many_categories
+from sklearn_bnp.likelihood.categorical import CodedCategories
 
 KIND = np.repeat([0, 1], 30)
 GROUPS = np.arange(60) // 6
@@ -26,7 +26,7 @@ def fitted(observation, X):
 def test_codes(few, monkeypatch):
     monkeypatch.setattr("sklearn_bnp.likelihood.categorical._FEW", few)
     model = fitted("categorical", CODES)
-    coded = isinstance(model._model.likelihood, many_categories.CodedCategories)
+    coded = isinstance(model._model.likelihood, CodedCategories)
     assert coded == (few == 1)
     found = model.inverse_transform(SHARES)
     assert_array_equal(found[:2], [[3, 0, 2], [7, 1, 0]])

@@ -9,7 +9,7 @@ import numpy as np
 from ...likelihood.autoregressive import AutoregressiveLikelihood
 from ...likelihood.autoregressive_gaps import GappedRegression
 from ...likelihood.base import LastPrior
-from ...likelihood.categorical import CategoricalLikelihood
+from ...likelihood.categorical import CategoricalLikelihood, CodedCategories
 from ...likelihood.column_likelihood import ColumnLikelihood
 from ...likelihood.correlated_rows import CorrelatedGaussian
 from ...likelihood.counts import ColumnsOfCounts
@@ -19,7 +19,6 @@ from ...likelihood.fixed_variance import FixedVarianceLikelihood, IncompleteFixe
 from ...likelihood.full_gaussian_missing import IncompleteFullGaussian
 from ...likelihood.gaussian import GaussianLikelihood
 from ...likelihood.gaussian_missing import IncompleteColumnsGaussian
-from ...likelihood.many_categories import CodedCategories
 from ...likelihood.multinomial import MultinomialLikelihood
 from ...likelihood.new_starts import RestartingGaussian
 from .expectations import (

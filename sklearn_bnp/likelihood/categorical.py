@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from ..inputs.codes import LARGEST_CODE
 from .base import Likelihood, ObservationModel
 from .counts import (
     log_ratio,
+    log_rise_of_totals,
     log_rising_factorials,
     nonzeros_of_rows,
     points_of_counts,
@@ -287,7 +288,7 @@ class CategoricalLikelihood(Likelihood):
         total, counts = (
             np.add.reduceat(v, self.starts, axis=-1) for v in (prior.lam, rows[:, :-1])
         )
-        of_totals = np.sum(gammaln(total + counts) - gammaln(total), axis=-1)
+        of_totals = log_rise_of_totals(total, counts).sum(axis=-1)
         return (log_rising_factorials(rows, prior.lam) - of_totals).reshape(s.shape[:-1])
 
     def coefficients(self, prior, s):

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import digamma, gammaln
 
-from .._kernels._counts import digamma_rows, log_gamma_sums, log_rises
+from .._kernels._counts import digamma_rows, log_gamma_sums, log_rises, pair_log_gamma_sums
 from .._kernels._sparse_rows import are_counts
 from ..inputs.batches import even_slices
 from ..inputs.rows import part
@@ -37,6 +37,8 @@ _DENSE_NUMBERS, _PROJECTED = 2**22, 512
 _MOST_PAIRS = 20_000
 # Of so many types or more, those that occur are taken alone if they are less than this share of all.
 _MANY_TYPES, _FEW_OF_THEM = 4096, 0.25
+# From such pseudo-counts on, differences of lnGamma lose more than 1e-8 nats, and rises are taken as such.
+_LARGE = 1e6
 # Columns of the projection that each column of the data goes to: a single one may be shared with another.
 _PLACES = 4
 
@@ -176,6 +178,10 @@ def log_rising_factorials(counts, pseudo):
     Counts of zero add nothing. If most counts of a row are zero, as with hashed words, they are passed over.
     """
     out, V = np.empty(len(counts)), len(pseudo)
+    if V and pseudo.max() >= _LARGE:
+        for i, row in enumerate(counts):
+            out[i] = log_rise(pseudo, row[:V]).sum()
+        return out
     if V < _MANY_TYPES:
         log_gamma_sums(counts, pseudo, out, 1)
         return out
@@ -185,6 +191,26 @@ def log_rising_factorials(counts, pseudo):
         own, lam = (row[some], pseudo[some]) if few else (row, pseudo)
         log_gamma_sums(own[np.newaxis], lam, out[i : i + 1], 1)
     return out
+
+
+def log_rising_factorials_of_pairs(counts, pseudo, first, second):
+    """`log_rising_factorials` of sums of two rows of counts, by their numbers (M,) of intp; (M,)."""
+    out = np.empty(len(first))
+    if pseudo.max() >= _LARGE:
+        for m in range(len(first)):
+            both = counts[first[m], : len(pseudo)] + counts[second[m], : len(pseudo)]
+            out[m] = log_rise(pseudo, both).sum()
+    else:
+        pair_log_gamma_sums(counts, pseudo, first, second, out, 1)
+    return out
+
+
+def log_rise_of_totals(pseudo, counts):
+    """``lnGamma(pseudo + counts) - lnGamma(pseudo)`` of sums of pseudo-counts and counts."""
+    if np.max(pseudo) >= _LARGE:
+        shape = np.broadcast_shapes(np.shape(pseudo), np.shape(counts))
+        return log_rise(np.broadcast_to(np.asarray(pseudo, dtype=float), shape), counts)
+    return gammaln(pseudo + counts) - gammaln(pseudo)
 
 
 def types_that_occur(counts, n_types):

@@ -32,11 +32,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from .._kernels._counts import digamma_rows
 from .ascent import ascended
-from .counts import log_rising_factorials, types_that_occur
+from .counts import log_rise_of_totals, log_rising_factorials, types_that_occur
 
 # Where learning begins: pseudo-counts for each type that occurs, those that are even over all types, and
 # those in proportion to frequencies. If all types occur, they are together the default that is not learned.
@@ -142,7 +141,7 @@ def _with_rest(values, types):
 
 def dirichlet_evidence(prior, rising, total):
     """Evidence (n,) from log rising factorials of counts and from totals of counts, each (n,)."""
-    return rising - (gammaln(prior.total + total) - gammaln(prior.total))
+    return rising - log_rise_of_totals(prior.total, total)
 
 
 def learned(prior, counts, n_steps):

@@ -21,14 +21,15 @@ from sklearn.utils._param_validation import StrOptions
 from .._kernels._counts import (
     digamma_rows,
     exp_digamma_table,
-    pair_log_gamma_sums,
 )
 from .base import Likelihood, ObservationModel
 from .counts import (
     checked_counts,
     distinct_entries,
     log_rise,
+    log_rise_of_totals,
     log_rising_factorials,
+    log_rising_factorials_of_pairs,
     nonzeros_of_rows,
     points_of_counts,
     statistics_as_rows,
@@ -164,13 +165,13 @@ class MultinomialLikelihood(SparseRows, Likelihood):
 
     def union_evidence(self, prior, s, first, second):
         """Evidence (M,) of unions of components; see `Likelihood`."""
-        rows, rising, lam = statistics_as_rows(s), np.empty(len(first)), prior.lam
+        rows, lam = statistics_as_rows(s), prior.lam
         total = rows[:, :-1].sum(axis=1)
         first, second = (np.ascontiguousarray(pairs, dtype=np.intp) for pairs in (first, second))
         some = types_that_occur(rows, self.n_features)
         if some is not None:  # no other adds anything
             rows, lam = np.ascontiguousarray(rows[:, some]), lam[some]
-        pair_log_gamma_sums(rows, lam, first, second, rising, 1)
+        rising = log_rising_factorials_of_pairs(rows, lam, first, second)
         return dirichlet_evidence(prior, rising, total[first] + total[second])
 
     def coefficients(self, prior, s):
@@ -205,9 +206,8 @@ class MultinomialLikelihood(SparseRows, Likelihood):
         out = sums_over_entries(
             z, lambda column, values: log_rise(a[:, column].T, values[:, np.newaxis])
         )
-        total = a.sum(axis=1)
         n_tokens = z.sum(axis=1, dtype=np.float64)[:, np.newaxis]
-        return out - (gammaln(total + n_tokens) - gammaln(total))
+        return out - log_rise_of_totals(a.sum(axis=1), n_tokens)
 
     def log_predictive_without(self, prior, s, z, shares):
         """See `Likelihood`; the pseudo-count of each type loses what the component has of its count."""

@@ -21,7 +21,7 @@ from scipy.special import digamma, expit, xlogy
 
 from .._kernels._responsibilities import Quadratic
 from .items import rows_of_statistics
-from .model import Scale, alpha_cost, normaliser, raised_alpha, topic_values
+from .model import LEAST_ALPHA, Scale, alpha_cost, normaliser, raised_alpha, topic_values
 
 # Numbers of items' statistics that are held; if there are more, they are computed block by block.
 _HELD_NUMBERS = 4_000_000
@@ -394,7 +394,9 @@ def halve(part, rules, one, *, cut=principal_side, hard=False):
         return None
     begun = side.astype(float)
     share = float(part.n @ begun / part.n.sum())
-    first, alpha = refine(part, rules, begun, one.alpha * np.array([share, 1.0 - share]))
+    # weights may differ so much that one side's share is rounded to 0
+    alpha = np.maximum(one.alpha * np.array([share, 1.0 - share]), LEAST_ALPHA)
+    first, alpha = refine(part, rules, begun, alpha)
     if hard:
         first = np.round(first)
         if first.all() or not first.any():

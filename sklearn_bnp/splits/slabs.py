@@ -30,6 +30,8 @@ _LEAST_GAIN = 10.0
 _SEED_ROWS, _MOST_COLUMNS = 2000, 200
 # Columns that are looked at together: a block of them takes some twenty tables of its size.
 _COLUMNS_A_BLOCK = 16
+# Sums over windows are differences of sums over all rows, of which they are known up to such a share.
+_ROUNDING = 1e-12
 
 
 def narrow_seeds(small, sample, target, rng):
@@ -134,9 +136,12 @@ def _best_windows(points, mass):
     return best, first, size
 
 
-def _variance(n, total, square):
-    """Variances of rows of mass ``n``, given the sums of their values and of the squares of these."""
-    n = np.maximum(n, 1e-300)
+def _variance(n, total, square, least=1e-300):
+    """Variances of rows of mass ``n``, given the sums of their values and of the squares of these.
+
+    Sums that are differences are rounding errors if they are of no more than a ``least`` mass.
+    """
+    n = np.maximum(n, least)
     return np.maximum(square / n - (total / n) ** 2, 0.0)
 
 
@@ -144,8 +149,9 @@ def _gain(inside, whole, variance, floor):
     """Gain (n', m), in nats, of two Gaussians in place of one for each window of each column."""
     outside = [all_ - own for all_, own in zip(whole, inside, strict=True)]
     variance = np.maximum(variance, floor)
-    gain = 0.0
+    gain, least = 0.0, np.maximum(_ROUNDING * whole[0], 1e-300)
     for n, total, square in (inside, outside):
-        narrower = np.log(variance) - np.log(np.maximum(_variance(n, total, square), floor))
+        own = np.maximum(_variance(n, total, square, least), floor)
+        narrower = np.log(variance) - np.log(own)
         gain = gain + n * (0.5 * narrower + np.log(np.maximum(n, 1e-300) / whole[0]))
     return gain

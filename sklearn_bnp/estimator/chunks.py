@@ -217,7 +217,8 @@ def require_whole_groups(groups):
     if twice:
         raise ValueError(
             f"groups has rows of {twice[0]!r} in several chunks of X; each chunk must hold whole "
-            "groups. Sort rows by group, and rechunk X at ends of groups, as by "
+            "groups. If each chunk numbers its groups anew, make all ids differ, as by f'{chunk}-{id}'. "
+            "Otherwise sort rows by group, and cut X at ends of groups, a dask array by "
             "X.rechunk((rows_of_chunks, -1))."
         )
 

@@ -33,7 +33,7 @@ _FOLDERS = ("_kernels", "engine", "hdp", "likelihood", "mixture", "topics", "hmm
 # Classes that are made by a call, with plain values as arguments: names of batches, and columns of blocks.
 _MADE = (
     slice, complex, decimal.Decimal,
-    datetime.date, datetime.datetime, datetime.time, datetime.timedelta,
+    datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
 )  # fmt: skip
 # The latest batches of a stream, how a frame is read, samples of sparse rows, and which metadata a user's
 # pipeline hands on.

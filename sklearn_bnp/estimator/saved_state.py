@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
+from ..engine.forgetting import names_of_batches
 from ..inputs.defaults import set_missing_parameters
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
@@ -64,6 +65,20 @@ def _raise_of_frames(estimator, error):
             ) from error
 
 
+def _raise_of_batches(estimator, error):
+    """Raise because of the ``error`` if files cannot hold the name of a batch."""
+    learner = vars(estimator).get("_learner_")
+    for name in names_of_batches(learner.memo) if learner is not None else ():
+        try:
+            names_of(graph_of(name).others, type(estimator).__name__)
+        except ValueError:
+            raise ValueError(
+                f"batch_id={name!r} is a {type(name).__name__}, which a file of text and arrays cannot hold. "
+                "Save the estimator by joblib or pickle; in another stream, give a str, as by str(batch_id), "
+                "a number, a datetime or a tuple of them."
+            ) from error
+
+
 class SavedState(FittedAttributes):
     """Mixin of the estimators for saving, loading and copying."""
 
@@ -88,6 +103,7 @@ class SavedState(FittedAttributes):
             archive = _archive_of(self)
         except ValueError as error:
             _raise_of_frames(self, error)
+            _raise_of_batches(self, error)
             raise
         write_archive(path, archive)
 

@@ -309,11 +309,13 @@ def check_batch_id(batch_id):
 
 
 def _holds_nan(name):
-    """Whether a name is NaN or NaT, or a tuple that holds one."""
+    """Whether a name is NaN, NaT or NA of any package, or a tuple that holds one."""
     if isinstance(name, tuple):
         return any(map(_holds_nan, name))
-    may_be = float, np.floating, np.datetime64, np.timedelta64
-    return isinstance(name, may_be) and name != name
+    try:
+        return bool(name != name)
+    except TypeError:  # of NA, which is neither equal to itself nor different
+        return True
 
 
 _NAMELESS = (

@@ -360,7 +360,8 @@ class HDPHMMVB(base.LearnerEstimator, SequencePredictor):
         sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
             As in `fit`.
         batch_id : hashable, default=None
-            Name of the batch. It is a hash of the batch's content if None.
+            Name of the batch: a number, a str, a date or a tuple of them, so that `save` can save it. It is
+            a hash of the batch's content if None.
 
         Returns
         -------

@@ -106,6 +106,11 @@ class CorrelatedGaussianObservation(GaussianParameters):
 
     _parameter_constraints = {
         **GaussianParameters._parameter_constraints,
+        # no "increments": correlation of rows is a part of this model
+        "covariance_prior": [
+            StrOptions({"data"}),
+            *GaussianParameters._parameter_constraints["covariance_prior"][1:],
+        ],
         "autocorrelation": [
             StrOptions({"auto"}),
             Interval(Real, 0, MOST_CORRELATION, closed="both"),

@@ -163,6 +163,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         Number of document groups.
     document_groups_ : ndarray of int32 of shape (`n_documents_`,)
         The group of each document seen, epoch by epoch, and within an epoch in the order of the sorted ids.
+        Documents of weight 0 have not been seen, and are left out.
     clump_sizes_ : ndarray of shape (`n_clumps_`,)
         Rows of each clump; a row of a document of weight w counts as w rows.
     clump_groups_ : ndarray of shape (`n_clumps_`, `n_document_groups_`)
@@ -172,7 +173,7 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
     clump_means_ : ndarray of shape (`n_clumps_`, n_features)
         Mean of the rows of each clump, for likelihoods whose topics have ``means_``.
     n_documents_ : int
-        Documents seen.
+        Documents seen; one of weight 0 is not.
     n_rows_ : int or float
         Rows seen; a row of a document of weight w counts as w rows.
     memory_ : int

@@ -302,7 +302,8 @@ class BoundedPredictor(
         affinity : ndarray of shape (n_documents, n_other_documents)
             ``sum_k sqrt(p_k q_k)`` of two distributions p and q: 1 if they are equal, 0 if they have no topic
             in common. It is 1 less the square of their Hellinger distance. There is a row and a column for
-            each document, in the order of the sorted ids. Documents learned from come epoch by epoch.
+            each document, in the order of the sorted ids. Documents learned from come epoch by epoch, as in
+            ``document_groups_``, without those of weight 0.
         """
         own = self._shares(self._corpus(X, groups).documents)
         if others is not None:

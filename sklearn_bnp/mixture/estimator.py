@@ -349,7 +349,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
             A row of weight w counts as w equal rows. A row of weight 0 has no influence, even if it is far
             from all others.
         batch_id : hashable, default=None
-            Name of the batch. It is a hash of the batch's content if None.
+            Name of the batch: a number, a str, a date or a tuple of them, so that `save` can save it. It is
+            a hash of the batch's content if None.
 
         Returns
         -------

@@ -390,7 +390,8 @@ class HDPTopicVB(base.LearnerEstimator, TopicPredictor):
             A document of weight w counts as w equal documents. With ``groups``, the weight of each
             row's document.
         batch_id : hashable, default=None
-            Name of the batch. It is a hash of the batch's content if None.
+            Name of the batch: a number, a str, a date or a tuple of them, so that `save` can save it. It is
+            a hash of the batch's content if None.
 
         Returns
         -------

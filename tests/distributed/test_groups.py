@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
+from sklearn.base import clone
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from tests.estimators import (
@@ -19,6 +20,7 @@ from tests.estimators import (
     matches,
     public_state,
 )
+from tests.laws.harness import quiet_fit
 
 from .kinds import saved
 
@@ -296,6 +298,22 @@ def test_predictions_take_whole_groups_alone(kind, clusters):
     halves = [dask.delayed(X[:100]), dask.delayed(X[100:])]
     with pytest.raises(ValueError, match="in several chunks"):
         model.predict(halves, groups=[groups[:100], groups[100:]])
+
+
+@pytest.mark.parametrize("estimator", [HDPTopicVB, HDPHMMVB])
+def test_ids_that_begin_anew(estimator):
+    """Each chunk numbers its groups from 0: the message says how to tell them apart, and that works."""
+    X, groups = np.concatenate(SEQUENCES), np.arange(len(SEQUENCE_OF_ROW)) // 50
+    edge = 100
+    halves = [dask.delayed(X[:edge]), dask.delayed(X[edge:])]
+    own = [groups[:edge], groups[edge:] - groups[edge]]
+    model = estimator(observation="gaussian", max_iter=2, random_state=0)
+    with pytest.raises(ValueError, match=r"f'{chunk}-{id}'"):
+        model.fit(halves, groups=own)
+    told_apart = [[f"{chunk}-{one}" for one in ids] for chunk, ids in enumerate(own)]
+    found = quiet_fit(model, halves, groups=told_apart)
+    expected = quiet_fit(clone(model), halves, groups=[groups[:edge], groups[edge:]])
+    assert found.lower_bound_ == pytest.approx(expected.lower_bound_)
 
 
 @pytest.mark.parametrize(

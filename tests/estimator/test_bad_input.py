@@ -2,6 +2,8 @@
 
 import datetime
 import re
+from contextlib import suppress
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -479,6 +481,14 @@ def test_another_observation_in_mid_course(call):
 def test_batch_id():
     with pytest.raises(TypeError, match=names("batch_id=[1]", "hashable", "tuple")):
         DPMixtureVB().partial_fit(X, batch_id=[1])
+    nans = [float("nan"), np.datetime64("NaT"), Decimal("NaN"), (1, np.float32("nan"))]
+    with suppress(ImportError):
+        import pandas
+
+        nans += [pandas.NaT, pandas.NA, (0, pandas.NA)]
+    for nan in nans:
+        with pytest.raises(ValueError, match=names("batch_id", "not equal to itself")):
+            DPMixtureVB().partial_fit(X, batch_id=nan)
 
 
 @pytest.mark.quarter

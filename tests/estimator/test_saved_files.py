@@ -1,5 +1,6 @@
 """Files of models: they hold everything, are whole or refused, and cannot do harm."""
 
+import datetime
 import json
 import os
 import subprocess
@@ -77,6 +78,19 @@ def test_a_stream_whose_latest_batches_are_kept(path):
     loaded = through_file(model, path)
     one, other = (each.partial_fit(X[45:], batch_id=1) for each in (model, loaded))
     assert one.lower_bound_ == other.lower_bound_
+
+
+def test_names_of_batches(path):
+    """Those that the docstring names can be saved; of others the error says what to do."""
+    there = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    for name in (3, 0.5, "a", (1, "b"), there, there.date(), np.datetime64("2020-01-01"), None):
+        model = DPMixtureVB(random_state=0).partial_fit(X[:45], batch_id="first")
+        loaded = through_file(model.partial_fit(X[45:], batch_id=name), path)
+        assert loaded._learner_.memo.batch_ids == model._learner_.memo.batch_ids
+    timestamp = pytest.importorskip("pandas").Timestamp("2020-01-01")
+    model = DPMixtureVB(random_state=0).partial_fit(X, batch_id=timestamp)
+    with pytest.raises(ValueError, match=names("batch_id=Timestamp", "joblib", "str(batch_id)")):
+        model.save(path)
 
 
 def test_a_model_of_a_frame(path):

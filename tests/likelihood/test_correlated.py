@@ -162,7 +162,7 @@ BAD = [
     ("mean_prior", [[0.0], [np.nan, 0.0]]),
     ("mean_precision_prior", [0.0, -1.0, "weak"]),
     ("degrees_of_freedom_prior", [0.5, np.nan, "few"]),
-    ("covariance_prior", [np.eye(3), -np.eye(2), "rows"]),
+    ("covariance_prior", [np.eye(3), -np.eye(2), "rows", "increments"]),
     ("reg_covar", [0, 2.0, None]),
     ("resolution", [-1.0, [1.0], "fine"]),
 ]
@@ -180,3 +180,6 @@ def test_parameter_is_refused_by_name(name, value):
     rows = lagged(X, np.array([0, len(X)]), 1)[0]
     with pytest.raises(ValueError, match=re.escape(name)):
         bound(rows, **{name: value})
+    observation = CorrelatedGaussianObservation(**{name: value})
+    with pytest.raises(ValueError, match=rf"(?s){re.escape(name)}((?!HDPHMMVB).)*$"):
+        HDPHMMVB(observation=observation).fit(X)

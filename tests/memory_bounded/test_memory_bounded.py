@@ -281,6 +281,19 @@ def test_groups_are_required(fitted, method):
     assert_same_state(state(fitted), before)
 
 
+def test_documents_of_weight_zero_are_not_seen():
+    """What is known of documents is in the order of the ids of those that count."""
+    weight = np.arange(20) % 3.0
+    model = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=GROUPS, sample_weight=weight[GROUPS])
+    seen = np.isin(GROUPS, np.flatnonzero(weight))
+    others = MemoryBoundedTopicVB(BOUND).fit(
+        ROWS[seen], groups=GROUPS[seen], sample_weight=weight[GROUPS[seen]]
+    )
+    assert model.n_documents_ == len(model.document_groups_) == np.count_nonzero(weight)
+    np.testing.assert_array_equal(model.document_groups_, others.document_groups_)
+    assert model.similarity(ROWS, groups=GROUPS).shape == (20, np.count_nonzero(weight))
+
+
 def test_rows_of_one_document_share_the_weights_of_a_mixture():
     one = np.full(len(ROWS), 7)
     model = MemoryBoundedTopicVB(BOUND).fit(ROWS, groups=one)

@@ -26,6 +26,8 @@ _FIRST_BREADTH = 0.1
 # Rows from which on a topic of rows is split, as in births of mixtures, and least rows of a new one. A word
 # says next to nothing of its topic, but in a few columns some rows are a cluster.
 _MIN_ROWS, _LEAST_ROWS = 4.0, 2.0
+# A new topic of words needs no more than this part of all tokens.
+_LEAST_PART = 0.1
 # The prior of a topic that was found better than several is worth so many times the first one, at least.
 _MORE = 1.01
 
@@ -140,11 +142,13 @@ class TopicBirth(Proposal):
     def _sample(self, context, target):
         """The documents of a target in which topics are looked for, and how many tokens a topic needs.
 
-        A few rows with many copies are no cluster, though the objective is higher with a topic for them.
+        A few rows with many copies are no cluster, though the objective is higher with a topic for them. Of
+        very few words, a topic need not have as many as of others.
         """
         sample, likelihood = context.samples[target], context.model.likelihood
         if likelihood.words:
-            return sample, LEAST_TOKENS
+            n_tokens = context.totals.n.sum() / sample.one_token
+            return sample, min(LEAST_TOKENS, _LEAST_PART * n_tokens)
         compared = isinstance(sample.docs.z, np.ndarray) and not likelihood.copies_tell
         distinct = sample.without_copies() if compared else sample
         return distinct, _LEAST_ROWS if distinct is sample else LEAST_TOKENS

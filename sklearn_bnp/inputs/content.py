@@ -47,7 +47,7 @@ def _arrays_of_values(x):
     sparse = issparse(x)
     n_values = x.nnz if sparse else np.count_nonzero(x)
     if n + 1 + 2 * n_values < n * D:
-        x = x if sparse else csr_array(np.asarray(x))
+        x = x if sparse else csr_array(_as_doubles(x))  # SciPy does not take all types of NumPy
         return x.indptr.astype(np.int64), x.indices.astype(np.int64), _as_doubles(x.data)
     return (_as_doubles(x.toarray() if sparse else x),)
 

@@ -123,7 +123,12 @@ def _first_text(x, of_words):
             return None if of_objects and _is_number(first) else first
         try:
             first = next(iter(first))
-        except (TypeError, StopIteration, KeyError):
+        except (
+            TypeError,
+            StopIteration,
+            KeyError,
+            NotImplementedError,
+        ):  # the last of memory views
             return None
     return None
 

@@ -248,8 +248,8 @@ def _corpus_of_words(estimator, x, observation, reset):
 
 def _canonical(x):
     """Copy of X as CSR of doubles: entries are sorted and summed, and zeros are not stored."""
-    if x.dtype == np.float16:  # SciPy has no such matrices
-        x = x.astype(np.float32)
+    if x.dtype == np.float16 or not x.dtype.isnative:  # SciPy has no such matrices
+        x = x.astype(np.float32 if x.dtype == np.float16 else x.dtype.newbyteorder("="))
     return canonical(sparse.csr_array(x)).astype(np.float64, copy=False)
 
 

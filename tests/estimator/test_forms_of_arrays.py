@@ -1,0 +1,83 @@
+"""Rows are their values: no type, byte order or layout in memory makes another model of them."""
+
+import numpy as np
+import pytest
+
+from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(np.repeat([-4.0, 4.0], 30)[:, np.newaxis], size=(60, 3)).astype(np.float16)
+COUNTS = RNG.poisson(
+    np.repeat([[4.0, 4.0, 4.0, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 4, 4, 4]], 30, axis=0)
+)
+FEW = (RNG.random((60, 12)) < 0.1).astype(int)  # mostly zeros, which are hashed by their places
+GROUPS = {"groups": np.repeat(np.arange(6), 10)}
+
+MODELS = {
+    "mixture": (lambda: DPMixtureVB(proposals=None, random_state=0), ROWS, {}),
+    "poisson": (lambda: DPMixtureVB(observation="poisson", proposals=None), FEW, {}),
+    "categorical": (lambda: DPMixtureVB(observation="categorical", proposals=None), COUNTS, {}),
+    "bernoulli": (lambda: DPMixtureVB(observation="bernoulli", proposals=None), FEW, {}),
+    "states": (lambda: HDPHMMVB(proposals=None, random_state=0), ROWS, GROUPS),
+    "states of counts": (lambda: HDPHMMVB(observation="poisson", proposals=None), FEW, GROUPS),
+    "words": (lambda: HDPTopicVB(proposals=None, random_state=0), COUNTS, {}),
+    "few words": (lambda: HDPTopicVB(proposals=None, random_state=0), FEW, {}),
+    "documents": (lambda: HDPTopicVB(observation="gaussian", proposals=None), ROWS, GROUPS),
+    "bounded": (lambda: MemoryBoundedTopicVB(500), ROWS, GROUPS),
+}
+
+
+def strided(x):
+    out = np.full((2 * x.shape[0], 3 * x.shape[1]), np.nan)
+    out[::2, 1::3] = x
+    return out[::2, 1::3]
+
+
+def read_only(x):
+    out = x.astype(float)
+    out.flags.writeable = False
+    return out
+
+
+def whole(x, dtype):
+    """Counts in this type; other numbers as they are, in double precision."""
+    return x.astype(dtype if x.dtype.kind == "i" else float)
+
+
+FORMS = {
+    "lists": lambda x: x.tolist(),
+    "objects": lambda x: x.astype(object),
+    "half": lambda x: x.astype(np.float16),
+    "single": lambda x: x.astype(np.float32),
+    "long": lambda x: x.astype(np.longdouble),
+    "other byte order": lambda x: x.astype(np.dtype(float).newbyteorder()),
+    "single in other byte order": lambda x: x.astype(np.dtype(np.float32).newbyteorder()),
+    "bytes": lambda x: whole(x, np.dtype(np.int8)),
+    "integers in other byte order": lambda x: whole(x, np.dtype(np.int16).newbyteorder()),
+    "columns": lambda x: np.asfortranarray(x.astype(float)),
+    "gaps": strided,
+    "backwards": lambda x: np.ascontiguousarray(x[::-1, ::-1].astype(float))[::-1, ::-1],
+    "read only": read_only,
+    "memory view": lambda x: memoryview(x.astype(float)),
+}
+SINGLE = ("half", "single", "single in other byte order")
+
+
+@pytest.mark.quarter
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_model(name, form):
+    make, rows, given = MODELS[name]
+    x, double = FORMS[form](rows), rows.astype(float)
+    close = {"rel": 1e-4, "abs": 1e-3} if form in SINGLE else {"rel": 1e-10}
+    plain, found = make().fit(double, **given), make().fit(x, **given)
+    assert found.n_components_ == plain.n_components_
+    assert found.lower_bound_ == pytest.approx(plain.lower_bound_, **close)
+    wanted = plain.transform(double, **given)
+    np.testing.assert_allclose(found.transform(x, **given), wanted, atol=1e-4)
+    assert found.score(x, **given) == pytest.approx(plain.score(double, **given), **close)
+    assert found.partial_fit(x, **given).n_features_in_ == rows.shape[1]
+    one = make().partial_fit(double, **given)
+    if hasattr(one, "_learner_"):  # the same batch, by whatever numbers it is given
+        again = one.partial_fit(x, **given)
+        assert len(again._learner_.memo) == 1

@@ -183,7 +183,11 @@ def test_requests_of_metadata(way):
         model = DPMixtureVB().set_fit_request(sample_weight=True)
         copied = WAYS[way](model)
         assert content(copied) == content(model)
-        assert copied._metadata_request.owner is copied
+        owner = copied._metadata_request.owner
+        if isinstance(owner, str):  # of scikit-learn before 1.8
+            assert owner == "DPMixtureVB"
+        else:
+            assert owner is copied
         assert copied.get_metadata_routing().fit.requests == {"sample_weight": True}
 
 

@@ -56,7 +56,7 @@ def test_formats(case, form):
 def in_parts(x, form, dtype):
     """A sparse matrix of this format, in which each entry is the sum of 100 of a small type."""
     x = sparse.coo_array(np.asarray(x))
-    row, col = (np.repeat(axis, 100) for axis in x.coords)
+    row, col = (np.repeat(axis, 100) for axis in (x.row, x.col))
     data = np.repeat(x.data, 100).astype(dtype)
     if form == "coo":
         return sparse.coo_array((data, (row, col)), shape=x.shape)

@@ -19,7 +19,6 @@ Design note
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -271,9 +270,8 @@ def warn_if_not_converged(estimator):
         return
     if estimator.n_iter_ < estimator.max_iter:  # a callback has stopped it
         return
-    warnings.warn(
+    warn_caller(
         f"{type(estimator).__name__} did not converge in max_iter={estimator.max_iter} laps. "
         "Increase max_iter or tol.",
         ConvergenceWarning,
-        stacklevel=6,  # the caller of fit, beyond its two decorators and the common flow
     )

@@ -24,7 +24,7 @@ from .doc_links import DocumentationLinks
 from .masks import refuse_masked
 
 # Frames of these are not the caller's.
-_LIBRARIES = ("sklearn_bnp.", "sklearn.", "functools", "contextlib")
+_LIBRARIES = ("sklearn_bnp.", "sklearn.", "joblib.", "functools", "contextlib")
 # What other packages call it: a value that is a name elsewhere, and what it is here.
 _ELSEWHERE = {
     "batch": "'full'",
@@ -47,12 +47,12 @@ _REMEDIES = {
 }
 
 
-def warn_caller(message):
-    """Warn with a `UserWarning` at the line that calls the package, however many calls are between."""
+def warn_caller(message, category=UserWarning):
+    """Warn at the line that calls the package, however many calls are between."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def likely_name(value, names):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from copy import copy
 from itertools import pairwise
 from numbers import Real
@@ -28,6 +27,7 @@ from ..estimator.publishing import require_finite, set_published
 from ..estimator.threads import threads
 from ..estimator.transactions import leaves_model_on_error
 from ..estimator.validation import check_units, checked
+from ..inputs.advice import warn_caller
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.types import Data
 from ..likelihood.base import ObservationModel
@@ -508,12 +508,10 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         rooms = [epoch.room for epoch in epochs if epoch.is_full]
         if rooms:
             groups = f"{self.n_document_groups_} groups of documents"
-            warnings.warn(
+            warn_caller(
                 f"memory_bound={self.memory_bound} has room for {min(rooms)} clumps, beside the counts of "
                 f"{groups}, and so for {min(rooms)} topics. Topics were joined to make room, or could not be "
-                "split. Raise memory_bound, or set a lower max_document_groups.",
-                UserWarning,
-                stacklevel=5,  # the line that calls fit, which has two decorators
+                "split. Raise memory_bound, or set a lower max_document_groups."
             )
         return self
 

@@ -77,7 +77,7 @@ def warn_of_weighting_in_chunks(source):
     """Warn if all chunks look like tf-idf."""
     reasons = [info.more.weighting for info in source.known]
     if all(reasons):
-        warn_if_weighted(reasons[0], stacklevel=9)  # as deep is the line that calls fit
+        warn_if_weighted(reasons[0])
 
 
 def bind_likelihood_in_chunks(observation, source, *, streaming=False):

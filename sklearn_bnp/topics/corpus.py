@@ -8,7 +8,6 @@ says where each came from.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..estimator.base import moments_of_rows
 from ..estimator.observations import can, resolve_observation
 from ..estimator.sample_weights import check_weights, weight_of_each
 from ..estimator.validation import check_rows, read_frames
+from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.ids import check_groups
@@ -275,17 +275,15 @@ def warn_of_weighting(corpus):
     """Warn if X looks like tf-idf. Fractions are allowed, since they may be counts times a constant."""
     if corpus.rows is not None:
         return
-    warn_if_weighted(weighting_of(corpus.documents, corpus.n_features), stacklevel=7)
+    warn_if_weighted(weighting_of(corpus.documents, corpus.n_features))
 
 
-def warn_if_weighted(why, stacklevel):
+def warn_if_weighted(why):
     """Warn if there is a reason to take X for tf-idf, in the line that calls fit."""
     if why is not None:
-        warnings.warn(
+        warn_caller(
             f"X holds numbers that are not whole, and {why}, as in tf-idf. HDPTopicVB is a model of counts "
-            "of words, and these decide how many topics it finds: give counts, as from CountVectorizer.",
-            UserWarning,
-            stacklevel=stacklevel,
+            "of words, and these decide how many topics it finds: give counts, as from CountVectorizer."
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -338,12 +337,10 @@ def warn_of_one_topic(estimator):
         how = "start with n_components=40 and init_params='k-means++' or 'anchor', or leave out rare words"
     else:
         how = "or start with init_params='k-means++' and n_components=10"
-    warnings.warn(
+    warn_caller(
         f"HDPTopicVB ends with one topic: births were tried ({n_tried}), and none of them raised the ELBO. "
         "The data may be too few to tell topics apart. If there should be several topics, fit "
-        f"more or longer documents, {how}.",
-        UserWarning,
-        stacklevel=5,  # the line that calls fit, which has two decorators
+        f"more or longer documents, {how}."
     )
 
 

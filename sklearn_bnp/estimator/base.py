@@ -39,7 +39,7 @@ from ..inputs.batches import is_mapped
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing, of_positive_weight
 from ..inputs.outliers import warn_if_hidden
-from ..inputs.resolution import SAMPLE_ROWS, recording_steps
+from ..inputs.resolution import SAMPLE_ROWS, recording
 from .callbacks import CallbackSupport, FitCall, FitTask
 from .chunks import ChunkedData, check_init_suits_chunks, check_suits_chunks, chunked_data
 from .fitting import Fitting, learner_settings
@@ -369,7 +369,8 @@ def moments_of_rows(observation, source):
     if observation.needs_step:
         # the same rows for any random_state: units belong to the data, not to the fit
         sample = source.sample(SAMPLE_ROWS, np.random.RandomState(0))
-        moments = moments._replace(step=recording_steps(*sample) / moments.magnitude)
+        found = recording(*sample)
+        moments = moments._replace(step=found.steps / moments.magnitude, cells=found.cells)
         if observation.scales_rows:
             warn_if_hidden(of_positive_weight(*sample), moments)
     if observation.needs_codes:

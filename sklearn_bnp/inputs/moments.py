@@ -38,6 +38,8 @@ class Moments(NamedTuple):
     codes : ndarray of object, shape (D,), or None
         The codes of categories that each column holds, as of `CodesOfColumns`; None if the observation model
         does not need them.
+    cells : tuple of ColumnCells
+        Cells of columns whose step depends on the value, in the units of the data.
     """
 
     n_rows: int
@@ -50,11 +52,20 @@ class Moments(NamedTuple):
     observed: np.ndarray | None = None
     increments: Increments | None = None
     codes: np.ndarray | None = None
+    cells: tuple = ()
 
     @property
     def variance(self):
         """Variances (D,)."""
         return self.covariance if self.covariance.ndim == 1 else np.diagonal(self.covariance)
+
+    @property
+    def typical_step(self):
+        """Steps (D,) in the units of the data, or 0.0; the typical width of cells where columns have some."""
+        step = self.step * self.magnitude
+        for own in self.cells:
+            step[own.column] = own.typical
+        return step
 
 
 def has_missing(x):

@@ -6,6 +6,9 @@ Prepared rows of real values are ``z = (x - shift) / scale``, column by column. 
 ``a z + c``, with ``a = scale / scale'`` and ``c = (shift - shift') / scale'``. Sums of z, and of products of
 two columns, follow from those that there are. No row is needed. Counts and categories have no units.
 Entries that were imputed under full covariances are not known, and stay in the units that they have.
+
+Statistics of rows in cells (`cells.py`) have the variances of these in their squares. Where only one of two
+likelihoods has cells, each row gives or takes their mean variance.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 
 from .._kernels._responsibilities import Quadratic
 from .categorical import CategoricalLikelihood
+from .cells import CellRows
 from .column_likelihood import ColumnLikelihood
 from .counts import ColumnsOfCounts
 from .fixed_variance import FixedVarianceLikelihood, IncompleteFixedVariance
@@ -37,14 +41,36 @@ def in_units_of(likelihood, target, s):
     if target.has_missing and not likelihood.has_missing and likelihood.allows_missing:
         complete, likelihood = likelihood, likelihood.with_missing()
         s = likelihood.from_complete(s) if likelihood is not complete else s
-    if type(likelihood.of_vectors()) is not type(target.of_vectors()):
+    if _family(likelihood) is not _family(target):
         if likelihood.has_missing == target.has_missing:
             raise ValueError(f"their rows have distributions of another kind. {_BEGIN_AS_COPIES}")
         raise ValueError(
             "some models have learned from rows with missing values, and the others cannot do without any "
             f"column. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
-    return _converted(likelihood, target, s)
+    if _in_cells(likelihood) and not _in_cells(target):
+        s = _with_mean_variance(likelihood.blur, s, -1.0)
+    out = _converted(likelihood, target, s)
+    if _in_cells(target) and not _in_cells(likelihood):
+        out = _with_mean_variance(target.blur, out, 1.0)
+    return out
+
+
+def _in_cells(likelihood):
+    return isinstance(likelihood, CellRows)
+
+
+def _family(likelihood):
+    """The class of a likelihood, or the one that it is without cells."""
+    own = likelihood.of_vectors()
+    return next(cls for cls in type(own).__mro__ if not issubclass(cls, CellRows))
+
+
+def _with_mean_variance(blur, s, sign):
+    """Statistics (K, P) of rows that have the mean variance of cells more, or less."""
+    out = s.copy()
+    blur.add(out, sign * s[:, -1:] * [own.mean for own in blur.cells])
+    return out
 
 
 @singledispatch

@@ -279,6 +279,12 @@ def _of_columns(moments, columns, model):
     each = {name: v[columns] for name, v in moments._asdict().items() if getattr(v, "ndim", 0) == 1}
     if moments.increments is not None:
         each["increments"] = moments.increments.of_columns(columns)
+    places = {int(d): i for i, d in enumerate(columns)}
+    each["cells"] = tuple(
+        cells._replace(column=places[cells.column])
+        for cells in moments.cells
+        if cells.column in places
+    )
     if not model.needs_covariance:
         covariance = moments.variance[columns]
     else:

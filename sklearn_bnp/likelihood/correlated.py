@@ -186,6 +186,7 @@ def _moments_of_rows(moments):
         mean=moments.mean[:D],
         covariance=moments.covariance[:D, :D],
         step=moments.step if np.ndim(moments.step) == 0 else moments.step[:D],
+        cells=(),  # the noise of y is that of two rows, and has one variance
         largest=None,
         observed=None,
     )

@@ -26,6 +26,7 @@ supplement Sec. 1.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -36,10 +37,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..inputs.advice import warn_caller
 from .base import LastPrior, Likelihood, ObservationModel
+from .cells import Blur, CellRows, standardised_cells
 from .covariance_shapes import SHAPES
 from .gaussian_missing import incomplete_gaussian
 from .limits import LEAST, POSITIVE, points_within
 from .scaling import ScaledLikelihood, find_scaling
+from .seeding import directions
 
 _DEFAULT_KAPPA = 0.01
 # Of a kappa that is learned: the bounds. The least one is that of means 1e6 of their components' widths away.
@@ -172,7 +175,8 @@ class GaussianObservation(GaussianParameters):
         Step to which each column was recorded, in the data's units: 1 for whole numbers, 0 for none.
         Every observation is also taken to have the noise of rounding, of variance ``resolution ** 2 / 12``,
         so that no component is narrower than the step. ``"auto"`` finds the step from values and rows that
-        occur repeatedly, and is 0 for continuous data; None is 0.
+        occur repeatedly, and is 0 for continuous data; None is 0. Where the distances between such values are
+        uneven, as those between logarithms of counts, each value has a step of its own.
 
     Notes
     -----
@@ -239,7 +243,9 @@ class GaussianObservation(GaussianParameters):
         )
         shape = SHAPES[self.covariance_type](scaling.n_features)
         prior = self._prior(moments, scaling, shape)
-        complete = GaussianLikelihood(
+        cells = standardised_cells(moments.cells, scaling) if self.needs_step else []
+        family = partial(GaussianInCells, cells) if cells else GaussianLikelihood
+        complete = family(
             scaling, shape, not self.zero_mean, prior,
             self.covariance_prior is None or self.needs_increments,
             self.mean_precision_prior is None and not self.zero_mean,
@@ -251,7 +257,7 @@ class GaussianObservation(GaussianParameters):
         if self.resolution is None:
             return 0.0
         if self.needs_step:
-            return moments.step * moments.magnitude
+            return moments.typical_step
         D = len(moments.mean)
         step = np.full(D, self.resolution) if np.ndim(self.resolution) == 0 else self.resolution
         step = _as_vector(step, "resolution", D)
@@ -343,6 +349,7 @@ class GaussianLikelihood(ScaledLikelihood):
 
     # of models that were saved before kappa was learned, or before scales that rise
     adapts_kappa = scale_is_given = scale_only_rises = False
+    blur: Any = None  # the `Blur` of a family in which the noise of rows depends on their values
 
     def __init__(
         self, scaling, shape, linear, prior, adapts_scale, adapts_kappa=False, only_rises=False
@@ -466,7 +473,7 @@ class GaussianLikelihood(ScaledLikelihood):
         if not whiten and self.scaling.is_rotated:
             return self._points_of_columns(centred, precision)
         y = self.shape.whiten(centred, precision, whole=whiten)
-        return y if self.linear else _directions(y)
+        return y if self.linear else directions(y)
 
     def _points_of_columns(self, centred, precision):
         """Points in units of the spread of each column, where axes are no columns.
@@ -478,7 +485,7 @@ class GaussianLikelihood(ScaledLikelihood):
         variance = np.einsum("dj,jk,dk->d", basis, np.linalg.inv(precision), basis, optimize=True)
         units = np.maximum(np.sqrt(variance), np.sqrt(np.finfo(float).tiny))
         y = centred @ (basis.T / units).astype(centred.dtype)
-        return y if self.linear else _directions(y)
+        return y if self.linear else directions(y)
 
     def log_predictive(self, prior, s, z):
         b, mean = self._scatter(prior, s)
@@ -520,18 +527,24 @@ class GaussianLikelihood(ScaledLikelihood):
         return attributes["means_"][labels] + noise
 
 
-def _directions(y):
-    """Embedding of rows in which y and -y are the same point, as they are for a zero-mean Gaussian.
+class GaussianInCells(CellRows, GaussianLikelihood):
+    """Gaussian family for rows of which some columns have cells of unequal widths; see `cells.py`.
 
-    It is the packed matrix ``u u'`` of the direction u, followed by the log length in units of its spread.
+    Parameters
+    ----------
+    cells : list of Cells
+        Cells of these columns.
+    *args, **params
+        Those of `GaussianLikelihood`.
     """
-    D = y.shape[1]
-    square = np.einsum("ij,ij->i", y, y)
-    u = y / np.sqrt(np.maximum(square, np.finfo(y.dtype).tiny))[:, np.newaxis]
-    i, j = np.triu_indices(D)
-    out = np.empty((len(y), len(i) + 1), dtype=y.dtype)
-    out[:, :-1] = u[:, i]
-    out[:, :-1] *= u[:, j]
-    out[:, :-1] *= np.where(i == j, 1.0, np.sqrt(2.0)).astype(y.dtype)
-    out[:, -1] = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
-    return out
+
+    def __init__(self, cells, *args, **params):
+        super().__init__(*args, **params)
+        self.blur = Blur(cells, self.scaling, self.quadratic)
+        self.ridge = np.maximum(self.ridge - self.blur.mean, 0.0)
+
+    def without_cells(self):
+        """The family with the ridge alone."""
+        plain = GaussianLikelihood.__new__(GaussianLikelihood)
+        plain.__dict__.update({k: v for k, v in self.__dict__.items() if k != "blur"})
+        return plain

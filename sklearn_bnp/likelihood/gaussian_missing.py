@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from .._kernels._responsibilities import Quadratic
+from .cells import CellRows
 from .full_gaussian_missing import IncompleteFullGaussian
 from .missing import (
     IncompleteLikelihood,
@@ -41,10 +42,14 @@ def incomplete_gaussian(complete, moments=None):
     D = len(complete.scaling.shift)
     observed = np.ones(D) if moments is None else moments.observed
     if complete.quadratic != Quadratic.FULL:
+        if complete.blur is not None:
+            return IncompleteColumnsInCells(complete, observed)
         return IncompleteColumnsGaussian(complete, observed)
     covariance = np.eye(complete.n_features)
     if moments is not None:
         covariance = _whole_covariance(complete, moments)
+    if complete.blur is not None:
+        return IncompleteFullInCells(complete, observed, covariance)
     return IncompleteFullGaussian(complete, observed, covariance)
 
 
@@ -193,3 +198,30 @@ class IncompleteColumnsGaussian(IncompleteLikelihood):
 
     def attributes(self, prior, s):
         return self.complete.attributes_of(*self._precision(prior, s))
+
+
+class IncompleteColumnsInCells(CellRows, IncompleteColumnsGaussian):
+    """`IncompleteColumnsGaussian` for rows of which some columns have cells; see `cells.py`.
+
+    ``complete`` is a `GaussianInCells`.
+    """
+
+    def __init__(self, complete, observed):
+        super().__init__(complete.without_cells(), observed)
+        self.blur = complete.blur
+
+
+class IncompleteFullInCells(CellRows, IncompleteFullGaussian):
+    """`IncompleteFullGaussian` for rows of which some columns have cells; see `cells.py`.
+
+    ``complete`` is a `GaussianInCells`.
+    """
+
+    def __init__(self, complete, observed, covariance):
+        super().__init__(complete.without_cells(), observed, covariance)
+        self.blur = complete.blur
+
+    def _log_table(self, coef, z, variances):
+        table = IncompleteFullGaussian.log_table(self, coef, z)
+        table += self.blur.log_weights(coef, variances).astype(table.dtype, copy=False)
+        return table

@@ -168,3 +168,20 @@ def summaries(likelihood, z, shares):
     s = np.empty((shares.shape[1], likelihood.n_statistics))
     likelihood.summarise(z, shares, s, sparse=True)
     return s
+
+
+def directions(y):
+    """Embedding of rows in which y and -y are the same point, as they are for a zero-mean Gaussian.
+
+    It is the packed matrix ``u u'`` of the direction u, followed by the log length in units of its spread.
+    """
+    D = y.shape[1]
+    square = np.einsum("ij,ij->i", y, y)
+    u = y / np.sqrt(np.maximum(square, np.finfo(y.dtype).tiny))[:, np.newaxis]
+    i, j = np.triu_indices(D)
+    out = np.empty((len(y), len(i) + 1), dtype=y.dtype)
+    out[:, :-1] = u[:, i]
+    out[:, :-1] *= u[:, j]
+    out[:, :-1] *= np.where(i == j, 1.0, np.sqrt(2.0)).astype(y.dtype)
+    out[:, -1] = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
+    return out

@@ -49,6 +49,7 @@ from .rows import (
     swings,
     switches,
     tallies,
+    transformed_tallies,
     with_missing,
 )
 
@@ -95,6 +96,29 @@ def log_volume(likelihood, n_features):
     return np.linalg.slogdet(corners[1:] - corners[0])[1]
 
 
+def cells_of(likelihood):
+    """The function from prepared rows to the variances (n, D) of their cells, entry by entry."""
+    blur = getattr(likelihood, "blur", None)
+
+    def variances(z):
+        out = np.zeros(z.shape)
+        for own in () if blur is None else blur.cells:
+            for row, x in zip(out, z[:, own.column], strict=True):
+                row[own.column] = 0.0 if np.isnan(x) else own.variance[np.sum(own.edges < x)]
+        return out
+
+    return variances
+
+
+def columns_of(blur, n_features):
+    """The same function for each column alone."""
+
+    def of_column(d):
+        return lambda z: blur(np.where(np.arange(n_features) == d, z, 0.0))[:, d : d + 1]
+
+    return [of_column(d) for d in range(n_features)]
+
+
 def gaussian(covariance_type, zero_mean, rows, n_features, *, affine, **parameters):
     """A variant of the Gaussian likelihood; its twin reads the prior, and the ridge.
 
@@ -103,11 +127,12 @@ def gaussian(covariance_type, zero_mean, rows, n_features, *, affine, **paramete
     observation = GaussianObservation(covariance_type, zero_mean=zero_mean, **parameters)
 
     def twin(likelihood, prior):
-        volume, ridge = log_volume(likelihood, n_features), likelihood.ridge
+        volume, own = log_volume(likelihood, n_features), (*prior, likelihood.ridge)
+        blur = cells_of(likelihood)
         if covariance_type == "full":
-            return NormalWishart(prior.m, prior.kappa, prior.nu, prior.b, ridge, volume)
+            return NormalWishart(*own, volume, blur)
         size = 1 if covariance_type == "diag" else n_features
-        return NormalGamma(prior.m, prior.kappa, prior.nu, prior.b, ridge, n_features, size, volume)
+        return NormalGamma(*own, n_features, size, volume, blur)
 
     name = f"{covariance_type}{'-zero-mean' if zero_mean else ''}"
     return Family(name, observation, rows, twin, affine, not zero_mean, adapts="b")
@@ -198,9 +223,18 @@ def incomplete(family, n_features):
             return SharedPrecision(*prior, likelihood.ridge, volume)
         if isinstance(observation, GaussianObservation):
             m = [None] * n_features if prior.m is None else prior.m[:, np.newaxis]
-            columns = zip(m, prior.b, likelihood.ridge, volume, strict=True)
+            each = (
+                m,
+                prior.b,
+                likelihood.ridge,
+                volume,
+                columns_of(cells_of(likelihood), n_features),
+            )
             return ByColumn(
-                [NormalGamma(m, prior.kappa, prior.nu, b, r, 1, 1, v) for m, b, r, v in columns]
+                [
+                    NormalGamma(m, prior.kappa, prior.nu, b, r, 1, 1, v, blur)
+                    for m, b, r, v, blur in zip(*each, strict=True)
+                ]
             )
         if isinstance(observation, FixedVarianceGaussianObservation):
             fields = [np.broadcast_to(v, n_features) for v in (*prior, likelihood.ridge)]
@@ -272,6 +306,10 @@ FAMILIES = [
             ("spherical", rounded_balls, "common"),
         )
     ),
+    *(
+        gaussian(kind, False, transformed_tallies, 3, affine=affine)._replace(name=f"{kind}-cells")
+        for kind, affine in (("full", "columns"), ("diag", "columns"), ("spherical", "common"))
+    ),
     bernoulli("bernoulli"),
     bernoulli("bernoulli-prior", prior=(np.linspace(0.3, 2.0, 12), 0.7)),
     multinomial("multinomial"),
@@ -307,7 +345,7 @@ FAMILIES = [
     ),
 ]
 _INCOMPLETE = {
-    "diag-rounded": 3, "diag-zero-mean": 3, "spherical": 3, "spherical-zero-mean": 8,
+    "diag-rounded": 3, "diag-cells": 3, "diag-zero-mean": 3, "spherical": 3, "spherical-zero-mean": 8,
     "bernoulli-prior": 12, "poisson": 6, "shared-variance": 3, "fixed-variance": 3,
 }  # fmt: skip
 FAMILIES += [

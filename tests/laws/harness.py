@@ -19,7 +19,7 @@ from sklearn_bnp.engine.trials import Policy
 from sklearn_bnp.inputs.batches import ArraySource
 from tests.reference import mixtures
 
-from .families import ALLOCATIONS
+from .families import ALLOCATIONS, cells_of
 
 
 class Given(NamedTuple):
@@ -105,13 +105,29 @@ def features_of(likelihood, z):
     blocks = getattr(likelihood, "blocks", None)
     # tests of families check their rows
     if blocks is None and likelihood.quadratic == Quadratic.NONE:
-        return mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
+        plain = mixtures.statistics(likelihood.kernel_rows(z), "NONE", True)
+        return _blurred(likelihood, z, plain)
     if blocks is None:
-        return mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+        plain = mixtures.statistics(z, likelihood.quadratic.name, likelihood.linear)
+        return _blurred(likelihood, z, plain)
     edges = np.cumsum([block.likelihood.n_features for block in blocks])[:-1]
     parts = zip(blocks, np.split(z, edges, axis=1), strict=True)
     own = [features_of(block.likelihood, x)[:, :-1] for block, x in parts]
     return np.column_stack([*own, np.ones(len(z))])
+
+
+def _blurred(likelihood, z, plain):
+    """Statistics ``plain`` of prepared rows, with variances of their cells in those of squares."""
+    noise = cells_of(likelihood)(z)
+    if not noise.any():
+        return plain
+    variances = np.zeros_like(plain)
+    for row, own in zip(variances, noise, strict=True):
+        square = own.sum(keepdims=True) if likelihood.shape.rows_a_point > 1 else own
+        if likelihood.quadratic == Quadratic.FULL:
+            square = np.diag(own)[np.triu_indices(len(own))]
+        row[: len(square)] = square
+    return plain + variances
 
 
 def totals_of(fitted):

@@ -43,6 +43,16 @@ def rounded_balls(rng, n, spread=1.0):
     return np.column_stack([x[:, :2], np.round(2.0 * x[:, 2]) / 2.0]), labels
 
 
+def transformed_tallies(rng, n, spread=1.0):
+    """Logarithms and square roots of small counts, whose distances are uneven, beside a continuous column."""
+    labels = labels_of(rng, n)
+    rates = np.array([[1.0, 5.0], [3.0, 1.0], [9.0, 3.0]])
+    rates = 3.0 + (rates - 3.0) / spread
+    counts = rng.poisson(rates[labels])
+    middle = 4.0 / spread * labels + rng.normal(size=n)
+    return np.column_stack([np.log1p(counts[:, 0]), middle, np.sqrt(counts[:, 1])]), labels
+
+
 def flat_clouds(rng, n, spread=1.0):
     """Three clouds about the origin, each wide in a direction of its own."""
     labels = labels_of(rng, n)

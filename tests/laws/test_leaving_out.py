@@ -41,7 +41,7 @@ def most_of_ridge(g):
     for k in range(out.shape[1]):
         for i in range(len(out)):
             others = g.weight * g.resp[:, k] * (np.arange(len(out)) != i)
-            out[i, k] = ridge_cost(g.twin, g.twin.posterior(g.z, others))
+            out[i, k] = ridge_cost(g.twin, g.twin.posterior(g.z, others), g.z)
     return out
 
 

@@ -1,6 +1,7 @@
 """Conjugate families, from rows and weights: evidence, expectations, divergences, predictions.
 
-A twin knows its prior, the ridge (variance by which each row is blurred, in the rows' units) and
+A twin knows its prior, the ridge (variance by which each row is blurred, in the rows' units), the variances
+(n, D) by which rows are blurred beside it, as a function of the rows, and
 ``log_volume``, the log of the volume element between the rows' units and the data's. Its posterior
 is computed from the rows themselves, centred on their own mean, never from running statistics.
 
@@ -18,6 +19,11 @@ from scipy import linalg
 from scipy.special import betaln, digamma, gammaln, multigammaln
 
 LOG_2PI = np.log(2.0 * np.pi)
+
+
+def no_blur(z):
+    """Variances of rows that are blurred by the ridge alone."""
+    return np.zeros(z.shape)
 
 
 def weighted_moments(z, weight):
@@ -40,8 +46,11 @@ class NormalWishartPosterior(NamedTuple):
 class NormalWishart:
     """Full covariances: Normal-Wishart prior, or Wishart prior if ``m`` is None."""
 
-    def __init__(self, m, kappa, nu, b, ridge, log_volume=0.0):
-        self.prior = NormalWishartPosterior(m, kappa, nu, np.asarray(b, dtype=float))
+    def __init__(self, m, kappa, nu, b, ridge, log_volume=0.0, blur=no_blur):
+        self.prior, self.blur = (
+            NormalWishartPosterior(m, kappa, nu, np.asarray(b, dtype=float)),
+            blur,
+        )
         self.D = len(b)
         self.ridge = np.broadcast_to(ridge, self.D)
         self.log_volume = log_volume
@@ -50,7 +59,7 @@ class NormalWishart:
         """(10.59)-(10.63) of Bishop, with the ridge once a row."""
         m0, kappa, nu, b = self.prior
         n, mean, scatter = weighted_moments(z, weight)
-        b = b + n * np.diag(self.ridge)
+        b = b + n * np.diag(self.ridge) + np.diag(weight @ self.blur(z))
         if m0 is None:
             return NormalWishartPosterior(None, kappa, nu + n, b + (z.T * weight) @ z)
         offset = mean - m0
@@ -96,7 +105,7 @@ class NormalWishart:
             out[i] = q.nu * (y @ y)
         if q.m is not None:
             out += self.D / q.kappa
-        out += np.diagonal(self.expected_precision(q)) @ self.ridge
+        out += (self.ridge + self.blur(z)) @ np.diagonal(self.expected_precision(q))
         return self.log_volume + 0.5 * (self.expected_log_det(q) - self.D * LOG_2PI - out)
 
     def divergence(self, q):
@@ -146,11 +155,11 @@ class NormalGamma:
     Groups of one column are diagonal covariances, one group of all columns spherical ones.
     """
 
-    def __init__(self, m, kappa, nu, b, ridge, n_features, size, log_volume=0.0):
+    def __init__(self, m, kappa, nu, b, ridge, n_features, size, log_volume=0.0, blur=no_blur):
         n_groups = n_features // size
         rate = 0.5 * np.broadcast_to(np.asarray(b, dtype=float), n_groups)
         self.prior = NormalGammaPosterior(m, kappa, 0.5 * nu, rate)
-        self.D, self.size = n_features, size
+        self.D, self.size, self.blur = n_features, size, blur
         self.ridge = np.broadcast_to(ridge, n_features)
         self.log_volume = log_volume
 
@@ -163,7 +172,7 @@ class NormalGamma:
         m0, kappa, shape, rate = self.prior
         n, mean, scatter = weighted_moments(z, weight)
         shape = shape + 0.5 * n * self.size
-        rate = rate + 0.5 * n * self._group(self.ridge)
+        rate = rate + 0.5 * self._group(n * self.ridge + weight @ self.blur(z))
         if m0 is None:
             return NormalGammaPosterior(None, kappa, shape, rate + 0.5 * self._group(weight @ z**2))
         spread = np.diagonal(scatter) + kappa * n / (kappa + n) * (mean - m0) ** 2
@@ -188,9 +197,9 @@ class NormalGamma:
         precision = q.shape / q.rate
         log_precision = digamma(q.shape) - np.log(q.rate)
         constant = 0.5 * self.size * log_precision.sum() - 0.5 * self.D * LOG_2PI
-        constant -= 0.5 * precision @ self._group(self.ridge)
+        constant = constant - 0.5 * self._group(self.ridge + self.blur(z)) @ precision
         if q.m is not None:
-            constant -= 0.5 * self.D / q.kappa
+            constant = constant - 0.5 * self.D / q.kappa
         offset = z if q.m is None else z - q.m
         return constant - 0.5 * self._group(offset**2) @ precision + self.log_volume
 

@@ -10,6 +10,7 @@ from ...likelihood.autoregressive import AutoregressiveLikelihood
 from ...likelihood.autoregressive_gaps import GappedRegression
 from ...likelihood.base import LastPrior
 from ...likelihood.categorical import CategoricalLikelihood, CodedCategories
+from ...likelihood.cells import Blur, CellRows, Cells
 from ...likelihood.column_likelihood import ColumnLikelihood
 from ...likelihood.correlated_rows import CorrelatedGaussian
 from ...likelihood.counts import ColumnsOfCounts
@@ -79,6 +80,7 @@ def _(likelihood: GaussianLikelihood, n_columns):
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_number("row_constant", likelihood.row_constant)
     _check_last(likelihood)
+    _check_blur(likelihood, likelihood.scaling, likelihood.quadratic, n_columns)
     check_prior(likelihood, likelihood.prior)
     m, kappa, nu, b = likelihood.prior
     expect((m is not None) == likelihood.linear, "the prior's mean is not of this family")
@@ -96,6 +98,7 @@ def _(likelihood: IncompleteColumnsGaussian, n_columns):
     expect(likelihood.has_mean == complete.linear, "has_mean is of another family")
     expect(likelihood.n_squares == (1 if likelihood.pools else D), "n_squares is of another family")
     expect(likelihood.pools == (complete.shape.rows_a_point > 1), "pools is of another family")
+    _check_blur(likelihood, complete.scaling, complete.quadratic, n_columns)
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     _check_constants(likelihood.constants, n_columns, D)
 
@@ -107,6 +110,7 @@ def _(likelihood: IncompleteFullGaussian, n_columns):
     expect_numbers("ridge", likelihood.ridge, (D,), least=0.0)
     expect_numbers("the precision of all data", likelihood.whole, (D, D))
     expect_number("others", likelihood.others)
+    _check_blur(likelihood, likelihood.scaling, likelihood.complete.quadratic, n_columns)
     for name, value, found in zip(
         "ij", np.triu_indices(D), (likelihood.i, likelihood.j), strict=True
     ):
@@ -304,6 +308,32 @@ def _check_scaling(scaling, n_columns, n_features):
         expect_numbers("basis", scaling.basis, (n_columns, n_features))
     if scaling.kept is not None:
         expect_positions("kept", scaling.kept, (n_features,), n_columns)
+
+
+def _check_blur(likelihood, scaling, quadratic, n_columns):
+    """Raise unless a likelihood in cells has some, and the places that these have among its statistics."""
+    if not isinstance(likelihood, CellRows):
+        expect("blur" not in vars(likelihood), "there are cells, which the likelihood does not use")
+        return
+    blur = likelihood.blur
+    expect_type("blur", blur, Blur)
+    expect_type("cells", blur.cells, list)
+    expect(len(blur.cells) > 0, "there are no cells")
+    kept = range(n_columns) if scaling.kept is None else scaling.kept
+    for own in blur.cells:
+        expect_type("a column's cells", own, Cells)
+        expect_count("the column of cells", own.column)
+        expect(own.column in kept, "there are cells of a column that is not in the model")
+        expect_numbers("variances of cells", own.variance, (len(own.edges) + 1,), least=0.0)
+        expect_numbers("edges of cells", own.edges, (len(own.variance) - 1,))
+        expect(np.all(np.diff(own.edges) >= 0), "edges of cells are not sorted")
+        expect_number("the mean variance of cells", own.mean, least=0.0)
+    fresh = Blur(blur.cells, scaling, quadratic)
+    expect(vars(blur).keys() == vars(fresh).keys(), "blur lacks attributes")
+    for name in ("is_rotated", "axes", "places", "squares"):
+        value, own = vars(fresh)[name], vars(blur)[name]
+        same = type(own) is type(value) and np.array_equal(own, value)
+        expect(same, f"{name} of blur are not those of its cells")
 
 
 def _check_shape(shape, n_features):

@@ -62,15 +62,27 @@ def patterns_of(z):
     missing = np.isnan(z)
     n_missing = missing.sum(axis=1)
     some = np.flatnonzero((n_missing > 0) & (n_missing < z.shape[1]))
-    bits = np.packbits(missing[some], axis=1)
-    names = bits.view(f"V{bits.shape[1]}").ravel()
-    _, first, number = np.unique(names, return_index=True, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=len(first)))])
+    names = _names(missing[some])
+    order = np.argsort(names, kind="stable")
+    names, some = names[order], some[order]
+    begins = np.ones(len(names), dtype=bool)
+    begins[1:] = names[1:] != names[:-1]
+    first = np.flatnonzero(begins)
     return Patterns(
-        np.flatnonzero(n_missing == 0), np.flatnonzero(n_missing == z.shape[1]), some[order],
-        starts.astype(np.intp), missing[some[first]].astype(np.uint8),
+        np.flatnonzero(n_missing == 0), np.flatnonzero(n_missing == z.shape[1]), some,
+        np.append(first, len(names)).astype(np.intp), missing[some[first]].astype(np.uint8),
     )  # fmt: skip
+
+
+def _names(missing):
+    """A name (n,) for the pattern of each row (n, D): a short integer if there is room, for fast sorting."""
+    bits = np.packbits(missing, axis=1)
+    size = next((size for size in (1, 2, 4, 8) if size >= bits.shape[1]), None)
+    if size is None:
+        return bits.view(f"V{bits.shape[1]}").ravel()
+    wide = np.zeros((len(bits), size), dtype=np.uint8)
+    wide[:, : bits.shape[1]] = bits
+    return wide.view(f"u{size}").ravel()
 
 
 def _blocks(n, width):

@@ -25,36 +25,36 @@ def problem(D, n, K, seed=0):
     return ordered, rows, a, b, c, ridge, each
 
 
-@pytest.mark.parametrize("D", [2, 3, 8, 21])
+@pytest.mark.parametrize(("D", "K"), [(2, 3), (3, 8), (8, 1), (8, 19), (21, 3)])
 @pytest.mark.parametrize("n", [0, 1, 200])
-def test_log_weights(D, n):
-    z, rows, a, b, c, _, _ = problem(D, n, 3)
-    fix = np.random.default_rng(1).standard_normal((3, D))
-    out = np.empty((len(z), 3))
+def test_log_weights(D, K, n):
+    z, rows, a, b, c, _, _ = problem(D, n, K)
+    fix = np.random.default_rng(1).standard_normal((K, D))
+    out = np.empty((len(z), K))
     missing_table(z, rows.starts, rows.missing, a, b, c, fix, out)
     expected = np.empty_like(out)
     for i, row in enumerate(z):
         missing = np.isnan(row)
-        for k in range(3):
+        for k in range(K):
             value = completion.conditional(a[k], b[k], c[k], row).log_weight
             # the integral has its 2 pi, which the kernel's caller puts into ``fix``
             expected[i, k] = value + (fix[k, missing] - 0.5 * np.log(2 * np.pi)).sum()
     assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("D", [2, 3, 8, 21])
+@pytest.mark.parametrize(("D", "K"), [(2, 3), (3, 8), (8, 1), (8, 19), (21, 3)])
 @pytest.mark.parametrize("linear", [True, False])
-def test_sums(D, linear):
+def test_sums(D, K, linear):
     """Of shares some of which are 0, added to what is there."""
-    z, rows, a, b, _, ridge, each = problem(D, 100, 3)
+    z, rows, a, b, _, ridge, each = problem(D, 100, K)
     b = b if linear else np.zeros_like(b)
     rng, n_packed = np.random.default_rng(2), D * (D + 1) // 2
-    shares = rng.random((len(z), 3)) * (rng.random((len(z), 3)) < 0.5)
-    s = np.ones((3, n_packed + (D if linear else 0) + 3))
+    shares = rng.random((len(z), K)) * (rng.random((len(z), K)) < 0.5)
+    s = np.ones((K, n_packed + (D if linear else 0) + 3))
     missing_sums(z, rows.starts, rows.missing, shares, a, b, ridge, each, linear, s)
     expected = np.ones_like(s)
     for i, row in enumerate(z):
-        for k in range(3):
+        for k in range(K):
             x, square, entropy = completion.moments(a[k], b[k], row)
             missing = np.isnan(row)
             square[missing, missing] -= ridge[missing]
@@ -63,6 +63,22 @@ def test_sums(D, linear):
                 [*parts, [1, entropy - each[missing].sum(), 1]]
             )
     assert_allclose(s, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-40])
+def test_sums_are_without_hopeless_shares(size):
+    """Those are left out that do not show beside the row's largest one, however small that is."""
+    z, rows, a, b, _, ridge, each = problem(4, 60, 10)
+    shares = size * np.random.default_rng(4).random((len(z), 10))
+    hopeless = np.random.default_rng(5).random(shares.shape) < 0.7
+    hopeless[np.arange(len(z)), shares.argmax(axis=1)] = False
+    found, expected = np.zeros((10, 17)), np.zeros((10, 17))
+    fixed = (a, b, ridge, each, True)
+    given = np.where(hopeless, 1e-17 * shares, shares)
+    missing_sums(z, rows.starts, rows.missing, given, *fixed, found)
+    missing_sums(z, rows.starts, rows.missing, np.where(hopeless, 0.0, shares), *fixed, expected)
+    assert np.array_equal(found, expected)
+    assert (expected[:, -1] > 0).all()
 
 
 def test_completed_rows():
@@ -81,12 +97,14 @@ def test_completed_rows():
         assert_allclose(entropy[pattern[i]], h - each[missing].sum(), rtol=1e-10)
 
 
-def test_patterns():
+@pytest.mark.parametrize("D", [3, 11, 20, 40, 70])
+def test_patterns(D):
     """Whole rows, blank ones, and the others by what they lack; nothing is lost."""
     rng = np.random.default_rng(3)
-    z = rng.standard_normal((300, 11))
+    z = rng.standard_normal((300, D))
     z[rng.random(z.shape) < 0.3] = np.nan
     z[[4, 9]], z[[5, 8]] = np.nan, 1.0
+    z[100:200] = z[200:]  # patterns of many columns come twice as well
     rows = patterns_of(z)
     assert {4, 9} <= set(rows.blank) and {5, 8} <= set(rows.whole)
     together = np.concatenate([rows.whole, rows.blank, rows.order])

@@ -41,6 +41,7 @@ from ..engine.agglomeration import agglomerate
 from ..engine.unions import GrowingUnions, entropies_of_unions
 from ..hdp.weights import LEAST_LEARNED, MOST_LEARNED
 from ..likelihood.ascent import ascended
+from ..likelihood.seeding import completed_as_one
 from .local import LOG_FLOOR, filtered, over_sequences, smoothed
 from .sampling import EDGE, UNKNOWN
 from .weights import TINY, log_rising_factorial
@@ -402,6 +403,10 @@ class NestedModel:
         self.settings, self.n_threads = settings, n_threads
         self.around = self._around_before = Surroundings(settings, sample, likelihood.lags)
         self.adapts = settings.others is not None and likelihood.adapts_prior
+        # statistics (1, P) of all rows in one state, if several states complete them in another way
+        self._as_one = None
+        if likelihood.imputes:
+            self._as_one = completed_as_one(likelihood, prior, sample.z, sample.mass)
 
     def within(self, around):
         """A copy in other `Surroundings`, such as those that another copy has learned."""
@@ -435,10 +440,12 @@ class NestedModel:
     def gain(self, chain, before):
         """Change of the objective if the nested states replace the one state under the prior ``before``.
 
-        Its transitions are under the concentrations of the whole model.
+        Its transitions are under the concentrations of the whole model. It completes missing entries by
+        itself, so that it is the same state whatever the nested ones are.
         """
         whole = chain.grouped([range(len(chain.s))])
-        gain = self.bound(chain) - self.likelihood.evidence(before, whole.s)[0]
+        one = whole.s if self._as_one is None else self._as_one
+        gain = self.bound(chain) - self.likelihood.evidence(before, one)[0]
         gain -= self._around_before.evidence(whole.links)
         others = self.settings.others
         if self.prior is not before and len(others):

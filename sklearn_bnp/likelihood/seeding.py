@@ -17,6 +17,8 @@ _FARTHEST = 1e7
 _VECTOR_NUMBERS = 2**22
 # Steps of k-means after k-means++: laps of the fit do the rest.
 LLOYD_STEPS = 3
+# Steps in which one component and the missing entries of its rows suit each other.
+_COMPLETIONS = 10
 
 
 def seeded_statistics(
@@ -185,3 +187,15 @@ def directions(y):
     out[:, :-1] *= np.where(i == j, 1.0, np.sqrt(2.0)).astype(y.dtype)
     out[:, -1] = 0.5 * np.sqrt(D) * np.log(square / D + 1e-3)
     return out
+
+
+def completed_as_one(likelihood, prior, z, mass):
+    """Statistics (1, P) of rows of masses (n,) in one component, which completes their missing entries.
+
+    Where several components complete them, the sum of the statistics is not what one component would have.
+    """
+    shares = mass[:, np.newaxis]
+    s = summaries(likelihood, z, shares)
+    for _ in range(_COMPLETIONS):
+        likelihood.summarise(z, shares, s, coef=likelihood.coefficients(prior, s))
+    return s

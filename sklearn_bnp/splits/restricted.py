@@ -9,6 +9,7 @@ import numpy as np
 from .._kernels._responsibilities import share_out
 from ..engine.agglomeration import agglomerate
 from ..engine.unions import UnionsOfRows
+from ..likelihood.seeding import completed_as_one
 
 # Rounds of variational steps and agglomeration, and the steps of the first round and of later ones.
 _ROUNDS, _STEPS, _STEPS_AFTER_CUT = 4, 8, 4
@@ -238,9 +239,12 @@ class RestrictedMixture:
         return (s, entropy) if len(s) > 1 else (None, None)
 
     def gain(self, s, entropy, before):
-        """Objective with new components ``s`` less that with their sum, which has the prior ``before``."""
-        likelihood, (_, mass, weight) = self.model.likelihood, self.sample
+        """Objective with components ``s`` less that with one of all rows under the prior ``before``."""
+        likelihood, (z, mass, weight) = self.model.likelihood, self.sample
         whole = s.sum(axis=0, keepdims=True)
+        if likelihood.imputes:
+            total = mass if weight is None else mass * weight
+            whole = completed_as_one(likelihood, before, z, total)
         own = mass * np.log(np.where(mass > 0, mass, 1.0))
         gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
         gain += entropy.sum()

@@ -357,6 +357,21 @@ def test_the_learned_precision_is_at_a_maximum(order, speed):
     assert_array_equal(fixed.update_prior(fixed.prior, s, 5).gram, fixed.prior.gram)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("given", [None, "auto", 1.0])
+def test_precisions_that_are_learned(order, given):
+    """By default from 20 columns on; what the user gives stays, in any number of them."""
+    rng, learned = np.random.default_rng(15), {}
+    for n_columns in (19, 20):
+        y = rng.standard_normal((80, n_columns))
+        rows = lagged(y, np.array([0, 80]), order)[0]
+        likelihood = bound(AutoregressiveObservation(order, coef_precision_prior=given), rows)
+        s = summed(likelihood, rows, random_resp(rng, len(rows), 2))
+        prior = likelihood.update_prior(likelihood.prior, s, 5)
+        learned[n_columns] = not np.array_equal(prior.gram, likelihood.prior.gram)
+    assert learned == {19: given == "auto", 20: given != 1.0}
+
+
 # ---------------------------------------------------------------------- refusals
 
 

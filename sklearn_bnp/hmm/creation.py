@@ -155,7 +155,7 @@ class _Field:
 
     def __init__(self, likelihood, prior, sample, settings, n_threads):
         # as it is before any pass; candidates work on copies, whose priors adapt
-        self._anew = NestedModel(likelihood, prior, sample, settings, n_threads)
+        self._anew = NestedModel(likelihood, prior, sample, settings, n_threads, lenient=True)
         self.windows, self.entrants = {}, []
 
     def enter(self, L, n_seeds, rng):

@@ -388,6 +388,11 @@ def feature_tiles(likelihood, z, edges):
 class NestedModel:
     """Passes and bounds of a nested chain on one sample; only priors change.
 
+    Where statistics of a row depend on the state that explains it, gains are those over one state that
+    explains all rows by itself. With ``lenient``, rows that depend on rows before are an exception: gains
+    are over the sum of the nested states, which is worse. The dynamics of one state suit new ones badly, and
+    the few passes of a birth do not change them enough. The lap that judges the birth does.
+
     Attributes
     ----------
     prior : object
@@ -398,14 +403,14 @@ class NestedModel:
         Whether the likelihood's prior adapts to the states.
     """
 
-    def __init__(self, likelihood, prior, sample, settings, n_threads=1):
+    def __init__(self, likelihood, prior, sample, settings, n_threads=1, *, lenient=False):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
         self.settings, self.n_threads = settings, n_threads
         self.around = self._around_before = Surroundings(settings, sample, likelihood.lags)
         self.adapts = settings.others is not None and likelihood.adapts_prior
-        # statistics (1, P) of all rows in one state, if several states complete them in another way
+        # statistics (1, P) of all rows in one state, if these are not the sum over several states
         self._as_one = None
-        if likelihood.imputes:
+        if likelihood.imputes and not (lenient and likelihood.lags):
             self._as_one = completed_as_one(likelihood, prior, sample.z, sample.mass)
 
     def within(self, around):

@@ -62,7 +62,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
         The gain is the change from the two states. None if there is no good one.
     """
     settings = NestedChain.of(model, totals, pair)
-    nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
+    nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads, lenient=True)
     two = nested.pass_over(as_they_are(totals, pair, sample, nested.around))
     gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total

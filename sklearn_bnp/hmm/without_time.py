@@ -108,7 +108,7 @@ class _Rows:
         resp = likelihood.local_step(clusters.coef, sample.z, None, None, None, None)
         names, labels = np.unique(resp.argmax(axis=1), return_inverse=True)
         s = statistics_of_labels(likelihood, sample, labels, len(names))
-        nested = NestedModel(likelihood, prior, sample, self.settings, self.n_threads)
+        nested = NestedModel(likelihood, prior, sample, self.settings, self.n_threads, lenient=True)
         chain = first_passes(nested, nested.labelled(s, labels))
         if len(chain.s) > 1:
             chain = refined(nested, chain)

@@ -49,8 +49,8 @@ class HierarchicalModel(ABC):
     learned: tuple = ()
     waits: bool = False
 
-    # A candidate is first judged with guessed sticks. If better ones may raise its objective by this many
-    # nats to a gain, they are searched for with so many L-BFGS iterations.
+    # A candidate is first judged with guessed sticks. The best ones are better, by about as many nats for all
+    # candidates. If these and so many more may be a gain, they are searched for with so many L-BFGS steps.
     stick_gain: ClassVar[float]
     candidate_steps: ClassVar[int]
 
@@ -183,18 +183,22 @@ class HierarchicalModel(ABC):
         """Change of the objective by each of several replacements; see `Model.replacement_gains`.
 
         Each candidate has sticks of its own: first guessed ones, and where these leave the verdict open,
-        the best.
+        the best. How much a guess lacks is seen at the candidates that promise most.
         """
         here, weights = self.allocation_term(totals), self.weights(totals)
         gains = np.array(fixed, dtype=float)
         for i, (removed, new) in enumerate(replacements):
             there, start = self._candidate(totals, weights, removed, new)
-            counts = self.counts(there)
-            rest = fixed[i] + self._gain_of_extra(totals, there) - here
-            gains[i] = rest + self.allocation.objective(start, counts)
-            if 0 >= gains[i] > -self.stick_gain:
-                _, value = self.allocation.optimise(counts, start, self.candidate_steps)
-                gains[i] = rest + value
+            rest = self._gain_of_extra(totals, there) - here
+            gains[i] += rest + self.allocation.objective(start, self.counts(there))
+        lack = np.inf
+        for i in np.argsort(-gains, kind="stable").tolist():
+            if 0 >= gains[i] > -self.stick_gain - lack:
+                there, start = self._candidate(totals, weights, *replacements[i])
+                rest = fixed[i] + self._gain_of_extra(totals, there) - here
+                _, value = self.allocation.optimise(self.counts(there), start, self.candidate_steps)
+                more, gains[i] = rest + value - gains[i], rest + value
+                lack = more if lack == np.inf else max(lack, more)
         return gains
 
     def after_replacement(self, totals, removed, new):

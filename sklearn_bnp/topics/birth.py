@@ -28,6 +28,8 @@ _FIRST_BREADTH = 0.1
 _MIN_ROWS, _LEAST_ROWS = 4.0, 2.0
 # A new topic of words needs no more than this part of all tokens.
 _LEAST_PART = 0.1
+# Distance of the prior of topics of rows from an earlier one, after which births that failed may succeed.
+_DRIFTED = 0.7
 # The prior of a topic that was found better than several is worth so many times the first one, at least.
 _MORE = 1.01
 
@@ -77,6 +79,10 @@ class TopicBirth(Proposal):
         "min_tokens": [Interval(Real, 0, None, closed="left")],
     }
 
+    # The prior of topics of rows when failures were last forgotten, and whether it has moved far since.
+    # Models that were saved without these take them from here.
+    _since, _has_drifted = None, False
+
     def __init__(
         self,
         n_seeds: int = 10,
@@ -97,7 +103,8 @@ class TopicBirth(Proposal):
 
     def _forget(self):
         self._failures = Failures(change=0.2)
-        self._resting = False
+        self._resting = self._has_drifted = False
+        self._since = None
         self._leaving = frozenset()  # topics that all give way together
 
     def wants(self, totals: StatBag) -> list[int]:
@@ -128,6 +135,7 @@ class TopicBirth(Proposal):
 
     def plan(self, context: Context) -> list[Any]:
         """An adoption for each target, and a trial that may undo it; or new topics for all."""
+        self._note_prior(context)
         targets = [uid for uid in self.wants(context.totals) if uid in context.samples]
         self._resting, self._leaving = False, frozenset()
         if context.settling:
@@ -156,9 +164,12 @@ class TopicBirth(Proposal):
     def _create(self, context, target, doc_prior, n_seeds):
         """Statistics of topics in place of one, or None; and no concentrations."""
         sample, least = self._sample(context, target)
+        totals, others = context.totals, None
+        if not context.model.likelihood.words and sample is context.samples[target]:
+            others = totals.s[totals.uids != target]  # without copies of rows, which weigh in these
         s = create_topics(
-            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least
-        )
+            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least, others
+        )  # fmt: skip
         return s, None
 
     def _create_first(self, context, target, doc_prior, n_seeds):
@@ -229,6 +240,20 @@ class TopicBirth(Proposal):
     def new_data(self) -> None:
         """Forget failures, since a proposal that failed may succeed on more data."""
         self._forget()
+
+    def last_resort(self) -> None:
+        """Try topics of rows again if their prior was another when they failed."""
+        if self._has_drifted:
+            self._forget()
+
+    def _note_prior(self, context):
+        """Note how far the prior of topics of rows has moved: many laps may each move it a little."""
+        likelihood, prior = context.model.likelihood, context.model.prior
+        if likelihood.words or len(context.totals.uids) < 2:
+            return
+        if self._since is None:
+            self._since = prior
+        self._has_drifted = likelihood.prior_distance(self._since, prior) > _DRIFTED
 
     def prior_changed(self) -> None:
         """Remembered failures mean little under another prior."""

@@ -76,6 +76,9 @@ class Nested(NamedTuple):
     n_threads : int
     learns : bool
         Whether this sum is learned between passes.
+    others : ndarray, shape (K, P), or None
+        Statistics of the topics beside the target, which share the prior of topics. None if that prior does
+        not adapt to successors.
     """
 
     model: Any
@@ -83,6 +86,13 @@ class Nested(NamedTuple):
     doc_prior: float
     n_threads: int = 1
     learns: bool = False
+    others: Any = None
+
+    def adapted(self, s, n_steps):
+        """The model with the prior that suits topics with statistics ``s`` (J, P), and the others."""
+        every = s if self.others is None else np.concatenate([self.others, s])
+        prior = self.model.likelihood.update_prior(self.model.prior, every, n_steps)
+        return self._replace(model=self.model._replace(prior=prior))
 
     def learned(self, step, docs):
         """The model after it has learned from the documents' counts; itself if it learns nothing."""
@@ -90,9 +100,7 @@ class Nested(NamedTuple):
 
     def as_in_a_fit(self, step, sample, n_steps=_ADAPT_STEPS):
         """The model with all that the laps of a fit learn: the documents' prior and that of topics."""
-        s = step.s * (self.sample.total / sample.total)
-        prior = self.model.likelihood.update_prior(self.model.prior, s, n_steps)
-        there = self._replace(model=self.model._replace(prior=prior))
+        there = self.adapted(step.s * (self.sample.total / sample.total), n_steps)
         learns = "doc_concentration" in self.model.learned
         return there._suiting(step, sample.docs) if learns else there
 
@@ -294,7 +302,8 @@ class Nested(NamedTuple):
     def _objective(self, s, entropy, counts, keep, sample, scale=1.0):
         """Nested objective of the topics ``keep``, up to a constant, times ``scale``."""
         docs = log_probability_of_counts(counts[:, keep], self.prior(s[keep]), sample.docs.weight)
-        return self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
+        others = 0.0 if self.others is None else self.evidence(self.others).sum()
+        return others + self.evidence(scale * s[keep]).sum() + scale * (entropy[keep].sum() + docs)
 
 
 def _joined(step, groups, scale, least):

@@ -45,6 +45,21 @@ def test_documents_that_all_mix_many_topics(seed):
     assert model.lower_bound_ > truth.fit(X, groups=groups).lower_bound_ - 1.0
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize("n_components", [2, 6, 10])
+def test_blends_of_clusters_are_no_end(n_components):
+    """The prior of topics as wide as blends suits no narrow ones: 20 clusters were 4 or 16 topics."""
+    rng = np.random.default_rng(1)
+    centers = 8.0 * np.array([(i, j) for i in range(4) for j in range(5)])
+    labels = rng.integers(20, size=600)
+    X, groups = centers[labels] + rng.normal(size=(600, 2)), np.arange(600) // 5
+    how = {"observation": "gaussian", "random_state": 0}
+    model = HDPTopicVB(n_components, init_params="k-means++", **how).fit(X, groups=groups)
+    truth = HDPTopicVB(20, init_params=np.eye(20)[labels], **how).fit(X, groups=groups)
+    assert model.n_components_ == 20
+    assert model.lower_bound_ > truth.lower_bound_ - 1.0
+
+
 @pytest.mark.parametrize("estimator", [HDPTopicVB, MemoryBoundedTopicVB])
 def test_columns_of_no_block_change_nothing(estimator):
     """Not even rows of which all other columns are missing, or rows of zeros."""

@@ -82,11 +82,10 @@ class Oversplit(SearchResort):
         Searches without a gain, one after the other, after which a round ends. It ends earlier if searches
         are costly, or if most of them come back to where they began, and after sixty searches in any case. A
         pool is given up after two.
-    max_rows : int, default=20_000
+    max_rows : int, default=10_000
         Rows of a sample, at the most. All rows are taken if there are no more. If components and their
         statistics are many, a sample of all components has fewer rows. If that is less than half of all
-        rows, and less than forty for each of their statistics, pools are searched instead, each on half as
-        many rows.
+        rows, and less than forty for each of their statistics, pools are searched instead.
     max_rounds : int, default=12
         How many rounds of searches a fit makes, at the most.
 
@@ -114,7 +113,7 @@ class Oversplit(SearchResort):
         self,
         n_seeds: int = 3,
         patience: int = 40,
-        max_rows: int = 20_000,
+        max_rows: int | None = 10_000,
         max_rounds: int = 12,
     ) -> None:
         super().__init__(max_rows, max_rounds)
@@ -127,7 +126,7 @@ class Oversplit(SearchResort):
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each component, for pools."""
-        return max(1, self.max_rows // (2 * _POOL))
+        return max(1, self.max_rows // _POOL)
 
     def uniform_rows(self, totals: Any) -> int:
         """All rows, or as many as are allowed, if a round is due."""

@@ -55,7 +55,7 @@ class Policy(Enum):
     UNDO = "undo"
 
 
-# Policies of trials that are of components on trial.
+# Policies of trials that change the model for a lap, and of those that may undo such a change.
 OF_A_LAP = (Policy.WITH_LAP, Policy.UNDO)
 
 
@@ -515,12 +515,12 @@ class KnownTrial(Trial):
 
 
 def with_lap(trials):
-    """Those of some trials that put components on trial, a list."""
+    """List of the trials whose components are in the model for a lap, and are judged with it."""
     return [trial for trial in trials if trial.policy is Policy.WITH_LAP]
 
 
 def compatible(trials):
-    """Those of some trials that can go together in one lap, a list.
+    """List of the trials that can share a lap: the first kind that needs it, and trials that leave it alone.
 
     A lap is judged as a whole, so that births and deletes that change the model take turns. Components that
     retire for the lap have no other trials.

@@ -19,7 +19,7 @@ from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.masks import refuse_masked, with_nan
-from ..inputs.rows import canonical, part, with_all_entries
+from ..inputs.rows import canonical, part, with_equal_entries_apart
 from ..inputs.tables import (
     raise_infinite,
     require_numbers,
@@ -113,7 +113,7 @@ def _advice_on_proposal(proposal, registry):
 def read_frames(estimator, parts, *, reset):
     """Parts of the data, with codes for the categories of frames, and the `Reading` of the frames or None.
 
-    What is masked in a masked array is NaN. Sparse rows are not added up yet.
+    What is masked in a masked array is NaN. Equal entries of sparse rows are not added up yet.
 
     Data of dask are refused: they would be pulled into memory here.
 
@@ -132,7 +132,7 @@ def read_frames(estimator, parts, *, reset):
         if parts and all(is_frame(part) for part in parts):
             keep_reading(estimator, parts)
     reading = getattr(estimator, "_reading", None)
-    parts = [as_numbers(reading, with_all_entries(with_nan(part))) for part in parts]
+    parts = [as_numbers(reading, with_equal_entries_apart(with_nan(part))) for part in parts]
     return parts, reading
 
 

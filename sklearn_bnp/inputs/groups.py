@@ -92,7 +92,7 @@ class GroupSource:
         return (self.batch(i) for i in rng.permutation(len(self)))
 
     def without_responsibilities(self):
-        """The same batches without responsibilities, which local steps will find."""
+        """The same batches, without the responsibilities that were given: local steps compute new ones."""
         if self.resp is None:
             return self
         source = GroupSource(self.everything._replace(resp=None), len(self))

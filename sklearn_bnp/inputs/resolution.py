@@ -83,11 +83,6 @@ class Recording(NamedTuple):
     cells: tuple
 
 
-def recording_steps(x, weight=None):
-    """Step h to which each column was recorded, shape (D,); see `recording`."""
-    return recording(x, weight).steps
-
-
 def recording(x, weight=None):
     """`Recording` of the columns.
 
@@ -114,7 +109,8 @@ def recording(x, weight=None):
     different = np.count_nonzero(~np.isnan(x[first]), axis=0)
     steps, cells = np.zeros(x.shape[1]), []
     for d in range(x.shape[1]):
-        ordered = np.sort(x[:, d])
+        order = np.argsort(x[:, d], kind="stable")
+        ordered = x[order, d]
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN is sorted last
         if len(ordered) == 0:
             continue
@@ -132,14 +128,18 @@ def recording(x, weight=None):
         nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
         # a small quantile, for scales with unequal steps: a step that is too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
-        own = weight[np.argsort(x[:, d], kind="stable")][: len(ordered)]
-        mass = np.bincount(np.cumsum(first_of_value) - 1, own)
-        if (shared or _is_smooth(gap)) and _is_uneven(gap, mass, steps[d]):
-            width = _widths(values, gap, mass)
-            typical = np.sqrt(mass @ width**2 / mass.sum())
-            own = (values * largest[d], width * largest[d], float(typical * largest[d]))
-            cells.append(ColumnCells(d, *own))
+        if shared or _is_smooth(gap):
+            mass = np.add.reduceat(weight[order[: len(ordered)]], np.flatnonzero(first_of_value))
+            if _is_uneven(gap, mass, steps[d]):
+                cells.append(_cells(d, values, gap, mass, largest[d]))
     return Recording(steps * largest, tuple(cells))
+
+
+def _cells(column, values, gap, mass, unit):
+    """`ColumnCells` of values (m,) in this unit, which ``mass`` (m,) rows have."""
+    widths = _widths(values, gap, mass)
+    typical = float(np.sqrt(mass @ widths**2 / mass.sum()))
+    return ColumnCells(column, values * unit, widths * unit, typical * unit)
 
 
 def _is_uneven(gap, mass, step):

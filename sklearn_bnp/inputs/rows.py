@@ -58,10 +58,11 @@ def canonical(x):
     return out
 
 
-def with_all_entries(x):
-    """Sparse rows as CSR, if SciPy would add up equal entries in their own type on the way there.
+def with_equal_entries_apart(x):
+    """Sparse rows of whole numbers as CSR, without adding up entries that are stored several times.
 
-    Sums of small integer types overflow; `canonical` adds in doubles. Anything else is returned as it is.
+    SciPy adds them up in their own type when it converts COO and BSR matrices, and small types overflow.
+    `canonical` adds them up in doubles. Anything else is returned as it is.
     """
     if not sparse.issparse(x) or x.format not in ("coo", "bsr") or x.ndim != 2:
         return x

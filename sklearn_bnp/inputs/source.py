@@ -48,4 +48,4 @@ class Source(Protocol):
         """Batches for stochastic steps, drawn anew from all data without replacement."""
 
     def without_responsibilities(self):
-        """The same batches, to be given responsibilities by local steps."""
+        """The same batches, without the responsibilities that were given: local steps compute new ones."""

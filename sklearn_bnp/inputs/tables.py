@@ -19,6 +19,8 @@ _OF_LISTS_OF_WORDS = (
     "for lists of the words of each document, give CountVectorizer(analyzer=list).fit_transform(X); for "
     "pairs of words and counts, as of gensim, give gensim.matutils.corpus2csc(X, num_terms=n_features).T"
 )
+# What the first entry of something empty, or without an order, raises; the last one is of memory views.
+_NO_FIRST = (TypeError, StopIteration, KeyError, NotImplementedError)
 _OF_FILES = "for a file, read it first, or give sklearn_bnp.open_batches(path)"
 _OF_CATEGORIES = (
     "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
@@ -123,12 +125,7 @@ def _first_text(x, of_words):
             return None if of_objects and _is_number(first) else first
         try:
             first = next(iter(first))
-        except (
-            TypeError,
-            StopIteration,
-            KeyError,
-            NotImplementedError,
-        ):  # the last of memory views
+        except _NO_FIRST:
             return None
     return None
 

@@ -373,12 +373,7 @@ def _pseudo_counts_of_all(parts, size):
 class CodedCategories(SparseRows, CategoricalLikelihood):
     """The family of `CategoricalLikelihood`, whose prepared rows are codes (n, D); see the module's note.
 
-    Parameters
-    ----------
-    prior : CategoryPrior
-        Prior of each component's distributions.
-    sizes : ndarray of int, shape (D,)
-        Number of categories of each column.
+    It has the same parameters.
     """
 
     def __init__(self, prior, sizes):
@@ -391,7 +386,7 @@ class CodedCategories(SparseRows, CategoricalLikelihood):
         return len(self.prior.lam)
 
     def of_vectors(self):
-        """The same family for dense one-hot rows: these have means and distances, and codes have none."""
+        """The family for dense one-hot rows, which have means and distances. Codes have none."""
         return CategoricalLikelihood(self.prior, self.sizes)
 
     # ------------------------------------------------------------------ rows

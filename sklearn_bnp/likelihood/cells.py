@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._kernels._responsibilities import Quadratic, share_out
-from .._kernels.threads import threads_for_shares
-from .rows import RowKernels, weighted_shares
+from .._kernels._responsibilities import Quadratic
+from .rows import RowKernels, share_table, weighted_shares
 
-_TABLE_ROWS, _SUMMED_ROWS = 2**12, 2**16  # rows at a time
+# Rows that are worked on at a time: tables have features of these, and sums have none.
+_TABLE_ROWS, _SUMMED_ROWS = 2**12, 2**16
 
 
 class Cells(NamedTuple):
@@ -59,10 +59,9 @@ def standardised_cells(cells, scaling):
             continue
         values = (own.values - scaling.shift[d]) / scaling.scale[d]
         edges = 0.5 * (values[1:] + values[:-1])
-        variance, mean = (
-            (width / scaling.scale[d]) ** 2 / 12 for width in (own.widths, own.typical)
-        )
-        found.append(Cells(d, edges, variance, float(mean)))
+        variance = (own.widths / scaling.scale[d]) ** 2 / 12
+        mean = float((own.typical / scaling.scale[d]) ** 2 / 12)
+        found.append(Cells(d, edges, variance, mean))
     return found
 
 
@@ -99,10 +98,9 @@ class Blur:
         if quadratic == Quadratic.SPHERICAL:
             squares = squares.sum(axis=1, keepdims=True)
         self.places = squares.argmax(axis=1)
-        single = np.count_nonzero(squares, axis=1).max() == 1 and len(set(self.places)) == len(
-            cells
-        )
-        self.squares = None if single else squares
+        single = np.count_nonzero(squares, axis=1).max() == 1
+        apart = len(set(self.places)) == len(cells)
+        self.squares = None if single and apart else squares
 
     @property
     def mean(self):
@@ -127,7 +125,7 @@ class Blur:
             s[:, : self.squares.shape[1]] += variances @ self.squares
 
     def log_weights(self, coef, variances):
-        """What variances (n, C) add to log weights, (n, K)."""
+        """Change (n, K) of the log weights of rows that are blurred by variances (n, C)."""
         if self.squares is None:
             return variances @ coef[:, self.places].T
         return variances @ (self.squares @ coef[:, : self.squares.shape[1]].T)
@@ -158,10 +156,7 @@ class CellRows(RowKernels):
 
     def _share(self, coef, z, how):
         variances = self.blur.variances(z)
-        share_out(
-            self._log_table(coef, z, variances), how.mass, how.weight, how.resp, how.entropy,
-            how.log_norm, how.n_nonzero, threads_for_shares(*how.resp.shape, 0, how.n_threads), how.floor,
-        )  # fmt: skip
+        share_table(self._log_table(coef, z, variances), how)
         if how.s is not None:
             shares = weighted_shares(how.resp, how.mass, how.weight)
             self._summarise(z, variances, shares, how.s, coef)
@@ -198,5 +193,5 @@ def _scale(scaling):
 
 
 def _blocks(n_rows, size):
-    """Slices of at most ``size`` rows."""
+    """Slices of at most ``size`` rows; none if there are no rows."""
     return (slice(lo, lo + size) for lo in range(0, n_rows, size))

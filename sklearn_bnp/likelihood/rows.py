@@ -339,10 +339,7 @@ class TableRows(RowKernels):
     summarise, likelihood_table = RowKernels.summarise, RowKernels.likelihood_table
 
     def _share(self, coef, z, how):
-        share_out(
-            self.log_table(coef, z), how.mass, how.weight, how.resp, how.entropy, how.log_norm,
-            how.n_nonzero, _threads(how, 0), how.floor,
-        )  # fmt: skip
+        share_table(self.log_table(coef, z), how)
         if how.s is not None:
             self.summarise(z, weighted_shares(how.resp, how.mass, how.weight), how.s, coef=coef)
 
@@ -382,6 +379,14 @@ class SparseRows(DenseRows):
     def likelihood_table(self, coef, z, floor, n_threads=1):
         layout = RowKernels if issparse(z) else DenseRows
         return layout.likelihood_table(self, coef, z, floor, n_threads)
+
+
+def share_table(table, how):
+    """Share rows among components by log weights (n, K), and fill the arrays of a `Sharing` except ``s``."""
+    share_out(
+        table, how.mass, how.weight, how.resp, how.entropy, how.log_norm, how.n_nonzero,
+        _threads(how, 0), how.floor,
+    )  # fmt: skip
 
 
 def _threads(how, n_products):

@@ -208,7 +208,7 @@ def _judged(small, s, entropy, before, small_sample):
 
 
 class _Findings:
-    """What the ways that were tried have led to.
+    """The best split that was found, and what tells which ways are worth trying after it.
 
     Parameters
     ----------
@@ -229,10 +229,8 @@ class _Findings:
         self._most_seeds, self._hopeless = most_seeds, hopeless
         self.best, self.least = None, 0.0
         self._margin = -np.inf
-        self._source, self._gains = (
-            -1,
-            {},
-        )  # the number of the best way, and the highest gain of each
+        # the number of the best way, and the highest gain of each
+        self._source, self._gains = -1, {}
 
     def call_for(self, way):
         """Whether to try a way."""

@@ -241,10 +241,10 @@ class RestrictedMixture:
     def gain(self, s, entropy, before):
         """Objective with components ``s`` less that with one of all rows under the prior ``before``."""
         likelihood, (z, mass, weight) = self.model.likelihood, self.sample
-        whole = s.sum(axis=0, keepdims=True)
         if likelihood.imputes:
-            total = mass if weight is None else mass * weight
-            whole = completed_as_one(likelihood, before, z, total)
+            whole = completed_as_one(likelihood, before, z, self.sample.row_mass)
+        else:
+            whole = s.sum(axis=0, keepdims=True)
         own = mass * np.log(np.where(mass > 0, mass, 1.0))
         gain = self.evidence(s).sum() - likelihood.evidence(before, whole)[0]
         gain += entropy.sum()

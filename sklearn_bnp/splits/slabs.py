@@ -139,7 +139,8 @@ def _best_windows(points, mass):
 def _variance(n, total, square, least=1e-300):
     """Variances of rows of mass ``n``, given the sums of their values and of the squares of these.
 
-    Sums that are differences are rounding errors if they are of no more than a ``least`` mass.
+    Masses count as ``least`` if they are smaller. Where sums are differences of larger ones, such a mass may
+    be nothing but a rounding error.
     """
     n = np.maximum(n, least)
     return np.maximum(square / n - (total / n) ** 2, 0.0)

@@ -165,8 +165,9 @@ class TopicBirth(Proposal):
         """Statistics of topics in place of one, or None; and no concentrations."""
         sample, least = self._sample(context, target)
         totals, others = context.totals, None
+        # if copies of rows were left out of the sample, the other topics, which have them, say little
         if not context.model.likelihood.words and sample is context.samples[target]:
-            others = totals.s[totals.uids != target]  # without copies of rows, which weigh in these
+            others = totals.s[totals.uids != target]
         s = create_topics(
             context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least, others
         )  # fmt: skip

@@ -24,9 +24,9 @@ _LEAST_PRIOR = 1e-290
 
 
 def document_parameters(likelihood, prior, s):
-    """What `document_step` wants to know of components with statistics ``s`` (K, P).
+    """Parameters that `document_step` takes, of components with statistics ``s`` (K, P).
 
-    It is ``exp E[log phi_kv]`` as a table (V, K) if entries are words, and coefficients (K, P) if rows.
+    They are a table (V, K) of ``exp E[log phi_kv]`` if entries are words, and coefficients (K, P) if rows.
     """
     return (
         likelihood.word_table(prior, s) if likelihood.words else likelihood.coefficients(prior, s)

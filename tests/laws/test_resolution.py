@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation, load
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
-from sklearn_bnp.inputs.resolution import recording, recording_steps
+from sklearn_bnp.inputs.resolution import recording
 from sklearn_bnp.likelihood.cells import CellRows
 from sklearn_bnp.likelihood.change_of_units import in_units_of
 from sklearn_bnp.likelihood.full_gaussian_missing import IncompleteFullGaussian
@@ -25,6 +25,10 @@ def recorded(n=400, seed=0):
     """Rows of which two columns were rounded, to 0.1 and to 1."""
     x = np.random.default_rng(seed).normal(size=(n, 3)) * [1.0, 5.0, 1.0]
     return np.column_stack([np.round(x[:, 0], 1), np.round(x[:, 1]), x[:, 2]])
+
+
+def recording_steps(x, weight=None):
+    return recording(x, weight).steps
 
 
 def kinds_of_rows():

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
-from sklearn_bnp.inputs.resolution import recording_steps
+from sklearn_bnp.inputs.resolution import recording
 
 
 def test_moments_of_what_is_seen():
@@ -36,6 +36,6 @@ def test_steps_of_what_is_seen():
     rng = np.random.default_rng(14)
     X = np.column_stack([np.round(4 * rng.standard_normal(400)) / 2, rng.standard_normal(400)])
     Y = np.where(rng.random(X.shape) < 0.2, np.nan, X)
-    assert_allclose(recording_steps(Y), recording_steps(X), rtol=1e-9)
-    assert_allclose(recording_steps(Y), [0.5, 0.0], rtol=1e-9)
-    assert recording_steps(np.full((5, 1), np.nan))[0] == 0.0
+    assert_allclose(recording(Y).steps, recording(X).steps, rtol=1e-9)
+    assert_allclose(recording(Y).steps, [0.5, 0.0], rtol=1e-9)
+    assert recording(np.full((5, 1), np.nan)).steps[0] == 0.0

@@ -48,7 +48,7 @@ def test_documents_that_all_mix_many_topics(seed):
 @pytest.mark.extended
 @pytest.mark.parametrize("n_components", [2, 6, 10])
 def test_blends_of_clusters_are_no_end(n_components):
-    """The prior of topics as wide as blends suits no narrow ones: 20 clusters were 4 or 16 topics."""
+    """The prior of topics as wide as blends suits no narrow ones: these fits ended with 4 and 16 topics."""
     rng = np.random.default_rng(1)
     centers = 8.0 * np.array([(i, j) for i in range(4) for j in range(5)])
     labels = rng.integers(20, size=600)

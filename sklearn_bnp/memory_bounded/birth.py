@@ -88,8 +88,10 @@ def split(topics, items, k, which, rules, most):
             found = Split(k, halves.summary, gained)
         if gained > 0:
             return found
-    parts = parts_that_gain(part, rules, topics.alpha[k], most, gain) if most > 2 else None
-    return found if parts is None else Split(k, parts.summary, gain(parts))
+    if most <= 2:
+        return found
+    parts, gained = parts_that_gain(part, rules, topics.alpha[k], most, gain)
+    return found if parts is None else Split(k, parts.summary, gained)
 
 
 def _gain(part, rules, one, parts):

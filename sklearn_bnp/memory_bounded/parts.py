@@ -40,7 +40,7 @@ class Parts(NamedTuple):
 
 
 def parts_that_gain(part, rules, alpha, most, gain):
-    """`Parts` of an `ItemSubset` that gain, or None if none are found.
+    """`Parts` of an `ItemSubset` that gain, and their gain; None and -inf if none are found.
 
     Parameters
     ----------
@@ -61,16 +61,17 @@ def parts_that_gain(part, rules, alpha, most, gain):
     for _ in range(_ROUNDS):
         cut = _cut(points, n, resp)
         if len(cut) == len(resp):
-            return None
+            break
         wide = _refined(sample, once, n, cut, alpha)
         joined = _refined(sample, once, n, _joined(once, n, wide), alpha)
         best = max(wide, joined, key=lambda parts: once.total(parts.summary))
         if 1 < len(best.resp) <= most and once.total(best.summary) > least:
             found = _summed(part, rules, once, best.summary)
-            if gain(found) > 0:
-                return found
+            gained = gain(found)
+            if gained > 0:
+                return found, gained
         resp = wide.resp
-    return None
+    return None, -np.inf
 
 
 def _cut(points, n, resp):

@@ -156,14 +156,14 @@ def test_parts_gain_what_they_promise(family, monkeypatch):
             asked.append(rules.total(found.summary) - one)
             return asked[-1]
 
-        found = parts.parts_that_gain(part, rules, topics.alpha[0], 8, gain)
+        found, gained = parts.parts_that_gain(part, rules, topics.alpha[0], 8, gain)
         np.testing.assert_allclose(found.resp.sum(axis=0), 1.0, rtol=1e-6)
         np.testing.assert_allclose(found.summary.s.sum(axis=0), topics.s[0], rtol=1e-5, atol=1e-4)
         again = summary_of(part, rules, part.n, found.resp, found.summary.alpha, n_iter=0)
         np.testing.assert_allclose(again.value, found.summary.value, rtol=1e-6)
-        assert asked[-1] > 0
+        assert gained == asked[-1] > 0
         assert 2 <= len(found.resp) <= 8
-        assert parts.parts_that_gain(part, rules, topics.alpha[0], 1, gain) is None
+        assert parts.parts_that_gain(part, rules, topics.alpha[0], 1, gain) == (None, -np.inf)
 
 
 def test_swaps_make_room(monkeypatch):

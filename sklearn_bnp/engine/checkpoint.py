@@ -25,10 +25,12 @@ class FitState:
         Laps that this learner had made before the call of `fit`.
     keeps_order : bool
         Whether its components keep the order in which the user gave them.
+    left : Paused or None
+        Where its laps of stochastic steps ended, if they did and another call of `fit` may go on from there.
     best : LearnerState or None
         The best of the initialisations that are done.
     paused : Paused or None
-        Where that one ended, if another call of `fit` may go on from there.
+        Where the best one ended, if another call of `fit` may go on from there.
     finished : bool
         Whether all of them are done: ``best`` is the result.
     found : tuple of pairs of float and StatBag
@@ -41,6 +43,7 @@ class FitState:
     learner: Any = None
     n_before: int = 0
     keeps_order: bool = False
+    left: Paused | None = None
     best: Any = None
     paused: Any = None
     finished: bool = False

@@ -223,9 +223,12 @@ class FitFile:
         for name in ("keeps_order", "finished"):
             expect_type(name, getattr(state, name), bool)
         expect(state.best is not None or not state.finished, "a fit that ended has no result")
-        if state.paused is not None:
-            expect_type("where a fit ended", state.paused, Paused)
-        for learner in (state.learner, state.best, state.paused and state.paused.learner):
+        learners = [state.learner, state.best]
+        for paused in (state.left, state.paused):
+            if paused is not None:
+                expect_type("where a fit ended", paused, Paused)
+                learners.append(paused.learner)
+        for learner in learners:
             if learner is not None:
                 self._estimator._check_learner(learner)
         for pair in state.found:

@@ -14,6 +14,7 @@ Design note
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -101,7 +102,8 @@ class Fitting:
             has_start = i == 0 or resumed is not None or start.again is None
             now = start if has_start else start.again(self._rng)
             learner, n_before, keeps_order = self._begun(now, resumed)
-            self._state, resumed = self._as_laps_begin(i, n_before, keeps_order, best, found), None
+            left, resumed = None if resumed is None else resumed.left, None
+            self._state = self._as_laps_begin(i, n_before, keeps_order, best, found, left)
             left = self._run(learner, now.source)
             if n_init > 1 and learner.scheduler.meets:
                 found.append((learner.lower_bound, learner.totals))
@@ -140,18 +142,19 @@ class Fitting:
             best.retried = n_before  # laps without a gain count from here
         else:
             best, n_before = self._learner(resumed.learner), resumed.n_before
-        self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found)
+        left = None if resumed is None else resumed.left
+        self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found, left)
         self.paused = self._run(best, source)
         best.scheduler.meet([])
         self._end_task(n_init)
         return best
 
-    def _as_laps_begin(self, n_done, n_before, keeps_order, best, found):
+    def _as_laps_begin(self, n_done, n_before, keeps_order, best, found, left=None):
         """The `FitState` as an initialisation begins its laps, or the best one goes on after all others."""
         best = None if best is None else as_value(best)
         return FitState(
-            self._at_start, self._rng, n_done, None, n_before, keeps_order, best, self.paused,
-            found=tuple(found),
+            self._at_start, self._rng, n_done, n_before=n_before, keeps_order=keeps_order, left=left,
+            best=best, paused=self.paused, found=tuple(found),
         )  # fmt: skip
 
     def _begin_task(self, n_init):
@@ -185,10 +188,10 @@ class Fitting:
 
     def _run(self, learner, source):
         """The laps of one initialisation; where they end, if another call may go on from there."""
-        state, settings, left, open_laps = self._state, self._settings, [], []
+        state, settings, open_laps = self._state, self._settings, []
         done, last = learner.n_laps, state.n_before + self._most_laps
-        if learner.converged or done >= last:
-            return None
+        if learner.converged or done >= last:  # killed before there was a result
+            return self._paused_at(learner) if state.left is None else state.left
         self._estimator._keeps_order = state.keeps_order
 
         def begin():
@@ -210,13 +213,18 @@ class Fitting:
             return stop
 
         def keep(learner):
-            if self._name is not None:
-                left.append(Paused(self._name, as_value(learner), state.keeps_order))
+            self._state = replace(self._state, left=self._paused_at(learner))
 
         with Progress(settings.verbose, type(self._estimator).__name__) as progress:
             begin()
             fit_learner(learner, source, settings, on_lap, done, state.n_before, keep)
-        return left[0] if left else None
+        return self._state.left
+
+    def _paused_at(self, learner):
+        """`Paused` with the learner as it stands, or None if another call would not know this fit again."""
+        if self._name is None:
+            return None
+        return Paused(self._name, as_value(learner), self._state.keeps_order)
 
     def _write(self, learner):
         """Write the files whose time has come, with a learner at the end of a lap."""

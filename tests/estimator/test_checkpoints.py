@@ -442,6 +442,23 @@ def test_a_warm_start_that_was_interrupted(name, tmp_path):
     assert same_fit(again, whole)
 
 
+@pytest.mark.quarter
+@pytest.mark.parametrize("name", WARM)
+def test_a_warm_start_that_was_killed_before_its_result(name, tmp_path):
+    """After its last lap. A further call goes on from there, as if it had ended."""
+
+    def model():
+        return FITS[name](fit=False).set_params(warm_start=True, max_iter=2, tol=0)
+
+    n_laps = 2 + (name == "stochastic")  # with the exact one
+    whole, watch = FITS[name](model()), Watches(n_laps, interrupt)
+    with pytest.raises(Stops):
+        FITS[name](model().set_callbacks(Checkpoint(tmp_path, every=0), watch))
+    again = FITS[name](model().set_callbacks(Checkpoint(tmp_path, every=0)))
+    assert again.lower_bounds_ == whole.lower_bounds_
+    assert same_fit(FITS[name](again.set_callbacks()), FITS[name](whole))
+
+
 @pytest.mark.parametrize("name", ["topics", "states"])
 def test_a_warm_start_on_other_data_starts_from_the_components(name):
     """It ends at once, where a cold one needs births first; and has the units and priors of the first fit."""

@@ -89,34 +89,32 @@ def stream_batch(learner, batch, settings=_MEMOIZED, content=None):
         Hash of the batch's rows. A batch that comes with other rows than before is forgotten, and is new. If
         None, the rows are taken to be the same.
     """
-    memoize = settings.memoize
-    before = learner.memo.content(batch.batch_id)
-    replaced = None not in (before, content) and before != content
-    is_known = batch.batch_id in learner.memo and before is not None and not replaced
-    is_new = not memoize and not is_known
-    if replaced and not is_new and len(learner.memo) > 1:
-        forget(learner, [batch.batch_id])
-    if learner.n_steps and len(learner.memo) == 0:
-        learner.forget_batches()  # what stochastic steps have seen is the past
-    if is_new:  # one that returns counts as new, and takes no place of one that is still remembered
-        replaced = False
+    memo, name = learner.memo, batch.batch_id
+    known = memo.content(name)
+    has_other_rows = None not in (known, content) and known != content
+    if settings.memoize and has_other_rows and len(memo) > 1:
+        forget(learner, [name])
+    elif not settings.memoize and (known is None or has_other_rows):
+        # it counts as new, and takes no place of one that is still remembered
         learner.n_batches += 1
         batch = batch._replace(batch_id=(*PAST, learner.n_batches))
-    if batch.batch_id in learner.memo and replaced:
+    if learner.n_steps and len(learner.memo) == 0:
+        learner.forget_batches()  # what stochastic steps have seen is the past
+    if batch.batch_id not in learner.memo:
+        _make_room(learner, settings)
+        if hasattr(batch, "as_source"):
+            _learn_elsewhere(learner, batch)
+        else:
+            _come(learner, batch, settings.forgets)
+    elif has_other_rows:
         _come_alone(learner, batch)
-    elif batch.batch_id in learner.memo:
+    else:
         _leave_pool(learner)
         _revisit(learner, batch)
-    elif hasattr(batch, "as_source"):
-        _make_room(learner, settings)
-        _learn_elsewhere(learner, batch)
-    else:
-        _make_room(learner, settings)
-        _come(learner, batch, settings.forgets)
-    if memoize and content is not None:
-        learner.memo.with_content(batch.batch_id, content)
-    if not memoize:
+    if not settings.memoize:
         learner.forget_batches(tuple(one.batch_id for one in learner.stream.pool))
+    elif content is not None:
+        learner.memo.with_content(batch.batch_id, content)
     del learner.history[:-_KEPT_LAPS]
 
 

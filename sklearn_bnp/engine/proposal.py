@@ -216,7 +216,7 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
         return []
 
     def sample_rows(self, n_statistics: int) -> int:
-        """Largest number of rows to sample from each component that `wants` has just named.
+        """Largest number of rows to sample from each component that `wants` names.
 
         Parameters
         ----------
@@ -229,6 +229,21 @@ class Proposal(ExplainedParameters, BaseEstimator, ABC):
             Number of rows.
         """
         return 2000
+
+    def rows_of_each(self, totals: StatBag) -> int:
+        """As `sample_rows`, for proposals where the number depends on the components that there are.
+
+        Parameters
+        ----------
+        totals : StatBag
+            Statistics of the whole data.
+
+        Returns
+        -------
+        n_rows : int
+            Number of rows; by default that of `sample_rows`.
+        """
+        return self.sample_rows(totals.s.shape[1])
 
     def uniform_rows(self, totals: StatBag) -> int:
         """Least number of rows to draw from all rows during the next lap; mixtures only.

@@ -108,7 +108,6 @@ class StateBirth(Proposal):
 
     def wants(self, totals: StatBag) -> list[int]:
         """The states that may be split next."""
-        self._alone = len(totals.uids) == 1
         if self._resting:
             return []
         return [uid for (uid,) in self._open(totals, [(uid,) for uid in totals.uids.tolist()])]
@@ -119,7 +118,11 @@ class StateBirth(Proposal):
 
     def sample_rows(self, n_statistics: int) -> int:
         """How many rows of each state to collect, at the most."""
-        more = most_rows_of_first(n_statistics) if self._alone else 0
+        return self.n_rows
+
+    def rows_of_each(self, totals: StatBag) -> int:
+        """How many rows of each state to collect, at the most: of one that is alone there may be more."""
+        more = most_rows_of_first(totals.s.shape[1]) if len(totals.uids) == 1 else 0
         return max(self.n_rows, more)
 
     def plan(self, context: Context) -> list[Any]:

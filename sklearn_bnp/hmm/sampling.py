@@ -373,7 +373,7 @@ class RunSampling:
         rows = {}
         for proposal in proposals:
             own = [(uid,) for uid in proposal.wants(totals)]
-            most = proposal.sample_rows(totals.s.shape[1])
+            most = proposal.rows_of_each(totals)
             for uids in own + proposal.wants_unions(totals):
                 if not counts.keys() >= set(uids):
                     continue

@@ -69,10 +69,10 @@ class Birth(Proposal):
 
     kind = "birth"
     suits = ("mixture",)
-    # Targets in which nothing was found, and of which there are many more rows; whether samples are larger;
-    # whether there was one component when last asked. Saved models of before know of none.
+    # Targets in which nothing was found, and of which there are many more rows; whether samples are larger.
+    # Saved models of before know of neither.
     _in_few: frozenset = frozenset()
-    _takes_more = _alone = False
+    _takes_more = False
     _parameter_constraints = {
         "strategy": [StrOptions({"split", "adopt"})],
         "n_seeds": [Interval(Integral, 2, None, closed="left")],
@@ -108,7 +108,6 @@ class Birth(Proposal):
 
     def wants(self, totals: StatBag) -> list[int]:
         """Components that may be split next, fewest failures first, then largest."""
-        self._alone = len(totals.uids) == 1
         keyed = sorted(
             (self._failures.count(uid, n), -n, uid)
             for uid, n in totals.sizes.items()
@@ -118,9 +117,13 @@ class Birth(Proposal):
 
     def sample_rows(self, n_statistics: int) -> int:
         """Rows to collect of each target."""
-        rows = self._rows(n_statistics, self._takes_more)
-        more = self._alone and self.max_rows is None
-        return max(rows, most_rows_of_first(n_statistics)) if more else rows
+        return self._rows(n_statistics, self._takes_more)
+
+    def rows_of_each(self, totals: StatBag) -> int:
+        """Rows to collect of each target: of one that is alone there may be more."""
+        n_statistics = totals.s.shape[1]
+        more = len(totals.uids) == 1 and self.max_rows is None
+        return max(self.sample_rows(n_statistics), most_rows_of_first(n_statistics) if more else 0)
 
     def _rows(self, n_statistics, more):
         """Rows to collect of each target, of which there may be ``more`` than usual."""
@@ -197,7 +200,9 @@ class Birth(Proposal):
             n_first = min(n_rows, self._rows(P, self._takes_more))
             # if there are fewer rows than were wanted of all there are, memory is short; of rows with
             # weights nobody knows how many there are
-            goes_on = n_collected >= min(np.inf if self.weighted else n, self.sample_rows(P)) - 1
+            goes_on = (
+                n_collected >= min(np.inf if self.weighted else n, self.rows_of_each(totals)) - 1
+            )
         if n_first < n_rows and not goes_on:
             sample = sample.rows(context.rng.choice(n_rows, n_first, replace=False))
         for more in range(_WAYS_OF_LARGER if self._takes_more and alone else 1):

@@ -229,7 +229,7 @@ class RowSampling:
         wanted, left = {}, room if mean_weight is None else np.inf
         for proposal in proposals:
             uids = proposal.wants(totals)
-            most = proposal.sample_rows(totals.s.shape[1])
+            most = proposal.rows_of_each(totals)
             for uid in filter(counts.__contains__, uids):
                 known = most if mean_weight is not None else int(np.ceil(counts[uid]))
                 rows = min(most, known) - wanted.get(uid, 0)

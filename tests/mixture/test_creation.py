@@ -18,9 +18,11 @@ from sklearn_bnp import (
     DPMixtureVB,
     GaussianObservation,
     PoissonObservation,
+    StateBirth,
 )
 from sklearn_bnp.engine import scheduler
 from sklearn_bnp.engine.samples import Sample
+from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
 from sklearn_bnp.mixture import birth
 from sklearn_bnp.splits import creation
@@ -319,16 +321,26 @@ def test_more_rows_are_looked_at_if_columns_leave_too_few_seeds_for_twice_the_fi
     assert [n for n in searched if n != "narrow"][-1] == 12_000 // 110
 
 
-def test_rows_of_the_first_sample():
-    """More than of later ones where there are many statistics, and no more than searches can go through."""
-    proposal = Birth()
+@pytest.mark.parametrize(
+    ("proposal", "few", "many"), [(Birth(), 10_000, 4329), (StateBirth(), 4000, 4000)]
+)
+def test_rows_of_the_first_sample(proposal, few, many):
+    """More than of later ones where there are many statistics, and no more than searches can go through.
+
+    They are a function of the components alone, whatever was asked before.
+    """
+
+    def n_rows(n_components, n_statistics):
+        return proposal.rows_of_each(StatBag.zeros(np.arange(n_components), n_statistics))
+
     proposal.reset()
-    for n_components, n_rows in ((1, 48_000), (2, 4329)):
-        totals = DPMixtureVB(n_components, proposals=None).fit(np.eye(40, 20))._learner_.totals
-        proposal.wants(totals)
-        assert proposal.sample_rows(231) == n_rows
-        assert proposal.sample_rows(20) == 10_000
-    assert Birth(max_rows=50).sample_rows(231) == 50
+    assert [n_rows(1, 231), n_rows(2, 231), n_rows(1, 231)] == [48_000, many, 48_000]
+    assert [n_rows(1, 20), n_rows(2, 20)] == [few, few]
+
+
+def test_rows_of_a_sample_that_is_limited():
+    one = StatBag.zeros(np.arange(1), 231)
+    assert Birth(max_rows=50).rows_of_each(one) == 50
     assert most_rows_of_first(231) == 48_000 and most_rows_of_first(10**6) < 100
 
 

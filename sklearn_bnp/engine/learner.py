@@ -371,12 +371,11 @@ class Learner:
                 break
 
     def _conclude(self, lap, tol, n, *, first):
-        """After a lap that changed little, let proposals have their last chance, or end the fit.
+        """After a lap that changed little, take the next step towards the end of a fit of ``n`` observations.
 
-        Moves that gain less than what is worth a lap, all in all, do not renew the last chance. Ten laps that
-        do not gain as much after it are the last ones, even if more trials are planned. Only what is overdue
-        still has its turn, and the lap in which its trials are judged. If the last lap was taken back, it
-        gained nothing, whatever updates still gain: then laps without trials follow, until they gain little.
+        A success gives proposals their last chance again, unless all laps since they had it have gained less
+        together than is worth one lap. After ten such laps, trials that are planned no longer keep a fit from
+        its end; only what is overdue still has its turn, and the lap in which its trials are judged.
         """
         worth = least_gain(tol, n)
         idle = laps_without(worth, self.history, self.retried)
@@ -387,21 +386,29 @@ class Learner:
         gain = lap.lower_bound - self.history[-2].lower_bound
         if self.finishing:
             self.converged = gain <= worth
-            return
-        at_rest = gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE)
+        elif gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE):
+            self._come_to_rest(lap, gain <= worth)
+        elif gain <= self.model.settled_gain * tol * n:
+            self.model = self.model.released()
+
+    def _come_to_rest(self, lap, gained_little):
+        """Nothing is left to try: the first of these steps that is still to be made.
+
+        What is held back is released; the prior suits a single component; proposals have their last chance.
+        Then the fit ends as soon as a lap has gained little. A lap that was taken back gained nothing,
+        whatever updates still gain: laps without trials follow first.
+        """
         if self.model.released() is not self.model:
-            if at_rest or gain <= self.model.settled_gain * tol * n:
-                self.model = self.model.released()
-        elif not at_rest:
-            return
+            self.model = self.model.released()
         elif self._suits_one():
             self.retried = 0
         elif self.scheduler.proposals and not self.retried:
             self.scheduler.last_resort()
             self.retried = lap.lap
+        elif self._undone:
+            self.finishing = True
         else:
-            self.finishing = self._undone
-            self.converged = gain <= worth and not self.finishing
+            self.converged = gained_little
 
     def _suits_one(self):
         """Whether there is one component, whose prior has just been made to suit it."""

@@ -200,9 +200,8 @@ class Birth(Proposal):
             n_first = min(n_rows, self._rows(P, self._takes_more))
             # if there are fewer rows than were wanted of all there are, memory is short; of rows with
             # weights nobody knows how many there are
-            goes_on = (
-                n_collected >= min(np.inf if self.weighted else n, self.rows_of_each(totals)) - 1
-            )
+            n_wanted = min(np.inf if self.weighted else n, self.rows_of_each(totals))
+            goes_on = n_collected >= n_wanted - 1
         if n_first < n_rows and not goes_on:
             sample = sample.rows(context.rng.choice(n_rows, n_first, replace=False))
         for more in range(_WAYS_OF_LARGER if self._takes_more and alone else 1):

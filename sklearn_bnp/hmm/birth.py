@@ -17,6 +17,7 @@ from ..splits.creation import most_rows_of_first
 from .creation import create_states
 from .nested_chain import NestedChain
 from .pairs import create_from_pair, likely_pairs
+from .sampling import sample_key
 from .without_time import better_without_time, rows_without_time
 
 # Most states that take the place of one, if the parameter is None and other states are there.
@@ -97,8 +98,7 @@ class StateBirth(Proposal):
 
     def _open(self, totals, targets):
         """Targets (tuples of uids) that are large enough and have not failed, of those given."""
-        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        out = []
+        counts, out = totals.sizes, []
         for uids in targets:
             n = sum(counts.get(uid, -np.inf) for uid in uids)
             failed = self._failures.blocked(uids, n) or self._barren.blocked(uids, n)
@@ -169,7 +169,7 @@ class StateBirth(Proposal):
         """`StateCreation` for a target, or None; ``room`` states may take its place."""
         totals, model = context.totals, context.model
         rows = totals.positions(uids).tolist()
-        sample = context.samples[uids if len(uids) > 1 else uids[0]].among(totals.uids)
+        sample = context.samples[sample_key(uids)].among(totals.uids)
         sample = to_search(sample, model.likelihood, model.prior).standing_for(
             float(totals.n[rows].sum())
         )

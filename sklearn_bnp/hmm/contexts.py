@@ -36,7 +36,7 @@ class Contexts:
     """
 
     def __init__(self, likelihood, prior, sample):
-        whole = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
+        whole = summaries(likelihood, sample.z, sample.row_mass[:, np.newaxis])[0]
         self._points = likelihood.seeding_points(prior, whole, sample.z)
         self._odds = seeding_mass(np.ones(sample.n_rows), sample.row_weight)
         self._run = np.repeat(np.arange(len(sample.indptr) - 1), np.diff(sample.indptr))

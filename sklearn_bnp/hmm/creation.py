@@ -242,7 +242,7 @@ def _consecutive(labels):
 
 def statistics_of_labels(likelihood, sample, labels, J):
     """Statistics (J, P) of the rows of each label."""
-    shares = sample.mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
+    shares = sample.row_mass[:, np.newaxis] * np.equal.outer(labels, np.arange(J))
     return summaries(likelihood, sample.z, shares)
 
 
@@ -257,7 +257,7 @@ class _Rows:
     def __init__(self, likelihood, prior, sample, L):
         self.likelihood, self.sample = likelihood, sample
         self.odds = seeding_mass(np.ones(sample.n_rows), sample.row_weight)
-        whole = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
+        whole = summaries(likelihood, sample.z, sample.row_mass[:, np.newaxis])[0]
         self.points = likelihood.seeding_points(prior, whole, sample.z)
 
     def seeded(self, n_seeds, rng):

@@ -411,7 +411,7 @@ class NestedModel:
         # statistics (1, P) of all rows in one state, if these are not the sum over several states
         self._as_one = None
         if likelihood.imputes and not (lenient and likelihood.lags):
-            self._as_one = completed_as_one(likelihood, prior, sample.z, sample.mass)
+            self._as_one = completed_as_one(likelihood, prior, sample.z, sample.row_mass)
 
     def within(self, around):
         """A copy in other `Surroundings`, such as those that another copy has learned."""

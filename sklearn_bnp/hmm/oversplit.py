@@ -26,6 +26,7 @@ from ..engine.proposal import Context
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
+from .sampling import sample_key, states_of
 from .searches import PARTS_BY_CONTEXTS, StateSearch
 
 # Work is counted in numbers: a pass takes rows x parts x (P + this + so much for each part). Unions of parts
@@ -163,14 +164,14 @@ class StateOversplit(SearchResort):
             return self._trials_of_pools(context, room)
         if not self._begins(context):
             return []
-        uids = next((x for x in context.samples if set(totals.uids.tolist()) == _names(x)), None)
-        uids = uids if uids is None or isinstance(uids, tuple) else (uids,)
+        states = map(states_of, context.samples)
+        uids = next((x for x in states if set(x) == set(totals.uids.tolist())), None)
         if uids is None and self._may_show_all(totals):  # states have changed in this lap
             self.last_resort()
             return []
         self._rounds += 1
         others, self._others = self._others, ()
-        if uids is None or not self._is_affordable(context.samples[_name(uids)], totals):
+        if uids is None or not self._is_affordable(context.samples[sample_key(uids)], totals):
             loss = reassignment_loss(context.model, totals)
             pools = neighbourhoods(loss, _POOL, context.rng)
             least = min(2, len(totals.uids))
@@ -207,7 +208,7 @@ class StateOversplit(SearchResort):
         There may be ``room`` more of them. ``others`` are states of other fits, which come before searches.
         """
         totals, model, attempt = context.totals, context.model, tuple(sorted(uids))
-        name = _name(uids)
+        name = sample_key(uids)
         if name not in context.samples or self._attempts.failed(attempt, totals.sizes):
             return None
         rows = totals.positions(uids).tolist()
@@ -241,16 +242,6 @@ class StateOversplit(SearchResort):
             extra=made.transitions(created).scaled(scale), others=uids[1:],
             estimate=scale * search.gain, adapts=True, concentrations=search.concentrations,
         )  # fmt: skip
-
-
-def _name(uids):
-    """The key of ``context.samples`` for the sample of these states: their uids, or the only one."""
-    return uids if len(uids) > 1 else uids[0]
-
-
-def _names(uids):
-    """The states of a sample, a set."""
-    return set(uids) if isinstance(uids, tuple) else {uids}
 
 
 def _numbers(n_rows, n_states, totals):

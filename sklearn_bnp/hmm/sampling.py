@@ -65,7 +65,7 @@ class StateSample(NamedTuple):
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.indptr))
 
     @property
-    def mass(self):
+    def row_mass(self):
         """Weight of each row (n,); one if rows have no weights."""
         return np.ones(self.n_rows) if self.weight is None else self.row_weight
 
@@ -114,7 +114,7 @@ class StateSample(NamedTuple):
         run = np.repeat(np.arange(len(lengths)), lengths)
         order = np.argsort(-lengths[run], kind="stable")
         order = order[~np.isnan(self.z[order]).all(axis=1)]
-        counts = self.mass
+        counts = self.row_mass
         own = without_copies(*equal_rows(self.z[order]), counts[order], n_heavy=0)
         if own is None:
             return self
@@ -122,11 +122,6 @@ class StateSample(NamedTuple):
         weight = np.bincount(run, counts, minlength=len(lengths)) / np.maximum(lengths, 1)
         own = self._replace(weight=weight, n_different=np.count_nonzero(counts))
         return own.runs(np.flatnonzero(weight))
-
-    @property
-    def row_mass(self):
-        """Weight of each row (n,); one if rows have no weights."""
-        return self.mass
 
     def with_frequencies(self, log_probability):
         """The sample in which weights are cut to what frequencies of runs can be.
@@ -369,8 +364,7 @@ class RunSampling:
 
         If sequences have weights, nobody knows how many rows a state has.
         """
-        counts = dict(zip(totals.uids.tolist(), totals.n.tolist(), strict=True))
-        rows = {}
+        counts, rows = totals.sizes, {}
         for proposal in proposals:
             own = [(uid,) for uid in proposal.wants(totals)]
             most = proposal.rows_of_each(totals)
@@ -416,15 +410,14 @@ class RunSampling:
         found, mean_weight = {}, self.probe.mean_weight
         for draw in self._batches.values():
             for uids, runs in draw.runs.items():
-                found.setdefault(uids if len(uids) > 1 else uids[0], []).extend(runs)
-        out = {uids: _joined(runs) for uids, runs in found.items()}
+                found.setdefault(sample_key(uids), []).extend(runs)
+        out = {key: _joined(runs) for key, runs in found.items()}
         if mean_weight is None:
             return out
-        for uids, sample in out.items():
-            threshold = self.probe.threshold[uids if isinstance(uids, tuple) else (uids,)]
-            weight = keys.evened(sample.weight, mean_weight, threshold)
-            out[uids] = sample._replace(weight=weight)
-        return {uids: sample for uids, sample in out.items() if sample.n_rows}
+        for key, sample in out.items():
+            weight = keys.evened(sample.weight, mean_weight, self.probe.threshold[states_of(key)])
+            out[key] = sample._replace(weight=weight)
+        return {key: sample for key, sample in out.items() if sample.n_rows}
 
     def uniform(self):
         """`Steps` in place of rows."""
@@ -435,13 +428,23 @@ class RunSampling:
     def samples_after(change, model, samples):
         """States that were replaced have no runs; their successors have none yet."""
         gone = set(change.trial.removed)
-        for uids in [uids for uids in samples if not gone.isdisjoint(np.atleast_1d(uids).tolist())]:
-            del samples[uids]
+        for key in [key for key in samples if not gone.isdisjoint(states_of(key))]:
+            del samples[key]
 
     @staticmethod
     def uniform_after(change, model, uniform, uids, uids_after):
         """`Steps` once an accepted trial has replaced states."""
         return uniform.after(change.trial)
+
+
+def sample_key(uids):
+    """The key of ``context.samples`` for the sample of these states, a tuple: their uids, or the only one."""
+    return uids if len(uids) > 1 else uids[0]
+
+
+def states_of(key):
+    """The states, a tuple of uids, whose sample has this key."""
+    return key if isinstance(key, tuple) else (key,)
 
 
 def _owners(resp):

@@ -82,7 +82,7 @@ class _Rows:
         """The sample as one of rows, the statistics (P,) of all of them, and no other components."""
         likelihood = self.model.likelihood
         rows = Sample(sample.z, np.ones(sample.n_rows), sample.row_weight)
-        target = summaries(likelihood, sample.z, sample.mass[:, np.newaxis])[0]
+        target = summaries(likelihood, sample.z, sample.row_mass[:, np.newaxis])[0]
         return rows, target, np.empty((0, likelihood.n_statistics))
 
     def clusters(self, sample):

@@ -114,7 +114,7 @@ class TopicBirth(Proposal):
             return everything
         open_ = sorted(
             (-n, uid)
-            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
+            for uid, n in totals.sizes.items()
             if self._is_enough(n, words=False) and not self._failures.blocked(uid, n)
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything

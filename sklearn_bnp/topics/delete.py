@@ -173,9 +173,7 @@ class TopicDelete(Proposal):
         if len(totals.uids) < 3:
             return []
         open_ = sorted(
-            (n, uid)
-            for uid, n in zip(totals.uids.tolist(), totals.n.tolist(), strict=True)
-            if not self._failures.blocked(uid, n)
+            (n, uid) for uid, n in totals.sizes.items() if not self._failures.blocked(uid, n)
         )
         if not open_ or context.settling:
             return []

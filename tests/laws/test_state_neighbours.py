@@ -152,7 +152,7 @@ def test_a_pass_and_its_bound_by_hand(weighted):
     hard = np.eye(J)[labels]
     weight = np.ones(len(sample.indptr) - 1) if sample.weight is None else sample.weight
     features = likelihood.features(sample.z)
-    chain = model.labelled((hard * sample.mass[:, np.newaxis]).T @ features, labels)
+    chain = model.labelled((hard * sample.row_mass[:, np.newaxis]).T @ features, labels)
     counts = np.zeros((J, J))
     for w, (lo, hi) in zip(weight, itertools.pairwise(sample.indptr), strict=True):
         np.add.at(counts, (labels[lo : hi - 1], labels[lo + 1 : hi]), w)

@@ -401,32 +401,29 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt, 
         collapses = n_seeds * m / n_all <= affordable and least * m <= numbers <= _MOST_NUMBERS
         return _Way(n_seeds, whiten, n_steps if collapses else 0, m if m < n_all else None)
 
-    ways = [
-        way(J, whiten, _SELF_FIT_LATER, _COLLAPSED_LATER)
+    usual, pairs = (
+        [way(J, whiten, _SELF_FIT_LATER, _COLLAPSED_LATER) for whiten in geometries]
         for J in (n_seeds, 2)
-        for whiten in geometries
-    ]
-    if n_others == 0:
+    )
+    if n_others == 0 and attempt == 0:
         J = min(_MOST_SEEDS, n // _ROWS_A_SEED, most_seeds(n_statistics))
         J = min(max(n_seeds, J), n_most)
         many = [way(J, whiten, _SELF_FIT, _COLLAPSED_FIRST, _FIRST_ROWS) for whiten in geometries]
-        if attempt == 0:
-            D = likelihood.n_features
-            J = min(max(2, n // (_ROWS_A_COLUMN * D)), n_most)
-            gentle = way(J, False, _SELF_FIT, _COLLAPSED_FIRST)._replace(always=True)
-            gentle = [] if small or n_seeds <= J else [gentle]
-            if many[0].n_collapsed:
-                some = [one._replace(n_seeds=min(n_seeds, n_most)) for one in ways[: len(many)]]
-                return many + some + gentle
-            if gentle:
-                return ways[:1] + gentle
+        J = min(max(2, n // (_ROWS_A_COLUMN * likelihood.n_features)), n_most)
+        gentle = way(J, False, _SELF_FIT, _COLLAPSED_FIRST)._replace(always=True)
+        gentle = [] if small or n_seeds <= J else [gentle]
+        if many[0].n_collapsed:
+            some = [one._replace(n_seeds=min(n_seeds, n_most)) for one in usual]
+            return many + some + gentle
+        if gentle:
+            return [usual[0], *gentle]
+    every = usual + pairs
     if not small or (attempt > 0 and not few):
-        return [ways[attempt % len(ways)]]
-    if not few:
-        return ways[::3] if ways[0].n_collapsed else ways
-    if ways[0].n_collapsed and size > _TINY:
-        return ways[::3] * _FEW_RESTARTS
-    return ways * _FEW_RESTARTS
+        return [every[attempt % len(every)]]
+    # collapsed steps take long: from many seeds in one geometry, and from two in the other
+    takes_long = usual[0].n_collapsed and (size > _TINY or not few)
+    ways = [usual[0], *pairs[1:]] if takes_long else every
+    return ways * _FEW_RESTARTS if few else ways
 
 
 def _developed(small, target, way, rng):

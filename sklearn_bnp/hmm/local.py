@@ -350,7 +350,7 @@ def sequence_pass(batch, likelihood, params, uids, observers, *, low_memory=Fals
     likelihood : Likelihood
     params : ChainParams
     uids : ndarray, shape (K,)
-    observers : list of ChainObserver
+    observers : list of Observer
     low_memory, n_threads
         As in `chain_blocks`.
     """

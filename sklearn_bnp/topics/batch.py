@@ -243,7 +243,7 @@ def document_pass(batch, likelihood, params, uids, observers, carry, settings):
     ----------
     batch : DocumentBatch
     params : TopicParams
-    observers : list of objects with ``observe(block)``
+    observers : list of Observer
     carry : BatchCounts or None
         Counts of the documents at their last visit, from which they start.
     settings : DocumentSettings

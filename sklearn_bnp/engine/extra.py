@@ -115,6 +115,8 @@ class NoExtra:
     def averaged(self, before, keep, rate, times):
         return self
 
+    # Transitions of sequences, and counts of documents, ask these of each other. It is of none of them.
+
     def put_into(self, whole, removed):
         gone = set(removed)
         return whole.only(uid for uid in whole.uids if uid not in gone)

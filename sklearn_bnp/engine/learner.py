@@ -1,4 +1,18 @@
-"""The lap loop of memoized variational inference (Hughes 2016, Alg. 3.3) with proposals (Ch. 4)."""
+"""The lap loop of memoized variational inference (Hughes 2016, Alg. 3.3) with proposals (Ch. 4).
+
+Design note
+-----------
+(a) A lap visits all batches (`Learner.visit`). At its end (`Learner.end_lap`) trials are judged, the prior
+    adapts, and trials of the next lap are planned.
+(b) Components on trial are in the model for a lap. Their initial statistics are added to the totals before
+    it, so that rows can go to them, and count rows twice until they are taken off again. Meanwhile a
+    `Snapshot` keeps the state before the lap. The lap gets more passes as long as these may help. If the
+    objective is not higher at its end, the lap is taken back: the snapshot is the state again.
+(c) A fit comes to its end in steps (`Learner._conclude`). As long as proposals find something, they search.
+    Then they have a last chance to try again what they have given up; ``retried`` is the lap after which they
+    got it. If nothing comes of it, the fit has converged. If the last lap was taken back, laps without
+    trials come first, until updates gain little: the fit is ``finishing``.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +60,7 @@ class Learner:
         self.memo, self.history = state.memo.copy(), list(state.history)
         self.converged, self.new_uids = state.converged, UidCounter(state.next_uid)
         self.n_batches, self.n_steps = state.n_batches, state.n_steps
-        self.mass_seen, self._undone = state.mass_seen, False
+        self.mass_seen, self._was_taken_back = state.mass_seen, False
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
         self.stream, self.retried, self.finishing = state.stream, state.retried, state.finishing
@@ -296,7 +310,7 @@ class Learner:
         records : list of TrialRecord
             Of all trials of the lap, of which ``verdict`` has judged the others.
         """
-        before, self._undone = self._before, False
+        before, self._was_taken_back = self._before, False
         if before is None:
             return verdict.records
         excess = self.lower_bound - before.least
@@ -307,7 +321,7 @@ class Learner:
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
-        self._before, self._undone = None, not rose
+        self._before, self._was_taken_back = None, not rose
         own = self.scheduler.judge_lap(rose, before.totals, gain, verdict.targets_undone)
         return (verdict.records if rose else taken_back(verdict.records)) + own
 
@@ -405,7 +419,7 @@ class Learner:
         elif self.scheduler.proposals and not self.retried:
             self.scheduler.last_resort()
             self.retried = lap.lap
-        elif self._undone:
+        elif self._was_taken_back:
             self.finishing = True
         else:
             self.converged = gained_little

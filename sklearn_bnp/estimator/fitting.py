@@ -90,20 +90,23 @@ class Fitting:
 
     def best(self, start):
         """The `Learner` of the best initialisation, and whether its components keep their order."""
-        state = self._state or FitState(self._at_start, self._rng)
+        if self._state is None:
+            self._state = FitState(self._at_start, self._rng)
+        state = self._state
         best = None if state.best is None else self._learner(state.best)
         self.paused, keeps_order = state.paused, state.keeps_order
         if state.finished:
             return best, keeps_order
         n_init = 1 if self.goes_on else self._settings.n_init
-        found, resumed = list(state.found), state if state.learner is not None else None
+        found = list(state.found)
         for i in range(state.n_done, n_init):
             self._begin_task(n_init)
-            has_start = i == 0 or resumed is not None or start.again is None
-            now = start if has_start else start.again(self._rng)
-            learner, n_before, keeps_order = self._begun(now, resumed)
-            left, resumed = None if resumed is None else resumed.left, None
-            self._state = self._as_laps_begin(i, n_before, keeps_order, best, found, left)
+            if self._state.learner is not None:
+                now, learner = start, self._under_way()
+            else:
+                now = start if i == 0 or start.again is None else start.again(self._rng)
+                learner, n_before, keeps_order = self._begun(now)
+                self._state = self._as_laps_begin(i, n_before, keeps_order, best, found)
             left = self._run(learner, now.source)
             if n_init > 1 and learner.scheduler.meets:
                 found.append((learner.lower_bound, learner.totals))
@@ -118,7 +121,7 @@ class Fitting:
                 break
         else:
             if self._meet(found):
-                best = self._after_meeting(best, found, resumed, start.source, keeps_order)
+                best = self._after_meeting(best, found, start.source, keeps_order)
         _forget(best, start.source)
         self._finish(best)
         return best, keeps_order
@@ -128,33 +131,29 @@ class Fitting:
         # one lap samples rows, and the next one tries what they show
         return bool(found) and self._settings.max_iter > 1
 
-    def _after_meeting(self, best, found, resumed, source, keeps_order):
-        """The best learner, after it went on from what the other initialisations have ``found``.
-
-        If ``resumed`` is a `FitState`, it is that of a learner that is under way.
-        """
+    def _after_meeting(self, best, found, source, keeps_order):
+        """The best learner, after it went on from what the other initialisations have ``found``."""
         n_init = self._settings.n_init
         self._begin_task(n_init)
-        if resumed is None:
+        if self._state.learner is not None:
+            best = self._under_way()
+        else:
             n_before, others = best.n_laps, sorted(found, key=lambda pair: -pair[0])[1:]
             best.scheduler.meet([totals for _, totals in others])
             best.converged, best.finishing = False, False
             best.retried = n_before  # laps without a gain count from here
-        else:
-            best, n_before = self._learner(resumed.learner), resumed.n_before
-        left = None if resumed is None else resumed.left
-        self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found, left)
+            self._state = self._as_laps_begin(n_init, n_before, keeps_order, None, found)
         self.paused = self._run(best, source)
         best.scheduler.meet([])
         self._end_task(n_init)
         return best
 
-    def _as_laps_begin(self, n_done, n_before, keeps_order, best, found, left=None):
+    def _as_laps_begin(self, n_done, n_before, keeps_order, best, found):
         """The `FitState` as an initialisation begins its laps, or the best one goes on after all others."""
         best = None if best is None else as_value(best)
         return FitState(
-            self._at_start, self._rng, n_done, n_before=n_before, keeps_order=keeps_order, left=left,
-            best=best, paused=self.paused, found=tuple(found),
+            self._at_start, self._rng, n_done, n_before=n_before, keeps_order=keeps_order, best=best,
+            paused=self.paused, found=tuple(found),
         )  # fmt: skip
 
     def _begin_task(self, n_init):
@@ -164,10 +163,14 @@ class Fitting:
     def _end_task(self, n_init):
         return n_init > 1 and self._task.end()
 
-    def _begun(self, start, state):
-        """A `Learner` at its first lap or where it was left, its laps before this call, and its order."""
-        if state is not None:
-            return self._learner(state.learner), state.n_before, state.keeps_order
+    def _under_way(self):
+        """The `Learner` of the initialisation that a checkpoint has found under way, which is so no more."""
+        learner = self._learner(self._state.learner)
+        self._state = replace(self._state, learner=None)
+        return learner
+
+    def _begun(self, start):
+        """A `Learner` at its first lap, or where the call before left it, its laps so far, and its order."""
         if self.goes_on:
             learner = self._learner(self._resumed.learner)
             learner.converged = False  # at least one lap is made

@@ -1,9 +1,9 @@
 """The examples of classes of one's own are short, import public names only, and keep the laws."""
 
 import ast
-import importlib.util
+import importlib
 import pickle
-from pathlib import Path
+import sys
 
 import numpy as np
 import pytest
@@ -15,18 +15,10 @@ from sklearn.metrics import adjusted_rand_score
 import sklearn_bnp
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.likelihood import Moments
+from tests.example_scripts import EXAMPLES, loaded
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PUBLIC = {"sklearn_bnp", "sklearn_bnp.engine", "sklearn_bnp.likelihood", "sklearn_bnp.mixture"}
 MOST_LINES = 80
-
-
-def loaded(name):
-    """An example as a module."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 EXAMPLE = loaded("waiting_times")
@@ -55,15 +47,21 @@ def model(**parameters):
     )
 
 
-@pytest.mark.parametrize("name", ["split_proposal", "waiting_times"])
-def test_it_is_short_and_imports_public_names(name):
+@pytest.mark.parametrize(
+    ("name", "public"),
+    [("split_proposal", PUBLIC), ("waiting_times", PUBLIC), ("own_prior", {"sklearn_bnp"})],
+)
+def test_it_is_short_and_imports_public_names(name, public):
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert len(source.splitlines()) < MOST_LINES
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
-    ours = [node for node in nodes if node.module.split(".")[0] == "sklearn_bnp"]
+    nodes = list(ast.walk(ast.parse(source)))
+    whole = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    assert not any(alias.name.startswith("sklearn_bnp") for alias in whole)
+    some = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in some if node.module.split(".")[0] == "sklearn_bnp"]
     assert ours
     for node in ours:
-        assert node.module in PUBLIC
+        assert node.module in public
         module = importlib.import_module(node.module)
         assert {alias.name for alias in node.names} <= set(module.__all__)
 
@@ -141,7 +139,7 @@ def test_other_models_take_it(times):
 
 def test_streams_copies_and_pickles(times, monkeypatch):
     X, _ = times
-    monkeypatch.setitem(importlib.import_module("sys").modules, "waiting_times", EXAMPLE)
+    monkeypatch.setitem(sys.modules, "waiting_times", EXAMPLE)
     stream = model()
     for rows in np.array_split(X, 3):
         stream.partial_fit(rows)

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklearn_bnp import DPMixtureVB
 from sklearn_bnp._kernels._responsibilities import Quadratic
+from sklearn_bnp.engine import streaming
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.engine.state import LearnerSettings, LearnerState, ScheduleState
 from sklearn_bnp.engine.statistics import StatBag
@@ -192,3 +193,25 @@ def finding_of(
 def totals_under(learner, memo):
     """Sum of what the memory holds, as the learner's components."""
     return memo.total(learner.totals.uids, learner.totals.s.shape[1])
+
+
+def assert_totals_are_the_memory(model):
+    """Each row that a stream remembers counts once, and the bound is that of the totals."""
+    state = model._learner_
+    memory = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
+    np.testing.assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
+
+
+def rises_over_pools(monkeypatch):
+    """A list that will hold the rise of the bound, relative to it, in each later lap over a pool."""
+    learn, rises = streaming._learn, []
+
+    def noted(learner, first=None):
+        n = len(learner.history)
+        learn(learner, first)
+        bounds = [lap.lower_bound for lap in learner.history[n:]]
+        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
+
+    monkeypatch.setattr(streaming, "_learn", noted)
+    return rises

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_bnp import HDPHMMVB
-from sklearn_bnp.engine import streaming
 from sklearn_bnp.hmm.model import SequenceModel
 from tests.estimators import FEW_PROPOSALS
 
 from . import chain_harness as h
+from .harness import assert_totals_are_the_memory, rises_over_pools
 
 N = 40
 
@@ -59,10 +59,8 @@ def test_totals_are_the_memory(memoize, monkeypatch):
     for i, x in enumerate(rows[:7]):
         model.partial_fit([x])
         state = model._learner_
-        memory = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
-        assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
-        assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
-        assert_allclose(memory.n.sum(), 30.0 * (i + 1), rtol=1e-9)
+        assert_totals_are_the_memory(model)
+        assert_allclose(state.totals.n.sum(), 30.0 * (i + 1), rtol=1e-9)
         sizes.append(len(state.stream.pool))
         assert len(state.memo) == (min(i + 1, 3) + (i >= 3) if not memoize else i + 1)
     assert sizes == [1, 2, *[3] * 5]
@@ -142,15 +140,7 @@ def test_pools_of_any_kind(kind, monkeypatch):
         rows = [x.astype(np.float32) for x in rows]
     if kind == "missing":
         rows = [np.where(rng.random(x.shape) < 0.1, np.nan, x) for x in rows]
-    learn, rises = streaming._learn, []
-
-    def noted(learner, batches):
-        n = len(learner.history)
-        learn(learner, batches)
-        bounds = [lap.lower_bound for lap in learner.history[n:]]
-        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
-
-    monkeypatch.setattr(streaming, "_learn", noted)
+    rises = rises_over_pools(monkeypatch)
     model = streamed(states(**settings), rows)
     assert len(rises) > 5
     assert min(rises) >= (-1e-5 if kind == "float32" else -1e-9)

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
-from sklearn_bnp.engine import streaming
 from sklearn_bnp.topics.batch import DocumentBatch
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import BatchCounts
@@ -18,17 +17,11 @@ from sklearn_bnp.topics.model import TopicModel
 from tests.estimators import documents, grouped_rows, matches
 from tests.variants import variants
 
+from .harness import assert_totals_are_the_memory, rises_over_pools
+
 X, _ = documents(120)
 BATCHES = np.array_split(X, 12)
 ROWS, GROUPS, _ = grouped_rows()
-
-
-def assert_totals_are_the_memory(model):
-    """Each document counts once, and the bound is that of the totals."""
-    state = model._learner_
-    memory = state.memo.copy().total(state.totals.uids, state.totals.s.shape[1])
-    assert_allclose(state.totals.s, memory.s, rtol=1e-9, atol=1e-7)
-    assert_allclose(state.model.elbo(memory), model.lower_bound_, rtol=1e-9)
 
 
 @pytest.mark.extended
@@ -89,15 +82,7 @@ def test_a_pool_is_left_when_batches_return():
 @pytest.mark.parametrize("kind", variants(["words", "rows", "weights"], slow=("words",)))
 def test_pools_of_any_kind(kind, monkeypatch):
     """The bound rises with each lap over a pool, and a pickled stream goes on with the same bits."""
-    learn, rises = streaming._learn, []
-
-    def noted(learner, first=None):
-        n = len(learner.history)
-        learn(learner, first)
-        bounds = [lap.lower_bound for lap in learner.history[n:]]
-        rises.extend(np.diff(bounds[1:]) / abs(bounds[-1]))
-
-    monkeypatch.setattr(streaming, "_learn", noted)
+    rises = rises_over_pools(monkeypatch)
     rng = np.random.default_rng(0)
     if kind == "rows":
         parts = [i == GROUPS % 6 for i in range(6)]

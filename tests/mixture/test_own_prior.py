@@ -1,9 +1,6 @@
 """The example of a prior of weights, and the Pitman-Yor process: what they promise."""
 
-import ast
-import importlib.util
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,38 +8,16 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-import sklearn_bnp
 from sklearn_bnp import DPMixtureVB, FixedVarianceGaussianObservation, PitmanYorAllocation
+from tests.example_scripts import loaded
 from tests.laws.families import FAMILIES, Allocation
 from tests.laws.harness import given, one_hot, quiet_fit, random_resp
 from tests.laws.test_monotone import assert_rises
 from tests.reference import partitions
 from tests.reference.allocations import FiniteDirichlet
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
-def example(name):
-    """Module of an example."""
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-own_prior = example("own_prior")
+own_prior = loaded("own_prior")
 PoissonAllocation = own_prior.PoissonAllocation
-
-
-def test_it_is_short_and_imports_public_names():
-    source = (EXAMPLES / "own_prior.py").read_text(encoding="utf-8")
-    assert len(source.splitlines()) < 80
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            assert not any(alias.name.startswith("sklearn_bnp") for alias in node.names)
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("sklearn_bnp"):
-            assert node.module == "sklearn_bnp"
-            assert {alias.name for alias in node.names} <= set(sklearn_bnp.__all__)
 
 
 def test_it_runs(capsys):

@@ -9,7 +9,7 @@ Design note
 (c) Clusters that lie as evenly as the corners of a cube have no principal component: whichever axis rounding
     chooses, a cut along it may go through clusters, where updates stay. `parted_side` then looks for an axis
     along which they lie apart.
-(d) Halves are judged by `model.topic_values`, at a fixed cost of alpha.
+(d) Halves are judged by `Rules.values`, at a fixed cost of alpha.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from scipy.special import digamma, expit, xlogy
 
 from .._kernels._responsibilities import Quadratic
 from .items import rows_of_statistics
-from .model import LEAST_ALPHA, Scale, alpha_cost, normaliser, raised_alpha, topic_values
+from .model import (
+    LEAST_ALPHA,
+    Scale,
+    alpha_cost,
+    log_rising_factorials,
+    normaliser,
+    raised_alpha,
+)
 
 # Numbers of items' statistics that are held; if there are more, they are computed block by block.
 _HELD_NUMBERS = 4_000_000
@@ -85,10 +92,15 @@ class Rules(NamedTuple):
         return coef, documents_a_point * digamma(counts / self.sizes + alpha[:, np.newaxis])
 
     def values(self, s, counts, entropy, alpha):
-        """Values (J,) of sets of items, as of `model.topic_values`."""
-        fixed = (self.sizes, self.shape, self.cost, self.scale)
-        values = topic_values(self.likelihood, self.prior, s, counts, entropy, alpha, *fixed)
-        return values - self.peak
+        """Values (J,) of sets of items at the cost of alpha; see note (b) of ``model.py``."""
+        return (
+            self.likelihood.evidence(self.prior, self.scale.points * s)
+            + self.scale.points * entropy
+            + self.scale.documents * log_rising_factorials(counts, alpha, self.sizes)
+            + xlogy(self.shape - 1.0, alpha)
+            - self.cost * alpha
+            - self.peak
+        )
 
     def raised_alpha(self, counts, alpha, n_iter):
         """alpha (J,) after steps of (22) or (25)."""

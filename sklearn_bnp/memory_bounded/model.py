@@ -10,8 +10,8 @@ Design note
     topic. For shape a = 1 the difference is ``-b alpha_k``.
 (b) Only ``sum_s D_s [lnG(alpha) - lnG(alpha + N_s / D_s)]`` depends on all topics together. It is convex
     in alpha, so that its tangent is a lower bound. Given the tangent's slope, which makes the *cost* of
-    alpha (`alpha_cost`), each topic has a value of its own (`topic_values`). (22) and (25) maximise these
-    values, and splits are judged by them. The value of one topic stays valid when another topic changes.
+    alpha (`alpha_cost`), each topic has a value of its own (`halves.Rules.values`). (22) and (25) maximise
+    these values, and splits are judged by them. The value of one topic stays valid when another one changes.
 (c) (22) and (25) come from Minka's bound, which needs counts of 1 or more. With fractions of rows, his step
     may pass the maximum. It then passes it by at most the factor by which alpha missed it before, so
     that the geometric mean of both ends of the step lies between the start and the maximum.
@@ -190,17 +190,6 @@ def update_alpha(settings, topics, lengths, sizes, n_iter):
         cost = alpha_cost(lengths, sizes, alpha.sum(), settings.rate)
         alpha = raised_alpha(topics.counts, alpha, sizes, settings.shape, cost)
     return topics._replace(alpha=alpha)
-
-
-def topic_values(likelihood, prior, s, counts, entropy, alpha, sizes, shape, cost, scale):
-    """Value (K,) of each topic at a given `alpha_cost`; see note (b)."""
-    return (
-        likelihood.evidence(prior, scale.points * s)
-        + scale.points * entropy
-        + scale.documents * log_rising_factorials(counts, alpha, sizes)
-        + xlogy(shape - 1.0, alpha)
-        - cost * alpha
-    )
 
 
 # ---------------------------------------------------------------------- topics

@@ -217,11 +217,21 @@ def _corpus_of_words(estimator, x, observation, reset):
     if x.dtype.kind not in "fiub":
         raise ValueError(f"X has dtype {x.dtype}; it must hold counts.")
     dtype, x = x.dtype, _canonical(x)
+    _require_counts(x, type(estimator).__name__)
+    documents = DocumentBatch(
+        "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
+    )
+    n, n_features = x.shape
+    return Corpus(documents, None, np.arange(n), n_features, dtype, reading=reading)
+
+
+def _require_counts(x, name):
+    """Raise unless sparse rows hold counts, not negative, tiny or huge; ``name`` is the estimator's."""
     require_finite_counts(x)
     least = x.data.min(initial=0.0)
     if least < 0:
         raise ValueError(
-            f"Negative values in data passed to {type(estimator).__name__}: X holds {least:g}, but "
+            f"Negative values in data passed to {name}: X holds {least:g}, but "
             "counts of words are zero or more. Look for errors in X (a HashingVectorizer needs "
             "alternate_sign=False and norm=None); or if its rows are data and no documents, give the "
             "document of each by name, groups=..., and an observation such as 'gaussian'."
@@ -239,11 +249,6 @@ def _corpus_of_words(estimator, x, observation, reset):
             f"The counts in X sum to {total:g}, which is more than {MOST_MASS:g}: beside such a sum, a count "
             "of 1 is lost in rounding. Rescale X."
         )
-    documents = DocumentBatch(
-        "all", x.indptr.astype(np.int64), x.data, x.indices.astype(np.int32, copy=False)
-    )
-    n, n_features = x.shape
-    return Corpus(documents, None, np.arange(n), n_features, dtype, reading=reading)
 
 
 def _canonical(x):

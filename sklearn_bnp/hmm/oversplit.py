@@ -223,16 +223,10 @@ class StateOversplit(SearchResort):
             model, totals, rows, sample, self.n_seeds, room + len(uids), context.rng,
             context.n_threads,
         )  # fmt: skip
-        for other in others:
-            if not search.is_empty:
+        if not search.is_empty:
+            for other in others:
                 search.meet(other)
-        for i in range(0 if search.is_empty else _MOST_SEARCHES):
-            if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
-                break
-            self._numbers_left = max(self._numbers_left - numbers, 0)
-            search.go_on()
-            if search.n_failures == patience or search.comes_back:
-                break
+            self._go_on(search, numbers, patience)
         if search.best is None:
             return None
         created, made = context.new_uids(len(search.best.s)), search.best
@@ -242,6 +236,16 @@ class StateOversplit(SearchResort):
             extra=made.transitions(created).scaled(scale), others=uids[1:],
             estimate=scale * search.gain, adapts=True, concentrations=search.concentrations,
         )  # fmt: skip
+
+    def _go_on(self, search, numbers, patience):
+        """Make searches, each of which takes so many ``numbers``, until there is little left to find."""
+        for i in range(_MOST_SEARCHES):
+            if self._numbers_left < numbers and i >= _LEAST_SEARCHES:
+                break
+            self._numbers_left = max(self._numbers_left - numbers, 0)
+            search.go_on()
+            if search.n_failures == patience or search.comes_back:
+                break
 
 
 def _numbers(n_rows, n_states, totals):

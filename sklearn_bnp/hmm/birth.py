@@ -15,7 +15,7 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from ..splits.creation import most_rows_of_first
 from .creation import create_states
-from .nested_chain import NestedChain
+from .nested_chain import NestedSettings
 from .pairs import create_from_pair, likely_pairs
 from .sampling import sample_key
 from .without_time import better_without_time, rows_without_time
@@ -181,7 +181,7 @@ class StateBirth(Proposal):
             return create_from_pair(
                 model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
-        settings = NestedChain.of(model, totals, rows)
+        settings = NestedSettings.of(model, totals, rows)
         few = sample.within(self.n_rows, context.rng)
         made = create_states(
             model.likelihood, model.prior, few, settings, n_most, context.rng, context.n_threads,

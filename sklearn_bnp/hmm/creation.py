@@ -97,7 +97,7 @@ def create_states(
     prior : object
         The likelihood's prior as it stands.
     sample : StateSample
-    settings : NestedChain
+    settings : NestedSettings
     n_most : int
         The most successors.
     rng : numpy.random.RandomState

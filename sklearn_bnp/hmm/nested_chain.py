@@ -59,7 +59,7 @@ _SMALL = 2.0
 _LEAST_SLOPE, _ITERATIONS = 0.1, 20
 # Where rows depend on rows before, a search changes concentrations by no more than this factor.
 _MOST_MOVED_WITH_LAGS = 7.0
-# Concentrations of `NestedChain` that may be learned, in the order of `Surroundings.concentrations`.
+# Concentrations of `NestedSettings` that may be learned, in the order of `Surroundings.concentrations`.
 _LEARNED = ("concentration", "stickiness")
 
 
@@ -148,8 +148,8 @@ class LinkPriors(NamedTuple):
         return Links(counts, self.entries.expected_logs(links.entries), exits)
 
 
-class NestedChain(NamedTuple):
-    """Priors of the nested model.
+class NestedSettings(NamedTuple):
+    """What the nested model takes over from the whole model: priors, and states that stay.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Surroundings:
 
     Parameters
     ----------
-    settings : NestedChain
+    settings : NestedSettings
     sample : StateSample
     lags : int
         How many rows before it each row depends on.

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
-from .nested_chain import Chain, Links, NestedChain, NestedModel
+from .nested_chain import Chain, Links, NestedModel, NestedSettings
 from .sampling import EDGE
 
 # Two states with at least this many transitions between them are neighbours.
@@ -61,7 +61,7 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     StateCreation or None
         The gain is the change from the two states. None if there is no good one.
     """
-    settings = NestedChain.of(model, totals, pair)
+    settings = NestedSettings.of(model, totals, pair)
     nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads, lenient=True)
     two = nested.pass_over(as_they_are(totals, pair, sample, nested.around))
     gain = nested.gain(two, model.prior)
@@ -81,18 +81,18 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     return best._replace(gain=best.gain - gain)
 
 
-def as_they_are(totals, pair, sample, around):
-    """The `Chain` of two states in the whole data, scaled to a sample of their rows."""
-    scale = sample.total / totals.n[pair].sum()
-    uids = totals.uids[pair].tolist()
+def as_they_are(totals, rows, sample, around):
+    """The `Chain` of some states (``rows`` of the totals) in the whole data, scaled to a sample of these."""
+    scale = sample.total / totals.n[rows].sum()
+    uids = totals.uids[rows].tolist()
     J, counts = len(uids), totals.extra.listed([*uids, *around.after])[1:]
-    into = np.maximum(totals.n[pair] - counts[:J, :J].sum(axis=0), 0.0)
+    into = np.maximum(totals.n[rows] - counts[:J, :J].sum(axis=0), 0.0)
     entries = np.tile(into, (len(around.before), 1))
     known = totals.extra.listed([*uids, *(uid for uid in around.before if uid >= 0)])
     entries[[uid >= 0 for uid in around.before]] = known[J + 1 :, :J]
     entries[[uid == EDGE for uid in around.before]] = known[0, :J]
     links = Links(counts[:J, :J], entries, counts[:J, J:])
-    return Chain(scale * totals.s[pair], links.scaled(scale))
+    return Chain(scale * totals.s[rows], links.scaled(scale))
 
 
 def _window_lengths(totals, pair, sample):

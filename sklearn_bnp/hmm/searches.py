@@ -10,7 +10,7 @@ from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
 from .joins import joined
-from .nested_chain import NestedChain, NestedModel
+from .nested_chain import NestedModel, NestedSettings
 from .pairs import as_they_are
 from .sampling import StateSample, runs_of
 
@@ -94,7 +94,7 @@ class StateSearch:
         self._n_seeds, self._n_most = n_seeds, n_most
         self._sample, self._contexts = sample, None
         self._log_powers = np.log(_FIRST_POWER)
-        settings = NestedChain.of(model, totals, rows)
+        settings = NestedSettings.of(model, totals, rows)
         # as it is before any search; searches work on copies
         self._anew = NestedModel(model.likelihood, model.prior, sample, settings, n_threads)
         self._around = self._anew.around

@@ -42,7 +42,7 @@ def better_without_time(model, sample, few, settings, made, n_most, rng, n_threa
         Rows of the state.
     few : StateSample
         A part of these, or the same, from which ``made`` comes.
-    settings : NestedChain
+    settings : NestedSettings
     made : StateCreation or None
         What windows have led to.
     n_most : int

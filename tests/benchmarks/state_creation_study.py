@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_bnp.hmm.creation import create_states
-from sklearn_bnp.hmm.nested_chain import Chain, NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import Chain, NestedModel, NestedSettings
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
@@ -238,7 +238,7 @@ def problem(case, seed):
     shares = np.column_stack([inside] + [runs.truth == k for k in stay]).astype(float)
     s = summaries(likelihood, z, shares)
     prior = likelihood.update_prior(likelihood.prior, s, 20)
-    settings = NestedChain(1.0, case.stickiness, s[1:])
+    settings = NestedSettings(1.0, case.stickiness, s[1:])
     sample = StateSample(np.ascontiguousarray(z[rows]), indptr)
     return likelihood, prior, sample, settings, runs.truth[rows]
 

@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.hmm.creation import create_states
-from sklearn_bnp.hmm.nested_chain import Chain, Links, NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import Chain, Links, NestedModel, NestedSettings
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments
@@ -18,7 +18,7 @@ from tests.laws.families import LEADING_FAMILIES
 from tests.laws.harness import features_of
 from tests.reference import chains
 
-STICKY = NestedChain(1.0, 20.0)
+STICKY = NestedSettings(1.0, 20.0)
 
 
 @pytest.fixture(params=LEADING_FAMILIES)
@@ -172,7 +172,7 @@ def test_bound_is_below_the_exact_evidence(edges):
     X = (rng.random((6, 4)) < 0.5).astype(float)
     likelihood = bound_to(BernoulliObservation(), X)
     sample = StateSample(likelihood.prepare(X), np.array(edges, dtype=np.int64))
-    settings = NestedChain(1.5, 2.0)
+    settings = NestedSettings(1.5, 2.0)
     model = NestedModel(likelihood, likelihood.prior, sample, settings)
     exact = []
     for labels in itertools.product(range(3), repeat=6):
@@ -198,7 +198,7 @@ def test_others_count_where_the_prior_adapts():
     rng = np.random.default_rng(4)
     likelihood, prior, sample, labels = clouds(rng, 400, 2)
     others = hard_chain(likelihood, sample, labels[::-1].copy()).s
-    settings = NestedChain(1.0, 20.0, others)
+    settings = NestedSettings(1.0, 20.0, others)
     model = NestedModel(likelihood, prior, sample, settings)
     chain = model.iterate(hard_chain(likelihood, sample, labels), 5, 0.0)
     model.adapt(chain.s, 5)
@@ -266,7 +266,7 @@ def test_pruning_gives_scattered_rows_back():
 
 def create(likelihood, prior, sample, *, n_most=20, seed=0, settings=None, n_threads=1):
     if settings is None:
-        settings = NestedChain(1.0, 20.0, np.empty((0, likelihood.n_statistics)))
+        settings = NestedSettings(1.0, 20.0, np.empty((0, likelihood.n_statistics)))
     rng = np.random.RandomState(seed)
     return create_states(likelihood, prior, sample, settings, n_most, rng, n_threads)
 
@@ -327,7 +327,7 @@ def test_alternating_rows_are_told_apart_by_their_order():
     labels = np.arange(n) % 2
     X = np.where(labels, 1.2, -1.2)[:, np.newaxis] + rng.standard_normal((n, 1))
     likelihood = bound_to(GaussianObservation(), X)
-    z, plain = likelihood.prepare(X), NestedChain(1.0, 0.0)
+    z, plain = likelihood.prepare(X), NestedSettings(1.0, 0.0)
     ordered = create(
         likelihood, adapted(likelihood, z), StateSample(z, np.array([0, n])), settings=plain
     )

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.samples import Sample
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
 from sklearn_bnp.splits.restricted import RestrictedMixture
 
 from .harness import quiet_fit
@@ -47,7 +47,7 @@ def test_passes_raise_the_gain_of_states(gapped, weighted):
     rows, labels, observation = gapped
     weight = np.linspace(0.5, 2.0, len(rows)) if weighted else None
     model, _, sample = model_and_totals(rows, labels, weight, observation)
-    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedSettings(1.0, 20.0))
     chain, gains = chain_of(nested, labels), []
     for _ in range(12):
         gains.append(nested.gain(chain, model.prior))
@@ -58,7 +58,7 @@ def test_passes_raise_the_gain_of_states(gapped, weighted):
 def test_all_states_are_measured_against_the_same_one(gapped):
     rows, labels, observation = gapped
     model, _, sample = model_and_totals(rows, labels, None, observation)
-    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedSettings(1.0, 20.0))
     shuffled = np.random.default_rng(1).permutation(labels)
     chains = [chain_of(nested, own) for own in (labels, shuffled, labels % 2)]
     one = [nested.bound(chain) - nested.gain(chain, model.prior) for chain in chains]
@@ -69,7 +69,7 @@ def test_that_one_gains_nothing(gapped):
     """Once it suits the entries that it completes."""
     rows, labels, observation = gapped
     model, _, sample = model_and_totals(rows, labels, None, observation)
-    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedSettings(1.0, 20.0))
     chain = chain_of(nested, np.zeros_like(labels))
     for _ in range(30):
         chain = nested.pass_over(chain)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.hmm.ages import parts_by_age, uneven_states, unevenness
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel, Surroundings
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings, Surroundings
 from sklearn_bnp.hmm.searches import StateSearch
 
 from .test_state_exchanges import chain_of
@@ -154,7 +154,7 @@ def toys_have_ages():
 def nested_of(labels, learned, J, *, stickiness=20.0):
     rows = [np.zeros((len(labels), 1))]
     model, _, sample = model_and_totals(rows, labels)
-    settings = NestedChain(1.5, stickiness, learned=learned)
+    settings = NestedSettings(1.5, stickiness, learned=learned)
     nested = NestedModel(model.likelihood, model.prior, sample, settings)
     return nested, nested.labelled(np.ones((J, model.likelihood.n_statistics)), labels).links
 
@@ -169,7 +169,7 @@ def test_slopes_of_concentrations():
 
 def value(nested, links, logs):
     """Evidence of links under concentrations with these logarithms."""
-    settings = NestedChain(*np.exp(logs).tolist())
+    settings = NestedSettings(*np.exp(logs).tolist())
     other = NestedModel(nested.likelihood, nested.prior, nested.sample, settings)
     return other.around.evidence(links)
 
@@ -216,7 +216,7 @@ def test_concentrations_move_little_where_rows_depend_on_rows_before():
     _, stage, age = staged(20)
     names = ("concentration", "stickiness")
     nested, links = nested_of(8 * stage + age, names, 16, stickiness=2000.0)
-    settings = NestedChain(1.5, 2000.0, learned=names)
+    settings = NestedSettings(1.5, 2000.0, learned=names)
     nested.around = Surroundings(settings, nested.sample, lags=1)
     nested.learn(links)
     assert nested.around.kappa == pytest.approx(2000.0 / 7.0)
@@ -227,11 +227,11 @@ def test_concentrations_of_some_states_stay():
     rows, labels, _ = toys()
     model, totals, sample = model_and_totals(rows, labels)
     model = model._replace(learned=("concentration", "stickiness", "start_concentration"))
-    every = NestedChain.of(model, totals, [0, 1, 2, 3])
+    every = NestedSettings.of(model, totals, [0, 1, 2, 3])
     assert every.learned == ("concentration", "stickiness")
-    assert NestedChain.of(model, totals, [0, 1]).learned == ()
+    assert NestedSettings.of(model, totals, [0, 1]).learned == ()
     fixed = model._replace(learned=("start_concentration",))
-    assert NestedChain.of(fixed, totals, [0, 1, 2, 3]).learned == ()
+    assert NestedSettings.of(fixed, totals, [0, 1, 2, 3]).learned == ()
     rng = np.random.RandomState(0)
     search = StateSearch(model, totals, [0, 1, 2, 3], sample, 3, 50, rng)
     assert set(search.concentrations) == {"concentration", "stickiness"}

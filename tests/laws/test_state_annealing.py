@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import BernoulliObservation, ColumnObservation, GaussianObservation
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
 from sklearn_bnp.hmm.searches import StateSearch
 from tests.reference.chains import by_recursion
 
@@ -15,7 +15,7 @@ from .test_state_oversplit import model_and_totals, search_of, toys
 
 def nested_of(rows, labels, weight=None, observation=None):
     model, _, sample = model_and_totals(rows, labels, weight, observation)
-    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedSettings(1.0, 20.0))
     return nested, chain_of(nested, labels)
 
 

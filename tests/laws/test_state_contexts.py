@@ -9,7 +9,7 @@ from sklearn_bnp.hmm import contexts
 from sklearn_bnp.hmm.contexts import Contexts
 from sklearn_bnp.hmm.creation import statistics_of_labels
 from sklearn_bnp.hmm.joins import gains_of_links
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
 from sklearn_bnp.hmm.sampling import StateSample
 from tests.benchmarks.symbol_sequences import problems
 from tests.variants import variants
@@ -119,7 +119,7 @@ def nested(rows, labels):
     z, indptr = batch.prepared(model.likelihood.prepare)
     sample, a = StateSample(z, indptr, None), model.allocation
     of = NestedModel(
-        model.likelihood, model.prior, sample, NestedChain(a.concentration, a.stickiness)
+        model.likelihood, model.prior, sample, NestedSettings(a.concentration, a.stickiness)
     )
     s = statistics_of_labels(model.likelihood, sample, labels, labels.max() + 1)
     return of, of.iterate(of.labelled(s, labels), 3, 0.0)

@@ -6,7 +6,7 @@ import pytest
 from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.hmm.creation import statistics_of_labels
 from sklearn_bnp.hmm.exchange import exchanged
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
 from sklearn_bnp.hmm.searches import StateSearch
 
 from .harness import quiet_fit
@@ -21,7 +21,7 @@ def nested_of(weighted=False):
     rows, labels, _ = toys(seed=2)
     weight = np.linspace(0.5, 2.0, len(rows)) if weighted else None
     model, totals, sample = model_and_totals(rows, labels, weight)
-    settings = NestedChain.of(model, totals, list(range(4)))
+    settings = NestedSettings.of(model, totals, list(range(4)))
     return NestedModel(model.likelihood, model.prior, sample, settings), labels
 
 

@@ -15,7 +15,7 @@ from sklearn_bnp.estimator.soundness.laps import LapState, check_sampling
 from sklearn_bnp.estimator.soundness.statistics import Names
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.nested_chain import Links, NestedChain, NestedModel, Surroundings
+from sklearn_bnp.hmm.nested_chain import Links, NestedModel, NestedSettings, Surroundings
 from sklearn_bnp.hmm.sampling import EDGE, UNKNOWN, RunProbe, RunSampling, StateSample
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.hmm.visits import _dependence, _Mixture, visit_groups
@@ -25,7 +25,7 @@ from tests.variants import variants
 from . import chain_harness as h
 
 # Neighbours 7 and 9 with these global weights; the target has the rest.
-SETTINGS = NestedChain(1.5, 2.0, None, 0.8, {7: 0.3, 9: 0.2})
+SETTINGS = NestedSettings(1.5, 2.0, None, 0.8, {7: 0.3, 9: 0.2})
 
 
 def sample_with_neighbours(rng, n_runs=12, n_states=2, spread=1.0, weighted=False):
@@ -249,7 +249,7 @@ def test_unknown_neighbours_change_nothing():
     for some, settings in [
         (sample._replace(neighbours=None), SETTINGS._replace(weights=None)),
         (sample, SETTINGS._replace(weights=None)),
-        (nothing, NestedChain(1.5, 2.0, weights={})),
+        (nothing, NestedSettings(1.5, 2.0, weights={})),
     ]:
         model = NestedModel(likelihood, likelihood.prior, some, settings)
         assert model.around.before == [UNKNOWN] and model.around.after == []
@@ -267,7 +267,7 @@ WEIGHTS = {0: 0.2, 1: 0.2, 3: 0.2, 4: 0.2}
 def around_of(pairs):
     """`Surroundings` of runs of one row with these neighbours (n_runs, 2)."""
     sample = StateSample(np.zeros((len(pairs), 1)), np.arange(len(pairs) + 1), None, pairs)
-    return Surroundings(NestedChain(1.0, 5.0, None, 1.0, WEIGHTS), sample)
+    return Surroundings(NestedSettings(1.0, 5.0, None, 1.0, WEIGHTS), sample)
 
 
 def visits(rng, n_runs, way):

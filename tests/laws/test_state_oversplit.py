@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, StateOversplit
 from sklearn_bnp.hmm import oversplit, searches
 from sklearn_bnp.hmm.joins import gains_of_links, joined
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel, Surroundings
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings, Surroundings
 from sklearn_bnp.hmm.pairs import as_they_are
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.hmm.searches import StateSearch
@@ -69,7 +69,7 @@ def dirichlet(prior, counts, whole):
     return each.sum() + gammaln(whole) - gammaln(whole + counts.sum())
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, NestedChain(1.5, 2.0)], ids=["known", "unknown"])
+@pytest.mark.parametrize("settings", [SETTINGS, NestedSettings(1.5, 2.0)], ids=["known", "unknown"])
 def test_gains_of_links_by_hand(settings):
     """With neighbours around runs, and without."""
     rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_unions_raise_the_bound(weighted):
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.5, 3.0, len(rows)) if weighted else None
     model, _, sample = model_and_totals(rows, labels, weight)
-    nested = NestedModel(model.likelihood, model.prior, sample, NestedChain(1.0, 20.0))
+    nested = NestedModel(model.likelihood, model.prior, sample, NestedSettings(1.0, 20.0))
     parts = 3 * labels + rng.integers(3, size=len(labels))
     s = searches.statistics_of_labels(model.likelihood, sample, parts, 12)
     chain = nested.pass_over(nested.labelled(s, parts))
@@ -129,7 +129,7 @@ def test_states_as_they_are_are_those_of_the_whole():
     model, totals, sample = model_and_totals(rows, labels)
     everything = list(range(4))
     nested = NestedModel(
-        model.likelihood, model.prior, sample, NestedChain.of(model, totals, everything)
+        model.likelihood, model.prior, sample, NestedSettings.of(model, totals, everything)
     )
     chain = as_they_are(totals, everything, sample, nested.around)
     assert_allclose(chain.s, totals.s)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_bnp.hmm.batch import PreparedRows
 from sklearn_bnp.hmm.creation import windows
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.nested_chain import NestedChain, NestedModel
+from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
 from sklearn_bnp.hmm.sampling import RunSampling, StateSample
 
 from . import chain_harness as h
@@ -137,7 +137,7 @@ def test_nested_chains_of_weighted_runs_are_those_of_copies(L):
     edges = np.concatenate([[0], np.cumsum(np.diff(indptr)[runs])])
     samples = [StateSample(z, indptr, times.astype(float)), StateSample(z[copies], edges)]
     assert samples[0].total == samples[1].total
-    made, settings = [], NestedChain(1.0, 5.0)
+    made, settings = [], NestedSettings(1.0, 5.0)
     models = [NestedModel(likelihood, likelihood.prior, sample, settings) for sample in samples]
     s, labels = windows(likelihood, likelihood.prior, samples[0], L).seeded(
         4, np.random.RandomState(0)

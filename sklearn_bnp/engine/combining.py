@@ -51,18 +51,18 @@ def combine_parts(learner, bags):
     bags : list of StatBag
         The totals of each part, in the model's units.
     """
-    standing = _Standing.of(learner.model, _with_own_names(bags, learner.new_uids))
-    n_parts = len(standing.totals.uids)
+    combined = _Combined.of(learner.model, _with_own_names(bags, learner.new_uids))
+    n_parts = len(combined.totals.uids)
     for _ in range(_MOST_ROUNDS):
-        standing = standing.adapted()
-        before = len(standing.totals.uids)
-        standing = _united(standing)
-        if len(standing.totals.uids) == before:
+        combined = combined.adapted()
+        before = len(combined.totals.uids)
+        combined = _united(combined)
+        if len(combined.totals.uids) == before:
             break
-    learner.totals, learner.model = standing.totals, standing.model
+    learner.totals, learner.model = combined.totals, combined.model
     learner.forget_batches()
     lap = learner.end_lap(propose=False)
-    n_unions = n_parts - len(standing.totals.uids)
+    n_unions = n_parts - len(combined.totals.uids)
     learner.history[-1] = lap._replace(accepted={"merge": n_unions} if n_unions else {})
     mass = learner.totals.n.sum()
     learner.stream = learner.stream._replace(came=mass, learned=mass)
@@ -79,7 +79,7 @@ def _with_own_names(bags, new_uids):
     return out
 
 
-class _Standing(NamedTuple):
+class _Combined(NamedTuple):
     """Parts under one set of components.
 
     Attributes
@@ -164,12 +164,12 @@ class _Candidate(NamedTuple):
     key: frozenset
 
 
-def _candidates(standing):
+def _candidates(combined):
     """Disjoint `_Candidate` pairs, the best first."""
-    model, totals = standing.model, standing.totals
+    model, totals = combined.model, combined.totals
     i, j = np.nonzero(np.triu(near_pairs(model, totals, _N_NEIGHBORS), 1))
     gain = union_evidence_gains(model.likelihood, model.prior, totals.s, i, j)
-    for bag in standing.bags:
+    for bag in combined.bags:
         gain += model.least_union_entropies(bag.aligned(totals.uids), i, j)
     pairs = list(zip(i.tolist(), j.tolist(), strict=True))
     alone = gain + model.union_gains(totals, pairs)
@@ -183,60 +183,60 @@ def _candidates(standing):
     return out
 
 
-def _united(standing):
+def _united(combined):
     """The parts after unions, as long as these raise the objective."""
     failed = set()
-    while len(standing.totals.uids) > 1:
-        found = _candidates(standing)
+    while len(combined.totals.uids) > 1:
+        found = _candidates(combined)
         sure = [one.pair for one in found if one.alone > _DOUBT]
         doubtful = [one for one in found if 0 < one.alone <= _DOUBT and one.key not in failed]
-        after = _joined_if_better(standing, sure) or _joined_singly(standing, doubtful, failed)
+        after = _joined_if_better(combined, sure) or _joined_singly(combined, doubtful, failed)
         if after is None:
             together = [one.pair for one in found if one.at_best > 0]
-            after = _without_losers(standing, together)
+            after = _without_losers(combined, together)
         if after is None:
-            return standing
-        standing = after
-    return standing
+            return combined
+        combined = after
+    return combined
 
 
-def _joined_if_better(standing, pairs):
+def _joined_if_better(combined, pairs):
     """After unions of the pairs, or of the better half of them, and so on; None if none is better."""
-    least = standing.value + resolution(standing.model, standing.totals)
+    least = combined.value + resolution(combined.model, combined.totals)
     while pairs:
-        after = standing.joined(pairs)
+        after = combined.joined(pairs)
         if after.value > least:
             return after
         pairs = pairs[: len(pairs) // 2]
     return None
 
 
-def _joined_singly(standing, candidates, failed):
+def _joined_singly(combined, candidates, failed):
     """After unions of those pairs each of which raises the objective; None if none does.
 
     The keys of the others are added to ``failed``.
     """
-    least = standing.value + resolution(standing.model, standing.totals)
+    least = combined.value + resolution(combined.model, combined.totals)
     better = []
     for one in candidates:
-        after = standing.joined([one.pair])
+        after = combined.joined([one.pair])
         if after.value > least:
             better.append((after.value, one.pair))
         else:
             failed.add(one.key)
     pairs = [pair for _, pair in sorted(better, reverse=True)]
-    return _joined_if_better(standing, pairs)
+    return _joined_if_better(combined, pairs)
 
 
-def _without_losers(standing, pairs):
+def _without_losers(combined, pairs):
     """After unions of the pairs together, less those without which the objective is higher; or None."""
-    after = _joined_if_better(standing, pairs) if len(pairs) > 1 else None
+    after = _joined_if_better(combined, pairs) if len(pairs) > 1 else None
     if after is None:
         return None
-    pairs = pairs[: len(standing.totals.uids) - len(after.totals.uids)]
+    pairs = pairs[: len(combined.totals.uids) - len(after.totals.uids)]
     for pair in reversed(pairs.copy()):
         fewer = [one for one in pairs if one != pair]
-        other = standing.joined(fewer)
+        other = combined.joined(fewer)
         if other.value > after.value + resolution(other.model, other.totals):
             pairs, after = fewer, other
     return after

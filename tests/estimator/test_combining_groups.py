@@ -19,7 +19,7 @@ from sklearn_bnp import (
     MemoryBoundedTopicVB,
     combine,
 )
-from sklearn_bnp.engine.combining import _candidates, _Standing, _with_own_names
+from sklearn_bnp.engine.combining import _candidates, _Combined, _with_own_names
 from sklearn_bnp.engine.statistics import StatBag, UidCounter
 from sklearn_bnp.estimator import combination
 from sklearn_bnp.topics.counts import DocumentCounts
@@ -265,11 +265,11 @@ def test_states_that_are_alike_only_together():
 
 
 def side_by_side(models):
-    """`_Standing` of the components of all models, none of which is joined."""
+    """`_Combined` of the components of all models, none of which is joined."""
     learners = [combination._at_rest(one) for one in models]
     model = combination._model_of_all([learner.model for learner in learners])
     bags = [combination._bag(one, model.likelihood, i) for i, one in enumerate(learners)]
-    return _Standing.of(model, _with_own_names(bags, UidCounter())).adapted()
+    return _Combined.of(model, _with_own_names(bags, UidCounter())).adapted()
 
 
 # ---------------------------------------------------------------------- the bound of a fit of all

@@ -253,7 +253,7 @@ class OnClient:
         return self._cluster.gathered(wanted, wave, self._error_of)
 
     def _error_of(self, future, chunks):
-        """The error to raise for a future that has failed; it is about chunks from ``first`` to ``last``."""
+        """The error to raise for a future that has failed, about the ``chunks`` of a pair of positions."""
         for i, raw in enumerate(self._raw):
             for own in raw.futures:
                 if own.status == "error" and not isinstance(own.exception(), KilledWorker):

@@ -109,17 +109,8 @@ def recording(x, weight=None):
     different = np.count_nonzero(~np.isnan(x[first]), axis=0)
     steps, cells = np.zeros(x.shape[1]), []
     for d in range(x.shape[1]):
-        order = np.argsort(x[:, d], kind="stable")
-        ordered = x[order, d]
-        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN is sorted last
-        if len(ordered) == 0:
-            continue
-        same = 8 * eps  # values that differ only by rounding are one value
-        if ordered[-1] - ordered[0] < _FEW_DIGITS * same:
-            same = 0.0  # unless there is hardly more than rounding: then each number counts
-        first_of_value = np.append(True, np.diff(ordered) > same)
-        values = ordered[first_of_value]
-        if len(values) == 1 or _RETURNS * len(values) > total[d]:
+        values, mass = _values(x[:, d], weight, 8 * eps)
+        if len(values) < 2 or _RETURNS * len(values) > total[d]:
             continue
         shared = _RETURNS * len(values) <= different[d]
         if not shared and not _is_scale(values):
@@ -128,11 +119,26 @@ def recording(x, weight=None):
         nearest = np.minimum(np.append(gap, np.inf), np.append(np.inf, gap))
         # a small quantile, for scales with unequal steps: a step that is too small does no harm
         steps[d] = np.quantile(nearest, 0.25)
-        if shared or _is_smooth(gap):
-            mass = np.add.reduceat(weight[order[: len(ordered)]], np.flatnonzero(first_of_value))
-            if _is_uneven(gap, mass, steps[d]):
-                cells.append(_cells(d, values, gap, mass, largest[d]))
+        if (shared or _is_smooth(gap)) and _is_uneven(gap, mass, steps[d]):
+            cells.append(_cells(d, values, gap, mass, largest[d]))
     return Recording(steps * largest, tuple(cells))
+
+
+def _values(column, weight, same):
+    """Different values (m,) of a column (n,), sorted, and the weight of the rows (m,) that have each.
+
+    Values that differ by no more than ``same``, which is rounding, are one value; unless there is hardly more
+    than rounding in the column: then each number counts.
+    """
+    order = np.argsort(column, kind="stable")
+    ordered = column[order]
+    ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN is sorted last
+    if len(ordered) == 0:
+        return ordered, ordered
+    if ordered[-1] - ordered[0] < _FEW_DIGITS * same:
+        same = 0.0
+    first = np.flatnonzero(np.append(True, np.diff(ordered) > same))
+    return ordered[first], np.add.reduceat(weight[order[: len(ordered)]], first)
 
 
 def _cells(column, values, gap, mass, unit):

@@ -114,8 +114,8 @@ def neighbourhoods(loss, size, rng):
     for k in rng.permutation(len(loss)).tolist():
         if free[k]:
             order = np.argsort(np.where(free, cost[k], np.inf), kind="stable")
-            nearest = [j for j in order.tolist() if j != k and free[j]]
-            pool = sorted([k, *nearest[: size - 1]])
+            others = [j for j in order.tolist() if j != k and free[j]]
+            pool = sorted([k, *others[: size - 1]])
             free[pool] = False
             pools.append(pool)
     return pools

@@ -232,7 +232,7 @@ def _come(learner, batch, forgets):
     stream = _pooled(model, stream._replace(came=came), batch)
     if not first:
         has_news = _visit(learner, batch)
-        if not has_news and stream.n_unlearned & (stream.n_unlearned - 1) == 0:
+        if not has_news and _is_power_of_two(stream.n_unlearned):  # their number has doubled
             has_news = _compare(learner, stream.pool[-stream.n_unlearned :])
         if has_news:
             stream = stream._replace(news=came - batch.total_weight)
@@ -241,6 +241,10 @@ def _come(learner, batch, forgets):
         _learn(learner, batch if first else None)
         stream = stream._replace(learned=came, n_unlearned=0)
     learner.stream = _within_room(model, stream)
+
+
+def _is_power_of_two(n):
+    return n & (n - 1) == 0
 
 
 def _come_alone(learner, batch):
@@ -338,12 +342,12 @@ def _visit(learner, batch):
     learner.begin_lap(draw=False)
     rest, others = learner.totals.s, learner.evidence()
     learner.visit(batch, update=False)
-    news, own = _take_along(learner, [batch.batch_id], rest, others)
-    if news:
+    has_news, own = _take_along(learner, [batch.batch_id], rest, others)
+    if has_news:
         _in_rounds(learner, batch._replace(resp=None), own)
     else:
         learner.end_lap(propose=False, adapt=False)
-    return news
+    return has_news
 
 
 def _in_rounds(learner, batch, own):
@@ -367,13 +371,13 @@ def _in_rounds(learner, batch, own):
 
 def _compare(learner, batches):
     """Compare the latest batches, together, with all others; whether they have news."""
-    news, own = _take_along(learner, [batch.batch_id for batch in batches])
+    has_news, own = _take_along(learner, [batch.batch_id for batch in batches])
     if own:
         lap = learner.history[-1]._replace(
             n_components=len(learner.totals.uids), lower_bound=learner.lower_bound
         )
         learner.history[-1] = lap.with_trials(own)
-    return news
+    return has_news
 
 
 def _take_along(learner, names, rest=None, others=None):

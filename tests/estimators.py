@@ -15,6 +15,25 @@ SHARES = (0.5, 0.3, 0.2)
 # For tests of what surrounds a search. These find components and remove some, in any estimator. The other
 # proposals that are on by default go over all rows once more, and take most of the time of small fits.
 FEW_PROPOSALS = ("birth", "merge", "delete")
+# Bad values of the parameters that all estimators with a learner share, but for ranges of their own.
+BAD_VALUES = {
+    "n_components": [0, -1, 2.5, "three", None, [1]],
+    "max_components": [0, 1.5, "many"],
+    "learning_method": ["online", 1, None],
+    "batch_size": [0, -3, 2.5, "all"],
+    "n_batches": [0, -3, 2.5, "all"],
+    "max_iter": [-1, 1.5, None],
+    "tol": [-1e-3, np.nan, "small", None],
+    "n_init": [0, 1.5, None],
+    "warm_start": ["yes", 2, None],
+    "memoize": ["yes", 2, None],
+    "max_batches": [1, 0, 2.5, "three"],
+    "learning_offset": [-1.0, "late"],
+    "total_samples": [0, 1.5, "all"],
+    "random_state": ["seed", -1, 1.5],
+    "n_jobs": [0, 1.5, "all"],
+    "verbose": ["loud", -1],
+}
 
 
 def blobs(n_rows=300, seed=0, centers=CENTERS):

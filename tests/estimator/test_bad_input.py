@@ -26,7 +26,7 @@ from sklearn_bnp import (
     PoissonObservation,
 )
 from sklearn_bnp.likelihood import ObservationModel
-from tests.estimators import assert_same_state, blobs, cases, names, public_state
+from tests.estimators import BAD_VALUES, assert_same_state, blobs, cases, names, public_state
 
 X, _ = blobs(60)
 N, D = X.shape
@@ -43,31 +43,16 @@ def with_value(value):
 # ---------------------------------------------------------------------- parameters
 
 PARAMETERS = {
-    "n_components": [0, -1, 2.5, "three", None, [1]],
+    **BAD_VALUES,
     "observation": ["gauss", 3, None, GaussianObservation, ["gaussian"]],
     "allocation": ["hdp", 3, None, ["dp"], PitmanYorAllocation, GaussianObservation()],
     "weight_concentration_prior": [0, -1.0, np.nan, np.inf, "one", [1.0]],
-    "max_components": [0, 1.5, "many"],
     "proposals": ["split", ("birth", "split"), 3, [3], (Birth,), {"birth"}, {"birth": 1}],
-    "learning_method": ["online", 1, None],
-    "batch_size": [0, -3, 2.5, "all"],
-    "n_batches": [0, -3, 2.5, "all"],
     "n_nonzero_resp": [0, 1.5, "all"],
-    "max_iter": [-1, 1.5, None],
-    "tol": [-1e-3, np.nan, "small", None],
-    "n_init": [0, 1.5, None],
     "init_params": ["kmedoids", 3, None],
     "means_init": ["zeros", 3],
-    "warm_start": ["yes", 2, None],
-    "memoize": ["yes", 2, None],
-    "max_batches": [1, 0, 2.5, "three"],
     "half_life": [0, 0.4, -1.0, "long"],
     "learning_decay": [0.5, 1.1, "slow"],
-    "learning_offset": [-1.0, "late"],
-    "total_samples": [0, 1.5, "all"],
-    "random_state": ["seed", -1, 1.5],
-    "n_jobs": [0, 1.5, "all"],
-    "verbose": ["loud", -1],
 }
 
 

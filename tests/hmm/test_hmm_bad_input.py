@@ -22,7 +22,7 @@ from sklearn_bnp import (
     TopicBirth,
     TopicDelete,
 )
-from tests.estimators import assert_same_state, cases, chains, names, public_state
+from tests.estimators import BAD_VALUES, assert_same_state, cases, chains, names, public_state
 
 X, _ = chains(4, 30)
 ROWS, LENGTHS = np.concatenate(X), [len(x) for x in X]
@@ -45,33 +45,18 @@ def fitted():
 # ---------------------------------------------------------------------- parameters
 
 PARAMETERS = {
-    "n_components": [0, -1, 2.5, "three", None, [1]],
+    **BAD_VALUES,
     "observation": ["gauss", 3, None, ["gaussian"]],
     "allocation": ["dp", 3, None, ["hdp"]],
     "transition_concentration": [0, -1.0, np.nan, "one", [1.0]],
     "start_concentration": [0, -1.0, np.nan, "one", [1.0]],
     "stickiness": [-1.0, np.nan, None, "very"],
     "weight_concentration_prior": [0, -1.0, np.nan, "one", [1.0]],
-    "max_components": [0, 1.5, "many"],
     "proposals": ["split", ("birth", "split"), 3, [3], (StateBirth,), {"birth"}, {"birth": 1}],
-    "learning_method": ["online", 1, None],
-    "batch_size": [0, -3, 2.5, "all"],
-    "n_batches": [0, -3, 2.5, "all"],
-    "max_iter": [-1, 1.5, None],
-    "tol": [-1e-3, np.nan, "small", None],
-    "n_init": [0, 1.5, None],
     "init_params": ["kmeans", 3, None],
     "low_memory": ["yes", 2, None],
-    "warm_start": ["yes", 2, None],
-    "memoize": ["yes", 2, None],
-    "max_batches": [1, 0, 2.5, "three"],
     "half_life": [0, 0.4, -1.0, "long"],
     "learning_decay": [0.4, 1.1, "slow"],
-    "learning_offset": [-1.0, "late"],
-    "total_samples": [0, 1.5, "all"],
-    "random_state": ["seed", -1, 1.5],
-    "n_jobs": [0, 1.5, "all"],
-    "verbose": ["loud", -1],
 }
 
 

@@ -220,7 +220,7 @@ class Learner:
         # by hash: numbers of NumPy are compared with tuples item by item
         return self._seen.issuperset(set(self.memo.batch_ids) - {PAST})
 
-    def end_lap(self, *, propose=True, first=False, resum=False, adapt=True):
+    def end_lap(self, *, propose=True, first=False, adapt=True):
         """End a lap: accept or reject its trials, adapt the prior by empirical Bayes, and plan new trials.
 
         Parameters
@@ -229,8 +229,6 @@ class Learner:
             Plan trials for another lap.
         first : bool
             This was the first lap.
-        resum : bool
-            Add up all batches anew, so that rounding does not build up over laps.
         adapt : bool
             Adapt the prior.
 
@@ -240,14 +238,12 @@ class Learner:
         """
         start = time.perf_counter()
         self._take_out_initial()
-        if resum:
-            self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
         uids = self.totals.uids
         self._tidy()  # verdicts are about what is left, in the order that suits it
         verdict = self.scheduler.judge(self.model, self.totals, self.memo)
         self._carry_out(verdict)
         if verdict.partial:  # batches unseen by a trial know their own bounds, and better ones
-            self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+            self.add_up_anew()
         records = self._end_trial(verdict)
         judged = time.perf_counter()
         if adapt:
@@ -296,6 +292,11 @@ class Learner:
         before = self._before
         self.totals, self.memo, self.model = before.totals, before.memo.copy(), before.model
 
+    def add_up_anew(self):
+        """Let the totals be the sum of what all batches left behind: rounding does not build up over laps."""
+        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        self.initial = []  # they are of no batch
+
     def _take_out_initial(self):
         """Take initial statistics of components on trial off the totals: they count rows twice."""
         for rows in self.initial:
@@ -340,7 +341,8 @@ class Learner:
         self._pass_over(source, update=not first)
         if self._before is not None:
             self._prolong(source)
-        return self.end_lap(propose=propose, first=first, resum=True)
+        self.add_up_anew()
+        return self.end_lap(propose=propose, first=first)
 
     def _pass_over(self, source, update=True):
         """Visit all batches, in random order."""
@@ -446,7 +448,7 @@ class Learner:
             number = self._number(batch.batch_id)
             result = self._worked_on(batch, number, (), [carry], self.n_laps)
             self.memo.put(batch.batch_id, result.statistics)
-        self.totals = self.memo.total(self.totals.uids, self.totals.s.shape[1])
+        self.add_up_anew()
         self.model = self.model.updated(self.totals)
         self.coef = self.model.coefficients(self.totals)
 

@@ -66,7 +66,8 @@ def test_batches_do_not_matter_while_parameters_stay(kind, prior, n_batches):
             batches = list(follow.source.batches())
             for batch in batches[::-1] if backwards else batches:
                 follow.learner.visit(batch, update=False)
-            follow.learner.end_lap(propose=False, first=lap == 0, resum=True)
+            follow.learner.add_up_anew()
+            follow.learner.end_lap(propose=False, first=lap == 0)
     for learner in learners[1:]:
         assert_same_fit(learner, learners[0])
         one = np.concatenate([p.dense(range(4)) for p in learners[0].totals.extra.parts.values()])
@@ -169,7 +170,8 @@ def test_batch_of_empty_documents(kind, prior):
         learner.begin_lap(follow.source.total_weight if lap == 0 else None)
         for batch in [*follow.source.batches(), shadow.batches["empty"]]:
             learner.visit(batch, update=lap > 0)
-        learner.end_lap(first=lap == 0, resum=True)
+        learner.add_up_anew()
+        learner.end_lap(first=lap == 0)
         assert_same_bag(learner.totals, shadow.totals())
 
 

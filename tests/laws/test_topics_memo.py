@@ -273,7 +273,8 @@ def test_retired_topics_keep_nothing(kind, prior, n_components, n_copies):
             bag = learner.memo.get(i, learner.totals.uids)
             assert not bag.s[rows].any() and not bag.entropy[rows].any()
             assert not set(targets) & bag.extra.parts[i].columns.keys()
-        learner.end_lap(propose=False, resum=True)
+        learner.add_up_anew()
+        learner.end_lap(propose=False)
         assert_follows(learner, shadow, names=range(3))
         assert_allclose(learner.lower_bound, shadow.objective(), rtol=1e-9)
         if not shadow.retired:  # taken back

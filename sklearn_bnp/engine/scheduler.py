@@ -309,7 +309,8 @@ class Scheduler:
         for i, trial in enumerate(judged):
             if trial.removed:
                 mass = float(totals.n[totals.positions(trial.targets)].sum())
-                self._proposal_of(trial).judged(trial.trial, i in accepted, mass, gains[i])
+                gain = gains.get(i, -np.inf)
+                self._proposal_of(trial).judged(trial.trial, i in accepted, mass, gain)
         return verdict._replace(records=verdict.records + self._refused(totals))
 
     def _refused(self, totals):
@@ -327,21 +328,26 @@ class Scheduler:
         return self._verdict(model, totals, [Judged.known(t, totals) for t in trials])[0]
 
     def _verdict(self, model, totals, trials):
-        """`Verdict` on trials, the gain of each before any was accepted, and the indices of the accepted."""
+        """`Verdict` on trials; with two facts by index, for the proposals.
+
+        These are what trials would have gained before any was accepted, a dict, and the accepted ones, a set.
+        """
         standing = Standing(model, totals, self.settings.max_components)
-        gains = [-np.inf] * len(trials)
-        here = [i for i, t in enumerate(trials) if t.removed]  # of others nothing is left
-        renamed = [i for i in here if trials[i].renames]
-        for i in renamed:
-            standing.accept(trials[i])
-        others = [i for i in here if not (trials[i].renames or trials[i].is_vacuous)]
-        made = self._accept_best(standing, trials, others, gains)
+        here = {i: t for i, t in enumerate(trials) if t.removed}  # of others nothing is left
+        renamed = {i: t for i, t in here.items() if t.renames}
+        for trial in renamed.values():
+            standing.accept(trial)
+        others = {i: t for i, t in here.items() if not (t.renames or t.is_vacuous)}
+        made, gains = self._accept_best(standing, others)
         accepted = [*renamed, *made]
-        chosen = [trials[i] for i in accepted]
-        tried = (i for i in here if not (trials[i].undoes or trials[i].is_vacuous))
+        chosen = [here[i] for i in accepted]
+        records = [
+            self._record(standing, t, gains[i], made.get(i))
+            for i, t in others.items()
+            if not t.undoes
+        ]
         verdict = Verdict(
-            standing.model, standing.totals, [Accepted(c.trial, c.outcome) for c in chosen],
-            [self._record(standing, trials[i], gains[i], made.get(i)) for i in tried],
+            standing.model, standing.totals, [Accepted(c.trial, c.outcome) for c in chosen], records,
             any(c.partial for c in chosen),
         )  # fmt: skip
         return verdict, gains, set(accepted)
@@ -363,36 +369,36 @@ class Scheduler:
         return TrialRecord.of(judged.trial, reason, gain)
 
     @staticmethod
-    def _accept_best(standing, trials, indices, gains_of):
-        """Accept those of the trials ``indices`` that pay; a dict in the order of acceptance: index -> gain.
+    def _accept_best(standing, trials):
+        """Accept those of some trials, a dict by index, that pay.
 
-        Gains beyond rounding, before any was accepted, are written to ``gains_of``.
+        Returns two dicts by index: what each accepted trial gained, in the order of acceptance; and what each
+        trial would have gained before any was accepted, beyond rounding.
         """
-        if not indices:
-            return {}
+        if not trials:
+            return {}, {}
         least = resolution(standing.model, standing.totals)
-        fixed = dict(zip(indices, standing.fixed_gains([trials[i] for i in indices]), strict=True))
-        accepted, used, pending = {}, set(), list(indices)
+        fixed = dict(zip(trials, standing.fixed_gains(list(trials.values())), strict=True))
+        accepted, first, used, pending = {}, {}, set(), trials
         while pending:
-            gains = standing.gains([trials[i] for i in pending], [fixed[i] for i in pending])
-            if not accepted:
-                for i, gain in zip(pending, gains.tolist(), strict=True):
-                    gains_of[i] = gain - least
-            gains[[not standing.has_room_for(trials[i]) for i in pending]] = -np.inf
+            gains = standing.gains(list(pending.values()), [fixed[i] for i in pending])
+            first = first or dict(zip(pending, (gains - least).tolist(), strict=True))
+            gains[[not standing.has_room_for(trial) for trial in pending.values()]] = -np.inf
             if not np.max(gains) > least:
                 break
-            best = pending.pop(int(np.argmax(gains)))
-            accepted[best] = standing.accept(trials[best], fixed[best])
-            used.update(trials[best].removed)
-            pending = [i for i in pending if trials[i].goes_with(trials[best], used)]
+            i = list(pending)[int(np.argmax(gains))]
+            best = pending[i]
+            accepted[i] = standing.accept(best, fixed[i])
+            used.update(best.removed)
+            pending = {i: trial for i, trial in pending.items() if trial.goes_with(best, used)}
         if standing.model.likelihood.adapts_prior:
-            for i in pending:
-                free = used.isdisjoint(trials[i].removed) and standing.has_few_with(trials[i])
-                gain = standing.accept_adapted(trials[i], least) if free else None
+            for i, trial in pending.items():
+                free = used.isdisjoint(trial.removed) and standing.has_few_with(trial)
+                gain = standing.accept_adapted(trial, least) if free else None
                 if gain is not None:
                     accepted[i] = gain
-                    used.update(trials[i].removed)
-        return accepted
+                    used.update(trial.removed)
+        return accepted, first
 
     def _proposal_of(self, trial):
         return next(p for p in self.proposals if p.kind == trial.kind)

@@ -8,10 +8,7 @@ Design note
     it, so that rows can go to them, and count rows twice until they are taken off again. Meanwhile a
     `Snapshot` keeps the state before the lap. The lap gets more passes as long as these may help. If the
     objective is not higher at its end, the lap is taken back: the snapshot is the state again.
-(c) A fit comes to its end in steps (`Learner._conclude`). As long as proposals find something, they search.
-    Then they have a last chance to try again what they have given up; ``retried`` is the lap after which they
-    got it. If nothing comes of it, the fit has converged. If the last lap was taken back, laps without
-    trials come first, until updates gain little: the fit is ``finishing``.
+(c) How a fit comes to its end is told in ``stopping.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot, StreamState
 from .statistics import StatBag, UidCounter
-from .stopping import PATIENCE, laps_without, least_gain
+from .stopping import conclude
 from .task import LocalTask, Purpose, combined, cut_anew, generator, run
 from .trials import MOST_PASSES
 
@@ -60,7 +57,7 @@ class Learner:
         self.memo, self.history = state.memo.copy(), list(state.history)
         self.converged, self.new_uids = state.converged, UidCounter(state.next_uid)
         self.n_batches, self.n_steps = state.n_batches, state.n_steps
-        self.mass_seen, self._was_taken_back = state.mass_seen, False
+        self.mass_seen, self.was_taken_back = state.mass_seen, False
         self._seen, self._n_passes, self._seconds = set(state.seen), state.n_passes, state.seconds
         self._before, self.initial = state.before, list(state.initial)
         self.stream, self.retried, self.finishing = state.stream, state.retried, state.finishing
@@ -311,7 +308,7 @@ class Learner:
         records : list of TrialRecord
             Of all trials of the lap, of which ``verdict`` has judged the others.
         """
-        before, self._was_taken_back = self._before, False
+        before, self.was_taken_back = self._before, False
         if before is None:
             return verdict.records
         excess = self.lower_bound - before.least
@@ -322,7 +319,7 @@ class Learner:
         if not rose:
             self._go_back()
             self.scheduler.drop_samples()
-        self._before, self._was_taken_back = None, not rose
+        self._before, self.was_taken_back = None, not rose
         own = self.scheduler.judge_lap(rose, before.totals, gain, verdict.targets_undone)
         return (verdict.records if rose else taken_back(verdict.records)) + own
 
@@ -367,7 +364,7 @@ class Learner:
         return self.model.elbo(totals)
 
     def fit(self, source, max_iter, tol, on_lap=lambda lap: None, *, done=0, goes_on=False):
-        """Laps until the objective rises by no more than `least_gain` and nothing is under way.
+        """Laps until the objective rises by no more than `stopping.least_gain` and nothing is under way.
 
         Proposals have their last chance sooner, when it rises by no more than ``tol`` an observation. Laps
         end, too, when ``on_lap`` returns true. Of at most ``max_iter`` laps, ``done`` were made before. If a
@@ -381,53 +378,13 @@ class Learner:
         while done < last and not self.converged:
             lap = self.run_lap(source, propose=not self.finishing and (goes_on or done + 1 < last))
             source = source.without_responsibilities()
-            self._conclude(lap, tol, n, first=done == 0)
+            conclude(self, lap, tol, n, first=done == 0)
             done += 1
             if on_lap(lap):
                 break
 
-    def _conclude(self, lap, tol, n, *, first):
-        """After a lap that changed little, take the next step towards the end of a fit of ``n`` observations.
-
-        A success gives proposals their last chance again, unless all laps since they had it have gained less
-        together than is worth one lap. After ten such laps, trials that are planned no longer keep a fit from
-        its end; only what is overdue still has its turn, and the lap in which its trials are judged.
-        """
-        worth = least_gain(tol, n)
-        idle = laps_without(worth, self.history, self.retried)
-        if lap.accepted or first:
-            if not idle:
-                self.retried = 0
-            return
-        gain = lap.lower_bound - self.history[-2].lower_bound
-        if self.finishing:
-            self.converged = gain <= worth
-        elif gain <= tol * n and not self.scheduler.has_more(idle < PATIENCE):
-            self._come_to_rest(lap, gain <= worth)
-        elif gain <= self.model.settled_gain * tol * n:
-            self.model = self.model.released()
-
-    def _come_to_rest(self, lap, gained_little):
-        """Nothing is left to try: the first of these steps that is still to be made.
-
-        What is held back is released; the prior suits a single component; proposals have their last chance.
-        Then the fit ends as soon as a lap has gained little. A lap that was taken back gained nothing,
-        whatever updates still gain: laps without trials follow first.
-        """
-        if self.model.released() is not self.model:
-            self.model = self.model.released()
-        elif self._suits_one():
-            self.retried = 0
-        elif self.scheduler.proposals and not self.retried:
-            self.scheduler.last_resort()
-            self.retried = lap.lap
-        elif self._was_taken_back:
-            self.finishing = True
-        else:
-            self.converged = gained_little
-
-    def _suits_one(self):
-        """Whether there is one component, whose prior has just been made to suit it."""
+    def suit_one(self):
+        """If there is one component, let the prior suit it; whether that has changed the prior."""
         if len(self.totals.uids) != 1 or not self.model.likelihood.adapts_late:
             return False
         old, self.model = self.model.prior, self.model.alone(self.totals)

@@ -67,7 +67,7 @@ def test_a_lap_that_was_taken_back_does_not_end_a_fit(name, monkeypatch):
             learner.memo = state.memo.copy()
             learner.model = state.model
             learner.history[-1] = lap._replace(lower_bound=state.lower_bound)
-            learner._was_taken_back, n_undone = True, n_undone + 1
+            learner.was_taken_back, n_undone = True, n_undone + 1
         return learner.history[-1]
 
     bound = quiet_fit(clone(model), X).lower_bound_

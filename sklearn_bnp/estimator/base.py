@@ -12,9 +12,11 @@ Design note
     of the weights and the proposals are taken as they are now (`go_on_under`, `go_on_with_proposals`). The
     observation model has to stay, since statistics are in its terms. Parameters of the start and of `fit`
     alone, such as ``n_components``, have no part in a later batch.
-(d) ``fit`` and ``partial_fit`` take ``X, y=None``, and all else by keyword in this order: ``lengths``,
-    ``groups``, ``sample_weight``, ``batch_id``, as far as the estimator has them. The one exception is
-    ``sample_weight`` of `DPMixtureVB.fit`, which may be given by position, as in scikit-learn's `KMeans`.
+(d) ``fit``, ``partial_fit`` and ``score`` take ``X, y=None``, and all else by keyword in this order:
+    ``lengths``, ``groups``, ``sample_weight``, ``batch_id``, as far as the estimator has them. The one
+    exception is ``sample_weight`` of ``fit`` and ``score`` of `DPMixtureVB`, which may be given by position,
+    as in scikit-learn's `KMeans`.
+(e) Every ``score`` takes ``sample_weight``: under metadata routing, a `Pipeline` passes it in any case.
 """
 
 from __future__ import annotations

@@ -43,8 +43,11 @@ class FitCall(NamedTuple):
     metadata: dict = {}
 
     def for_hooks(self, estimator):
-        """Arguments of hooks by name; of the metadata, those that the method ``score`` takes."""
-        known = inspect.signature(estimator.score).parameters
+        """Arguments of hooks by name; of the metadata, those that the method ``score`` takes; no weights.
+
+        scikit-learn's monitors hand all of them to each scorer, and functions of users take no weights.
+        """
+        known = set(inspect.signature(estimator.score).parameters) - {"sample_weight"}
         metadata = {
             name: value
             for name, value in self.metadata.items()

@@ -42,15 +42,16 @@ def lazy_on_chunks(method):
 def summed_over_chunks(method):
     """Decorator of ``score``: the mean over chunks, each weighted by what it has; a number at once.
 
-    The class has ``_score_sums(X, ...)``, which returns a sum and how many numbers are in it.
+    The class has ``_score_sums(X, ...)``, which returns a weighted sum and the sum of the weights.
     """
 
     @wraps(method)
     def called(self, X, y=None, *args, **given):
         require_names(method, self, (X, y, *args))
         if not are_chunks(X):
-            return method(self, X, y, **given)
-        _require_known(method, self, X, y, **given)
+            return method(self, X, y, *args, **given)
+        given = _require_known(method, self, X, y, *args, **given)
+        del given["self"], given["X"], given["y"]
         check_is_fitted(self)
         chunks = chunks_of(X, given)
         with place_of(chunks, None) as place:
@@ -59,8 +60,9 @@ def summed_over_chunks(method):
         total, n = np.sum(sums, axis=0)
         if not n > 0:
             raise ValueError(
-                "X holds nothing to score: all its chunks are empty, or hold only what has no score, such as "
-                "documents without words. Give chunks with rows that can be scored."
+                "X holds nothing to score: all its chunks are empty or have the sample_weight 0, or hold "
+                "only what has no score, such as documents without words. Give chunks with rows that can "
+                "be scored."
             )
         return float(total / n)
 
@@ -76,17 +78,20 @@ def for_predictions(estimator):
 
 
 def _require_known(method, *args, **given):
-    """Raise TypeError as in memory, if the method does not take such arguments."""
+    """Arguments of a method by name; TypeError as in memory, if it does not take them."""
     try:
-        signature(method).bind(*args, **given)
+        return signature(method).bind(*args, **given).arguments
     except TypeError as error:
         raise TypeError(f"{method.__qualname__}() {error}") from None
 
 
 def _sums_of(estimator, arguments):
-    """Sum of scores of a chunk, and how many there are."""
-    arguments.pop("sample_weight", None)  # of a loader, which may be that of `fit`
-    return estimator._score_sums(**arguments) if _has_rows(arguments["X"]) else (0.0, 0)
+    """Weighted sum of scores of a chunk, and the sum of their weights."""
+    weight = arguments.get("sample_weight")
+    vanishes = weight is not None and not np.any(weight)
+    if vanishes or not _has_rows(arguments["X"]):
+        return 0.0, 0.0
+    return estimator._score_sums(**arguments, of_chunk=True)
 
 
 def _has_rows(x):

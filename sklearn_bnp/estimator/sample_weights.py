@@ -51,6 +51,25 @@ def check_total_weight(total, unit):
         )
 
 
+def weighted_sums(scores, weight, n=None):
+    """Sum of scores (m,) times their weights, and the sum of the weights.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m,)
+        Those of weight 0 do not count, and may be infinite.
+    weight : ndarray of shape (m,), or None
+        None if all weights are 1.
+    n : ndarray of shape (m,), default=None
+        How many numbers each score is the sum of; 1 if None.
+    """
+    n = np.ones(len(scores)) if n is None else n
+    if weight is None:
+        return scores.sum(), n.sum()
+    some = weight > 0
+    return (weight[some] * scores[some]).sum(), (weight[some] * n[some]).sum()
+
+
 def weight_of_each(weight, number, n, unit):
     """Weights (n,) of units from the weights of their rows; ``number`` (n_rows,) is the unit of each row."""
     out = np.empty(n)

@@ -26,6 +26,7 @@ from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
+from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
@@ -97,9 +98,9 @@ class SequencePredictor(
         """The `Fitted` model for rows ``x``; see `suited`."""
         return suited(self._model, self._statistics, self._coef, x)
 
-    def _sequences(self, X, lengths, groups, y=None):
+    def _sequences(self, X, lengths, groups, **given):
         check_is_fitted(self)
-        return check_sequences(self, X, lengths, groups, self._observation, reset=False, y=y)
+        return check_sequences(self, X, lengths, groups, self._observation, reset=False, **given)
 
     def _blocks(self, batch):
         """Batches of whole sequences, one block after the other."""
@@ -422,10 +423,14 @@ class SequencePredictor(
         log_prob = self._log_prob(sequences.batch)
         return sequences.as_given(with_given_rows(log_prob, sequences.batch, fill=np.nan))
 
-    def _score_sums(self, X, lengths=None, groups=None):
-        """Sum of the scores of rows that have one, and their number."""
-        log_prob = self._log_prob(self._sequences(X, lengths, groups).batch)
-        return np.nansum(log_prob), np.count_nonzero(~np.isnan(log_prob))
+    def _score_sums(self, X, lengths=None, groups=None, sample_weight=None, **given):
+        """Sum of the scores of rows that have one, and of their weights."""
+        sequences = self._sequences(X, lengths, groups, sample_weight=sample_weight, **given)
+        log_prob, weight = self._log_prob(sequences.batch), sequences.batch.weight
+        is_modelled = ~np.isnan(log_prob)
+        if weight is not None:
+            weight = np.repeat(weight, sequences.batch.lengths)[is_modelled]
+        return weighted_sums(log_prob[is_modelled], weight)
 
     @summed_over_chunks
     def score(
@@ -435,6 +440,7 @@ class SequencePredictor(
         *,
         lengths: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Mean log predictive density per row, in nats; higher is better.
 
@@ -450,26 +456,27 @@ class SequencePredictor(
             Number of rows of X in each sequence, one after another.
         groups : array-like of shape (n_rows,), default=None
             The sequence of each row of X.
+        sample_weight : array-like of shape (n_sequences,) or (n_rows,), default=None
+            A sequence of weight w counts as w equal sequences, as in `fit`.
 
         Returns
         -------
         score : float
-            Mean of `score_samples` over all rows that are modelled. Likelihoods that take other rows as
-            given, such as autoregressions of another order, are scored by other rows.
+            Weighted mean of `score_samples` over all rows that are modelled. Likelihoods that take other
+            rows as given, such as autoregressions of another order, are scored by other rows.
 
         Raises
         ------
         ValueError
             If no row is modelled, because entries are missing.
         """
-        log_prob = self._log_prob(self._sequences(X, lengths, groups, y).batch)
-        is_modelled = ~np.isnan(log_prob)
-        if not is_modelled.any():
+        total, n = self._score_sums(X, lengths, groups, sample_weight, y=y)
+        if not n > 0:
             raise ValueError(
                 f"X has no row to score: observation={self.observation!r} models rows without missing "
                 "entries in them or in the rows before. Fill values in."
             )
-        return float(log_prob[is_modelled].mean())
+        return float(total / n)
 
     @by_name
     def decode(

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimator.arguments import by_name
 from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.prediction import in_range
+from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
@@ -29,7 +30,7 @@ from ..inputs.moments import has_missing
 from ..inputs.types import Data, Floats, Integers
 from ..topics.collapsed import expected_shares, infer, table_of_rows
 from ..topics.completion import entries_apart, keys_of_content, mean_of_tokens
-from ..topics.corpus import corpus_of_rows
+from ..topics.corpus import corpus_of_rows, with_weights_of_rows
 from .soundness import check_bounded
 
 # Responsibilities that are held at a time.
@@ -204,9 +205,9 @@ class BoundedPredictor(
 
     # ------------------------------------------------------------------ scores
 
-    def _scored(self, X, groups):
+    def _scored(self, X, groups, sample_weight=None):
         """The corpus, log densities (n,) of the rows that are predicted, and the document of each."""
-        corpus = self._corpus(X, groups)
+        corpus = with_weights_of_rows(self._corpus(X, groups), sample_weight)
         documents = corpus.documents
         seen, part = entries_apart(documents, keys_of_content(documents), _HELDOUT)
         shares = self._shares(seen)
@@ -237,7 +238,14 @@ class BoundedPredictor(
         return (sums / np.maximum(n, 1))[corpus.document_of_row]
 
     @by_name
-    def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Mean log predictive density of rows, in nats; higher is better.
 
         A fifth of each document's rows is predicted from the others. Which rows these are depends on the
@@ -251,14 +259,18 @@ class BoundedPredictor(
             Ignored; documents are given by name, ``groups=...``.
         groups : array-like of shape (n_samples,)
             The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row's document. A document of weight w counts as w equal documents, as in
+            `fit`.
 
         Returns
         -------
         score : float
-            Mean over the predicted rows.
+            Weighted mean over the predicted rows.
         """
-        _, log_prob, owner = self._scored(X, groups)
-        return mean_of_tokens(log_prob, np.ones(len(owner)))
+        corpus, log_prob, owner = self._scored(X, groups, sample_weight)
+        weight = corpus.documents.weight
+        return mean_of_tokens(*weighted_sums(log_prob, None if weight is None else weight[owner]))
 
     def _log_density(self, x, weights):
         """Log predictive density (n,) of rows whose topics have these weights (n, K)."""

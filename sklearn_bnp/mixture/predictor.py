@@ -16,6 +16,7 @@ from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
+from ..estimator.sample_weights import check_weights, weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
@@ -196,13 +197,14 @@ class MixturePredictor(
             parts.append(logsumexp(each, axis=1) + fitted.likelihood.log_base(x))
         return np.concatenate(parts)
 
-    def _score_sums(self, X):
-        """Sum of the scores of rows, and their number."""
+    def _score_sums(self, X, sample_weight=None, *, of_chunk=False):
+        """Sum of the scores of rows, and of their weights."""
         each = self.score_samples(X)
-        return each.sum(), len(each)
+        weight = check_weights(sample_weight, len(each), "row", of_chunk=of_chunk)
+        return weighted_sums(each, weight)
 
     @summed_over_chunks
-    def score(self, X: Data, y: object = None) -> float:
+    def score(self, X: Data, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log posterior predictive density per row, in nats; higher is better.
 
         Parameters
@@ -211,13 +213,16 @@ class MixturePredictor(
             Rows of data.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight w counts as w equal rows.
 
         Returns
         -------
         score : float
-            Mean of `score_samples`.
+            Weighted mean of `score_samples`.
         """
-        return float(self.score_samples(X).mean())
+        total, n = self._score_sums(X, sample_weight)
+        return float(total / n)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Any, Any]:
         """Draw rows from the fitted mixture.

@@ -24,12 +24,11 @@ _HASHED_ROWS = 1024
 _SCATTER = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], dtype=np.uint64)
 
 
-def mean_of_tokens(log_prob, counts):
-    """Mean per token, where entries occur ``counts`` (n,) times and ``log_prob`` (n,) sums over these."""
-    total = counts.sum()
-    if not total > 0:
+def mean_of_tokens(log_prob, n_tokens):
+    """Mean per token of so many, whose log probabilities sum to ``log_prob``."""
+    if not n_tokens > 0:
         raise ValueError("X holds no tokens to be predicted: all its counts are zero.")
-    return float(log_prob.sum() / total)
+    return float(log_prob / n_tokens)
 
 
 def perplexity_of(score):

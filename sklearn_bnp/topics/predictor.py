@@ -28,6 +28,7 @@ from ..estimator.features import ComponentFeatures, in_containers
 from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
+from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
@@ -101,10 +102,10 @@ class TopicPredictor(
 
     # ------------------------------------------------------------------ inference
 
-    def _corpus(self, X, groups):
+    def _corpus(self, X, groups, **weights):
         check_is_fitted(self)
         check_same_kind(self._model.likelihood, groups is not None)
-        return check_corpus(self, X, groups, self._observation, reset=False)
+        return check_corpus(self, X, groups, self._observation, reset=False, **weights)
 
     def _inferred(self, documents, *, want_resp=False):
         """`Inferred` topics of documents, block by block."""
@@ -318,9 +319,9 @@ class TopicPredictor(
         each = likelihood.log_predictive(self._model.prior, s, likelihood.prepare(x))
         return logsumexp(each + np.log(shares), axis=1) + likelihood.log_base(x)
 
-    def _scored(self, X, groups):
+    def _scored(self, X, groups, **weights):
         """The corpus, and the `_completion` of the entries that `score` hides."""
-        corpus = self._corpus(X, groups)
+        corpus = self._corpus(X, groups, **weights)
         keys = keys_of_content(corpus.documents)
         return corpus, *self._completion(*entries_apart(corpus.documents, keys, _HELDOUT))
 
@@ -348,13 +349,21 @@ class TopicPredictor(
         tokens = np.bincount(owner, counts, minlength=corpus.n_documents)
         return (sums / np.where(tokens > 0, tokens, 1.0))[corpus.document_of_row]
 
-    def _score_sums(self, X, groups=None):
-        """Sum of the scores of tokens that are predicted, and their number."""
-        _, log_prob, _, counts = self._scored(X, groups)
-        return log_prob.sum(), counts.sum()
+    def _score_sums(self, X, groups=None, **weights):
+        """Sum of the scores of tokens that are predicted, and of their weights."""
+        corpus, log_prob, owner, counts = self._scored(X, groups, **weights)
+        weight = corpus.documents.weight
+        return weighted_sums(log_prob, None if weight is None else weight[owner], counts)
 
     @summed_over_chunks
-    def score(self, X: Data, y: object = None, *, groups: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Data,
+        y: object = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Mean log predictive probability per token, in nats; higher is better.
 
         It is the score of `score_completion` with a split that depends on each document alone. The inference
@@ -369,14 +378,15 @@ class TopicPredictor(
             Ignored.
         groups : array-like of shape (n_samples,), default=None
             The document of each row of X.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A document of weight w counts as w equal documents, as in `fit`.
 
         Returns
         -------
         score : float
-            Mean over all tokens that are predicted.
+            Weighted mean over all tokens that are predicted.
         """
-        _, log_prob, _, counts = self._scored(X, groups)
-        return mean_of_tokens(log_prob, counts)
+        return mean_of_tokens(*self._score_sums(X, groups, sample_weight=sample_weight))
 
     @by_name
     def perplexity(self, X: Data, *, groups: ArrayLike | None = None) -> float:
@@ -446,7 +456,7 @@ class TopicPredictor(
         else:
             seen, hidden = entries_apart(documents, drawn_keys(documents, rng), heldout)
         log_prob, _, counts = self._completion(seen, hidden)
-        return mean_of_tokens(log_prob, counts)
+        return mean_of_tokens(log_prob.sum(), counts.sum())
 
     # ------------------------------------------------------------------ words and samples
 

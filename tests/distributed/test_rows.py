@@ -231,7 +231,7 @@ def test_lazy_predictions_of_categories(values):
         np.testing.assert_allclose(found, getattr(model, name)(frame), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["predict", "transform", "score_samples", "score"])
+@pytest.mark.parametrize("name", ["predict", "transform", "score_samples"])
 def test_predictions_take_no_weights(name):
     """Not in memory, and not in chunks; but loaders may give them, as they do to `fit`."""
     model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
@@ -244,8 +244,22 @@ def test_predictions_take_no_weights(name):
             ):
                 method(x, **given)
     one = [dask.delayed({"X": ROWS, "sample_weight": WEIGHTS})]
-    found = method(one) if name == "score" else method(one)[0].compute()
-    np.testing.assert_allclose(found, method(ROWS))
+    np.testing.assert_allclose(method(one)[0].compute(), method(ROWS))
+
+
+def test_scores_take_weights():
+    model = DPMixtureVB(2, proposals=None, max_iter=0).fit(ROWS)
+    score = model.score(ROWS, sample_weight=WEIGHTS)
+    rows = da.from_array(ROWS, chunks=(SIZES, -1))
+    for weight in (WEIGHTS, da.from_array(WEIGHTS, chunks=7)):
+        assert model.score(rows, None, weight) == pytest.approx(score, rel=1e-12)
+        assert model.score(rows, sample_weight=weight) == pytest.approx(score, rel=1e-12)
+    one = [dask.delayed({"X": ROWS, "sample_weight": WEIGHTS})]
+    assert model.score(one) == pytest.approx(score, rel=1e-12)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        model.score(rows, weights=WEIGHTS)
+    with pytest.raises(ValueError, match="sample_weight 0"):
+        model.score(rows, sample_weight=0 * WEIGHTS)
 
 
 def test_a_delayed_object_is_no_collection():

@@ -188,6 +188,7 @@ def test_metadata_routing():
     with config_context(enable_metadata_routing=True):
         model = DPMixtureVB(random_state=0).set_fit_request(sample_weight=True)
         model.set_partial_fit_request(batch_id=True, sample_weight=False)
+        model.set_score_request(sample_weight=False)
         weight = np.r_[np.ones(150), np.full(150, 1e-2)]
         search = GridSearchCV(model, {"n_components": [1]}, cv=2).fit(X, sample_weight=weight)
         alone = clone(model).fit(X, sample_weight=weight)

@@ -1,4 +1,4 @@
-"""Methods that fit take the same arguments in the same order in all estimators; see `estimator.base`."""
+"""Methods that fit or score take arguments in the same order in all estimators; see `estimator.base`."""
 
 import inspect
 
@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator
 import sklearn_bnp
 
 ORDER = ["lengths", "groups", "sample_weight", "batch_id"]
-METHODS = ["fit", "partial_fit", "fit_predict", "fit_transform"]
+METHODS = ["fit", "partial_fit", "fit_predict", "fit_transform", "score"]
 # scikit-learn's clusterers take weights by position, and so did these from the first.
-BY_POSITION = {("DPMixtureVB", "fit"), ("DPMixtureVB", "fit_predict")}
+BY_POSITION = {("DPMixtureVB", name) for name in ("fit", "fit_predict", "score")}
 
 
 def methods():

@@ -453,6 +453,7 @@ def test_metadata_routing(model, data):
     weight = np.exp(np.random.default_rng(6).normal(size=len(data)))
     with config_context(enable_metadata_routing=True):
         model = clone(model).set_params(random_state=0).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=False)
         found = cross_validate(
             model, data, cv=KFold(2), params={"sample_weight": weight}, return_estimator=True,
             error_score="raise",

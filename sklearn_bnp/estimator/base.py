@@ -71,6 +71,7 @@ from .validation import (
     check_may_empty,
     check_may_forget,
     check_units,
+    checked_batch_id,
     resolve_proposals,
 )
 
@@ -232,7 +233,7 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
 
     def _partial_fit(self, X, data, batch_id):
         """Learn from one batch, and publish."""
-        check_batch_id(batch_id)
+        batch_id = checked_batch_id(batch_id)
         settings, name = settings_of(self), type(self).__name__
         stream = settings.stream
         with blas_on_one_thread():

@@ -75,7 +75,7 @@ def _raise_of_batches(estimator, error):
             raise ValueError(
                 f"batch_id={name!r} is a {type(name).__name__}, which a file of text and arrays cannot hold. "
                 "Save the estimator by joblib or pickle; in another stream, give a str, as by str(batch_id), "
-                "a number, a datetime or a tuple of them."
+                "a number, a datetime in UTC or a tuple of them."
             ) from error
 
 

@@ -6,6 +6,7 @@ the engine trusts what it is given. Every message names the parameter, its value
 
 from __future__ import annotations
 
+import datetime
 from numbers import Integral
 
 import numpy as np
@@ -291,6 +292,38 @@ def _farthest(likelihood, z):
     if standardised.all():
         return largest_of(z)
     return largest_of(z[:, standardised]) if standardised.any() else 0.0
+
+
+def checked_batch_id(batch_id):
+    """The name of a batch as it is kept; raise unless it can be looked up."""
+    check_batch_id(batch_id)
+    return _plain_name(batch_id)
+
+
+def _plain_name(name):
+    """A date or a time of Python in place of one of pandas or of a named time zone, if they are equal.
+
+    Equal names are the same batch, and files can hold names of this kind.
+    """
+    if isinstance(name, tuple) and type(name) is tuple:
+        return tuple(map(_plain_name, name))
+    if not isinstance(name, (datetime.date, datetime.timedelta)):
+        return name
+    plain = _plain_date(name)
+    # pandas counts nanoseconds, too; an hour that a time zone has twice is equal to none of another zone
+    return plain if plain == name and hash(plain) == hash(name) else name
+
+
+def _plain_date(name):
+    """A date, time or duration without what the types of Python's `datetime` do not know."""
+    if isinstance(name, datetime.timedelta):
+        return datetime.timedelta(name.days, name.seconds, name.microseconds)
+    if not isinstance(name, datetime.datetime):
+        return datetime.date(name.year, name.month, name.day)
+    if not isinstance(name.tzinfo, (datetime.timezone, type(None))):
+        name = name.astimezone(datetime.UTC)
+    clock = (name.hour, name.minute, name.second, name.microsecond, name.tzinfo)
+    return datetime.datetime(name.year, name.month, name.day, *clock, fold=name.fold)
 
 
 def check_batch_id(batch_id):

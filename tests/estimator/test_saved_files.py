@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import zipfile
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -87,10 +88,32 @@ def test_names_of_batches(path):
         model = DPMixtureVB(random_state=0).partial_fit(X[:45], batch_id="first")
         loaded = through_file(model.partial_fit(X[45:], batch_id=name), path)
         assert loaded._learner_.memo.batch_ids == model._learner_.memo.batch_ids
-    timestamp = pytest.importorskip("pandas").Timestamp("2020-01-01")
+    pandas = pytest.importorskip("pandas")
+    timestamp = pandas.Timestamp("2020-01-01").as_unit("ns") + pandas.Timedelta(1)
     model = DPMixtureVB(random_state=0).partial_fit(X, batch_id=timestamp)
     with pytest.raises(ValueError, match=names("batch_id=Timestamp", "joblib", "str(batch_id)")):
         model.save(path)
+
+
+def test_times_as_names_of_batches(path):
+    """Those of pandas, and those of a time zone, are the same names before and after."""
+    pandas = pytest.importorskip("pandas")
+    zone = zoneinfo.ZoneInfo("Europe/Berlin")
+    for name in (
+        pandas.Timestamp("2020-01-01 12:30"),
+        pandas.Timestamp("2020-01-01", tz="UTC"),
+        pandas.Timestamp("2020-07-01", tz="Europe/Berlin"),
+        pandas.Timedelta(5, "h"),
+        datetime.datetime(2020, 7, 1, 3, tzinfo=zone),
+        ("a", pandas.Timestamp("2020-01-01")),
+    ):
+        model = DPMixtureVB(proposals=None, random_state=0).partial_fit(X[:45], batch_id="first")
+        loaded = through_file(model.partial_fit(X[45:], batch_id=name), path)
+        for each in (model, loaded):
+            assert name in each._learner_.memo
+            each.partial_fit(X[40:], batch_id=name)  # in place of the first one
+            assert len(each._learner_.memo.batch_ids) == 2
+            assert list(each.forget(name)._learner_.memo.batch_ids) == ["first"]
 
 
 def test_a_model_of_a_frame(path):

@@ -22,6 +22,7 @@ from ..inputs.frames import as_numbers, is_frame, reading_of
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import canonical, part, with_equal_entries_apart
 from ..inputs.tables import (
+    in_numpy,
     raise_infinite,
     require_numbers,
     require_rows,
@@ -159,7 +160,7 @@ def check_rows(estimator, x, *, reset, min_rows=1):
     require_rows(x)
     [x], reading = read_frames(estimator, [x], reset=reset)
     require_sparse_family(x, estimator.observation)
-    with says_what_is_no_number(x):
+    with says_what_is_no_number(x), in_numpy():
         x = validate_data(
             estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
             order=None, ensure_all_finite=False,  # `real_numbers` looks
@@ -441,8 +442,9 @@ def numbers(value, name):
     """An array of finite numbers in float64; errors name the parameter."""
     refuse_masked(value, name)
     try:
-        return check_array(
-            value, dtype=np.float64, order="C", ensure_2d=False, allow_nd=True, input_name=name
-        )
+        with in_numpy():
+            return check_array(
+                value, dtype=np.float64, order="C", ensure_2d=False, allow_nd=True, input_name=name
+            )
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold finite numbers: {error}") from error

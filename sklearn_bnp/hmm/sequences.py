@@ -27,7 +27,7 @@ from ..estimator.validation import (
 from ..inputs.ids import check_groups
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import at_hand, stacked
-from ..inputs.tables import n_axes, refuse_infinity, require_table, says_what_is_no_number
+from ..inputs.tables import in_numpy, n_axes, refuse_infinity, require_table, says_what_is_no_number
 from ..likelihood.lags import lagged
 from .batch import SequenceBatch
 
@@ -279,7 +279,7 @@ def _check_sequence(estimator, item, i):
     if shape[0] == 0:
         raise ValueError(f"X[{i}] has shape {shape}: leave out sequences without rows.")
     require_sparse_family(item, estimator.observation)
-    with says_what_is_no_number(item, f"X[{i}]"):
+    with says_what_is_no_number(item, f"X[{i}]"), in_numpy():
         rows = check_array(
             item, accept_sparse="csr", accept_large_sparse=True, dtype="numeric", order=None,
             input_name=f"X[{i}]", estimator=estimator, ensure_all_finite=False,

@@ -6,13 +6,15 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from .masks import refuse_masked
+from .tables import in_numpy
 
 
 def check_groups(groups, n_rows, unit):
     """Sorted ids of the groups, the first row of each, and the position of each row's id among them."""
     refuse_masked(groups, "groups")
     try:
-        ids = column_or_1d(groups)
+        with in_numpy():
+            ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:
         raise ValueError(f"groups must hold one id for each row of X: {error}") from error
     if len(ids) != n_rows:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import config_context
 
 from .frames import is_frame
 
@@ -136,6 +137,14 @@ def _is_number(text):
     except ValueError:
         return False
     return True
+
+
+def in_numpy():
+    """Context in which scikit-learn turns arrays of other libraries, such as PyTorch, into NumPy's.
+
+    Under ``array_api_dispatch`` it would leave them as they are, and the kernels take NumPy's alone.
+    """
+    return config_context(array_api_dispatch=False)
 
 
 # ---------------------------------------------------------------------- entries that are no numbers

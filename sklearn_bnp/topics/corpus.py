@@ -24,6 +24,7 @@ from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
 from ..inputs.ids import check_groups
 from ..inputs.rows import canonical
 from ..inputs.tables import (
+    in_numpy,
     require_finite_counts,
     require_rows,
     require_table,
@@ -209,7 +210,7 @@ def _corpus_of_words(estimator, x, observation, reset):
     [x], reading = read_frames(estimator, [x], reset=reset)
     if is_sparse_frame(x):
         require_zeros_to_fill(x)
-    with says_what_is_no_number(x):
+    with says_what_is_no_number(x), in_numpy():
         x = validate_data(
             estimator, x, reset=reset, accept_sparse="csr", accept_large_sparse=True, dtype="numeric",
             ensure_all_finite=False,  # which `require_finite_counts` looks for

@@ -37,6 +37,7 @@ from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.masks import refuse_masked
+from ..inputs.tables import in_numpy
 from ..inputs.types import Data, Floats, RandomState
 from .collapsed import expected_shares, infer, table_of_rows, table_of_words
 from .completion import (
@@ -273,7 +274,8 @@ class TopicPredictor(
         check_is_fitted(self)
         for name, value in {"X": X, "n_tokens": n_tokens}.items():
             refuse_masked(value, name)
-        shares = check_array(X, dtype=[np.float64, np.float32])
+        with in_numpy():
+            shares = check_array(X, dtype=[np.float64, np.float32])
         if shares.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {shares.shape[1]} columns, but there are {self.n_components_} topics; give "

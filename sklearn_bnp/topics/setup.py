@@ -83,10 +83,10 @@ def with_word_prior(observation, topic_word_prior):
 
 def check_prior_length(topic_word_prior, n_features):
     """Raise unless there is a prior for each word type."""
-    prior = topic_word_prior
-    if np.ndim(prior) and len(prior) != n_features:
+    n = np.size(topic_word_prior)
+    if np.ndim(topic_word_prior) and n != n_features:
         raise ValueError(
-            f"topic_word_prior holds {len(prior)} numbers, but X has {n_features} features; give one "
+            f"topic_word_prior holds {n} numbers, but X has {n_features} features; give one "
             "for each, or a single number."
         )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, MemoryBoundedTopicVB
 
@@ -81,3 +82,21 @@ def test_the_same_model(name, form):
     if hasattr(one, "_learner_"):  # the same batch, by whatever numbers it is given
         again = one.partial_fit(x, **given)
         assert len(again._learner_.memo) == 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_arrays_of_other_libraries(name, monkeypatch):
+    """They become NumPy's, even if scikit-learn is told to leave them as they are."""
+    strict = pytest.importorskip("array_api_strict")
+    pytest.importorskip("scipy", "1.14")  # scikit-learn dispatches with these alone
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    make, x, given = MODELS[name]
+    x, weight = x.astype(float), np.repeat(np.arange(6.0), 10)
+    other = {name: strict.asarray(value) for name, value in given.items()}
+    model = make().fit(x, **given, sample_weight=weight)
+    with config_context(array_api_dispatch=True):
+        found = make().fit(strict.asarray(x), **other, sample_weight=strict.asarray(weight))
+        assert found.lower_bound_ == model.lower_bound_
+        resp = found.transform(strict.asarray(x), **other)
+        assert found.score(strict.asarray(x), **other) == model.score(x, **given)
+    np.testing.assert_array_equal(resp, model.transform(x, **given))

@@ -42,6 +42,7 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.moments import has_missing, of_positive_weight
 from ..inputs.outliers import warn_if_hidden
 from ..inputs.resolution import SAMPLE_ROWS, recording
+from .batch_names import check_batch_id, check_may_empty, check_may_forget, checked_batch_id
 from .callbacks import CallbackSupport, FitCall, FitTask
 from .chunks import ChunkedData, check_init_suits_chunks, check_suits_chunks, chunked_data
 from .fitting import Fitting, learner_settings
@@ -67,11 +68,7 @@ from .settings import settings_of
 from .soundness.engine import check_learner
 from .transactions import leaves_model_on_error
 from .validation import (
-    check_batch_id,
-    check_may_empty,
-    check_may_forget,
     check_units,
-    checked_batch_id,
     resolve_proposals,
 )
 

@@ -31,6 +31,16 @@ class ObservationParameters(ExplainedParameters):
 
     observation: Any
 
+    @classmethod
+    def _advice_on_name(cls, name, names, given):
+        own = given.get("observation", "gaussian")
+        own = OBSERVATIONS.get(own) if isinstance(own, str) else type(own)
+        for family in filter(None, (own, OBSERVATIONS["gaussian"], *OBSERVATIONS.values())):
+            if issubclass(family, ObservationModel) and name in family._get_param_names():
+                shown = f"observation={family.__name__}({name}=...)"
+                return f" It is a parameter of the likelihood: give {shown}."
+        return super()._advice_on_name(name, names, given)
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters, nested ones of ``observation`` even if that is a name.
 

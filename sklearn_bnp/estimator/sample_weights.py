@@ -22,7 +22,8 @@ def check_weights(sample_weight, n, unit, *, of_chunk=False):
     weight = numbers(sample_weight, "sample_weight")
     if weight.shape != (n,):
         raise ValueError(
-            f"sample_weight has shape {weight.shape}; it must be ({n},), one weight a {unit}."
+            f"sample_weight has shape {weight.shape}; it must be ({n},), one weight a "
+            f"{unit}.{_remedy(weight, n)}"
         )
     if weight.min() < 0:
         raise ValueError(
@@ -39,6 +40,10 @@ def check_weights(sample_weight, n, unit, *, of_chunk=False):
     if not of_chunk or total >= MOST_MASS:
         check_total_weight(total, unit)
     return weight
+
+
+def _remedy(weight, n):
+    return " Give sample_weight.ravel()." if weight.shape in ((n, 1), (1, n)) else ""
 
 
 def check_total_weight(total, unit):

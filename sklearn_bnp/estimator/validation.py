@@ -6,13 +6,12 @@ the engine trusts what it is given. Every message names the parameter, its value
 
 from __future__ import annotations
 
-import datetime
 from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from ..distributed.recognition import is_of_dask
@@ -24,6 +23,7 @@ from ..inputs.rows import canonical, part, with_equal_entries_apart
 from ..inputs.tables import (
     in_numpy,
     raise_infinite,
+    require_columns,
     require_numbers,
     require_rows,
     require_table,
@@ -64,6 +64,17 @@ def check_positive_integers(**given):
             raise ValueError(f"{name}={value!r} must be an integer, 1 or more.")
         if value > _MOST_OF_ALL:
             raise ValueError(f"{name}={value!r} must be at most {_MOST_OF_ALL}.")
+
+
+def checked_generator(random_state):
+    """A `RandomState` of the argument ``random_state`` of a method; raise if it is no seed."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r} must be an int from 0 to 2**32 - 1, an instance of "
+            "numpy.random.RandomState, or None. Give an int, such as random_state=0."
+        ) from error
 
 
 def resolve_proposals(proposals, registry, kind):
@@ -128,6 +139,8 @@ def read_frames(estimator, parts, *, reset):
             "X.compute(), or use fit, partial_fit, predict, predict_proba, transform, score_samples and "
             "score of DPMixtureVB, HDPTopicVB and HDPHMMVB, which take data of dask."
         )
+    for frame in filter(is_frame, parts):
+        require_columns(frame)
     if reset:
         for name in ("_reading", "categories_"):
             vars(estimator).pop(name, None)
@@ -293,101 +306,6 @@ def _farthest(likelihood, z):
     if standardised.all():
         return largest_of(z)
     return largest_of(z[:, standardised]) if standardised.any() else 0.0
-
-
-def checked_batch_id(batch_id):
-    """The name of a batch as it is kept; raise unless it can be looked up."""
-    check_batch_id(batch_id)
-    return _plain_name(batch_id)
-
-
-def _plain_name(name):
-    """A date or a time of Python in place of one of pandas or of a named time zone, if they are equal.
-
-    Equal names are the same batch, and files can hold names of this kind.
-    """
-    if isinstance(name, tuple) and type(name) is tuple:
-        return tuple(map(_plain_name, name))
-    if not isinstance(name, (datetime.date, datetime.timedelta)):
-        return name
-    plain = _plain_date(name)
-    # pandas counts nanoseconds, too; an hour that a time zone has twice is equal to none of another zone
-    return plain if plain == name and hash(plain) == hash(name) else name
-
-
-def _plain_date(name):
-    """A date, time or duration without what the types of Python's `datetime` do not know."""
-    if isinstance(name, datetime.timedelta):
-        return datetime.timedelta(name.days, name.seconds, name.microseconds)
-    if not isinstance(name, datetime.datetime):
-        return datetime.date(name.year, name.month, name.day)
-    if not isinstance(name.tzinfo, (datetime.timezone, type(None))):
-        name = name.astimezone(datetime.UTC)
-    clock = (name.hour, name.minute, name.second, name.microsecond, name.tzinfo)
-    return datetime.datetime(name.year, name.month, name.day, *clock, fold=name.fold)
-
-
-def check_batch_id(batch_id):
-    """Raise unless the name of a batch can be looked up."""
-    try:
-        hash(batch_id)
-    except TypeError as error:
-        raise TypeError(
-            f"batch_id={batch_id!r} is not hashable; use a number, a str or a tuple of them."
-        ) from error
-    if _holds_nan(batch_id):
-        raise ValueError(
-            f"batch_id={batch_id!r} is not equal to itself, so that the batch could not be found again by "
-            "this name; use a number, a str or a tuple of them."
-        )
-
-
-def _holds_nan(name):
-    """Whether a name is NaN, NaT or NA of any package, or a tuple that holds one."""
-    if isinstance(name, tuple):
-        return any(map(_holds_nan, name))
-    try:
-        return bool(name != name)
-    except TypeError:  # of NA, which is neither equal to itself nor different
-        return True
-
-
-_NAMELESS = (
-    "only fit has been called, or what remembers no names either: combine, or partial_fit with "
-    "learning_method='stochastic'"
-)
-
-
-def check_may_forget(batch_id, names, n_batches, memoize):
-    """Raise unless a batch is in memory, whose batches have these ``names``, and is not all of it.
-
-    ``n_batches`` counts those whose names are gone, too.
-    """
-    if batch_id not in names:
-        if not memoize:
-            raise ValueError(
-                f"batch_id={batch_id!r} cannot be forgotten: with memoize=False only the sum of all batches "
-                "is remembered. Set memoize=True before the stream begins."
-            )
-        some = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-        raise ValueError(
-            f"batch_id={batch_id!r} is not the name of a batch in memory; "
-            + (f"those are {some}." if names else f"there is none, since {_NAMELESS}.")
-        )
-    if n_batches == 1:
-        raise ValueError(
-            f"batch_id={batch_id!r} is the only batch, without which nothing is left: begin anew, with a "
-            "clone of the estimator."
-        )
-
-
-def check_may_empty(batch_id, n_batches):
-    """Raise if a batch that holds nothing would take the place of the only one there is."""
-    if n_batches == 1:
-        raise ValueError(
-            f"X holds no tokens, but batch_id={batch_id!r} is the only batch in memory: nothing would "
-            "be left in its place. Give documents with words, or another batch_id."
-        )
 
 
 def check_responsibilities(resp, n_rows):

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
@@ -30,7 +29,7 @@ from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
-from ..estimator.validation import check_positive_integers, check_rows
+from ..estimator.validation import check_positive_integers, check_rows, checked_generator
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.groups import group_cuts
@@ -542,7 +541,7 @@ class SequencePredictor(
         """
         check_is_fitted(self)
         check_positive_integers(n_samples=n_samples, n_sequences=n_sequences)
-        rng = check_random_state(self.random_state if random_state is None else random_state)
+        rng = checked_generator(self.random_state if random_state is None else random_state)
         likelihood = self._model.likelihood
         attributes = likelihood.attributes(self._model.prior, self._statistics)
         drawn = []

@@ -27,7 +27,15 @@ from ..estimator.validation import (
 from ..inputs.ids import check_groups
 from ..inputs.masks import refuse_masked, with_nan
 from ..inputs.rows import at_hand, stacked
-from ..inputs.tables import in_numpy, n_axes, refuse_infinity, require_table, says_what_is_no_number
+from ..inputs.tables import (
+    holds_arguments,
+    holds_arrays,
+    in_numpy,
+    n_axes,
+    refuse_infinity,
+    require_table,
+    says_what_is_no_number,
+)
 from ..likelihood.lags import lagged
 from .batch import SequenceBatch
 
@@ -88,6 +96,12 @@ def check_sequences(
             "lengths and groups are both given; give lengths if the rows of a sequence are next to "
             "each other, otherwise groups."
         )
+    if holds_arguments(x) or hasattr(x, "get_group"):
+        items = "list(X.values())" if holds_arguments(x) else "[frame for _, frame in X]"
+        raise ValueError(
+            f"X is a {type(x).__name__}: Expected 2D array of the rows of all sequences, or a list of "
+            f"sequences, such as {items}."
+        )
     require_table(x)
     if _is_list(x):
         found = _of_list(estimator, x, lengths, groups, reset)
@@ -132,6 +146,11 @@ def as_table(x):
 
 def _require_rows(x):
     """Raise if X has a single axis: it may be one sequence of one feature, or one row."""
+    if holds_arrays(x):
+        raise ValueError(
+            f"X is a {type(x).__name__} of {len(x)} arrays or lists: Expected 2D array, or a list of "
+            "sequences, such as list(X)."
+        )
     if n_axes(x) == 1:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X has {len(x)} numbers. The rows of a sequence have "
@@ -187,6 +206,11 @@ def _weight_of_sequences(found, sample_weight, lengths, of_chunk):
     n_weights = 1 if single else len(numbers(sample_weight, "sample_weight"))
     if found.listed or (lengths is not None and n_weights == n):
         return check_weights(sample_weight, n, "sequence", of_chunk=of_chunk)
+    if lengths is not None and not single and n_weights != found.n_rows:
+        raise ValueError(
+            f"sample_weight has shape ({n_weights},); it must be ({n},), one weight a sequence, or "
+            f"({found.n_rows},), one a row."
+        )
     weight = check_weights(sample_weight, found.n_rows, "row", of_chunk=of_chunk)
     number = np.repeat(np.arange(n), np.diff(found.batch.indptr))
     number = number if found.rows is None else number[np.argsort(found.rows)]
@@ -231,7 +255,7 @@ def n_dimensions(item):
     try:
         return np.ndim(item)
     except ValueError:  # lists of unequal lengths
-        return 1
+        return 1 + max(map(n_dimensions, item))
 
 
 def _length(item):
@@ -250,6 +274,12 @@ def _of_list(estimator, x, lengths, groups, reset):
         raise ValueError(
             "X is an empty list; give a sequence at least, of shape (n_timesteps, n_features)."
         )
+    for i, item in enumerate(x):
+        if isinstance(item, (list, tuple)) and n_dimensions(item) > 2:
+            raise ValueError(
+                f"X[{i}] is a {type(item).__name__} of sequences, but X is a list of sequences, each of "
+                "shape (n_timesteps, n_features): give one list of all sequences, such as sum(X, [])."
+            )
     parts, reading = read_frames(estimator, list(x), reset=reset)
     parts = [_check_sequence(estimator, item, i) for i, item in enumerate(parts)]
     width = parts[0].shape[1]
@@ -306,9 +336,10 @@ def _check_lengths(lengths, n_rows):
     except ValueError:
         value = np.empty(0, dtype=object)
     if value.ndim != 1 or value.dtype.kind not in "iu" or not np.all(value > 0):
+        ids = " If these are the ids of the sequences of rows, give them as groups=..."
         raise ValueError(
-            f"lengths={lengths!r} must be a list of whole numbers, 1 or more: how many rows of X each "
-            "sequence has."
+            f"lengths={lengths!r:.200} must be a list of whole numbers, 1 or more: how many rows of X each "
+            f"sequence has.{ids if value.shape == (n_rows,) else ''}"
         )
     if value.sum() != n_rows:
         raise ValueError(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 import warnings
 from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, signature
 from numbers import Integral, Real
 
 from sklearn.utils._param_validation import (
@@ -34,6 +36,22 @@ _ELSEWHERE = {
     "online": "'stochastic', or 'memoized' with calls of partial_fit",
     "variational": "'memoized'",
     "vb": "'memoized'",
+}
+# Parameters by the names that other packages give them, and what they are called here.
+_NAMES_ELSEWHERE = {
+    "alpha": "doc_topic_prior",
+    "eta": "topic_word_prior",
+    "iterations": "max_iter",
+    "n_clusters": "n_components",
+    "n_iter": "max_iter",
+    "n_states": "n_components",
+    "n_topics": "n_components",
+    "num_topics": "n_components",
+    "passes": "max_iter",
+    "weight_concentration_prior_type": "allocation",
+}
+_MEANINGS = {
+    "n_components": ", which is where a fit starts: the number is learned, and max_components limits it",
 }
 # What scikit-learn's mixtures take for the shape of covariances.
 _COVARIANCES = ("full", "diag", "spherical", "tied")
@@ -113,8 +131,24 @@ def listed(values):
 class ExplainedParameters(DocumentationLinks):
     """Mixin, left of `BaseEstimator`: what scikit-learn says of a wrong parameter, and the remedy.
 
-    It is a base of all our classes with parameters, and so they have links to their pages, too.
+    A call of the class with an unknown parameter, or with one by position that has to be named, gets an error
+    with the remedy, too. It is a base of all our classes with parameters, and so they have links to their
+    pages, too.
     """
+
+    def __init_subclass__(cls, **given):
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            cls.__init__ = _explaining(cls.__init__)  # type: ignore[method-assign]
+
+    @classmethod
+    def _advice_on_name(cls, name, names, given):
+        """Sentence with a leading blank on a name not among the ``names`` of parameters, but ``given``."""
+        meant = _NAMES_ELSEWHERE.get(name)
+        if meant in names:
+            return f" What is called {name!r} elsewhere is {meant!r}{_MEANINGS.get(meant, '')}."
+        meant = likely_name(name, names)
+        return "" if meant is None else f" Did you mean {meant!r}?"
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -130,6 +164,31 @@ class ExplainedParameters(DocumentationLinks):
             if not remedy:
                 raise
             raise InvalidParameterError(f"{error}{remedy}") from None
+
+
+def _explaining(init):
+    """The function ``__init__`` of a class with parameters, with errors that name the remedy."""
+    _, *parameters = signature(init).parameters.values()
+    by_position = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    by_name = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+    takes_all = any(p.kind in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL) for p in parameters)
+
+    @wraps(init)
+    def explained(self, *args, **given):
+        kind = type(self).__name__
+        for name in () if takes_all else set(given).difference(by_position, by_name):
+            raise TypeError(
+                f"{kind}.__init__() got an unexpected keyword argument {name!r}."
+                f"{self._advice_on_name(name, [*by_position, *by_name], given)}"
+            )
+        if not takes_all and by_name and len(args) > len(by_position):
+            raise TypeError(
+                f"{kind} takes {' and '.join(by_position) or 'nothing'} by position, but was also given "
+                f"{args[len(by_position)]!r:.60}. Give parameters by name, as in {kind}({by_name[0]}=...)."
+            )
+        init(self, *args, **given)
+
+    return explained
 
 
 def with_part(params, name, part):

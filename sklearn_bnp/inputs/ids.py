@@ -16,6 +16,13 @@ def check_groups(groups, n_rows, unit):
         with in_numpy():
             ids = column_or_1d(groups)
     except (TypeError, ValueError) as error:
+        shape = _shape(groups)
+        if shape is not None and len(shape) != 1:
+            several = " Make one id of several, such as f'{a}-{b}'." if len(shape) == 2 else ""
+            raise ValueError(
+                f"groups has shape {shape}, but must be ({n_rows},): one id for each row of X, that of its "
+                f"{unit}.{several}"
+            ) from error
         raise ValueError(f"groups must hold one id for each row of X: {error}") from error
     if len(ids) != n_rows:
         raise ValueError(
@@ -30,6 +37,13 @@ def check_groups(groups, n_rows, unit):
             "strings alone."
         ) from error
     return found, first, number.reshape(-1)
+
+
+def _shape(values):
+    try:
+        return np.shape(values)
+    except ValueError:  # lists of unequal lengths
+        return None
 
 
 def _require_no_gaps(groups, ids, unit):

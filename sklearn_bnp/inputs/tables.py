@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MappingView, Set
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,6 +22,7 @@ _OF_LISTS_OF_WORDS = (
 )
 # What the first entry of something empty, or without an order, raises; the last one is of memory views.
 _NO_FIRST = (TypeError, StopIteration, KeyError, NotImplementedError)
+_EXPECTED = "Expected 2D array of shape (n_samples, n_features)"
 _OF_FILES = "for a file, read it first, or give sklearn_bnp.open_batches(path)"
 _OF_CATEGORIES = (
     "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
@@ -35,15 +36,16 @@ def holds_arguments(x):
 
 
 def require_table(x, *, of_words=False):
-    """Raise if data are None, a dict, lazy or any strings; ``of_words`` if they are to be counts.
+    """Raise if data are no table at all, or of any strings; ``of_words`` if they are to be counts.
 
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
     """
     if x is None or holds_arguments(x):
         what = "None" if x is None else f"a {type(x).__name__}"
+        of_columns = "" if x is None else " If its values are columns, give pandas.DataFrame(X)."
         raise ValueError(
             f"X is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
-            "a pandas or polars DataFrame, whose columns have names."
+            f"a pandas or polars DataFrame, whose columns have names.{of_columns}"
         )
     if isinstance(x, (str, bytes)):
         raise ValueError(f"X is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
@@ -58,6 +60,14 @@ def require_table(x, *, of_words=False):
             f"X is a {type(x).__name__}, which can be read only once: give list(X). For data that "
             "do not fit into memory, give its parts to partial_fit."
         )
+    if isinstance(x, (Set, MappingView)) or hasattr(x, "get_group"):
+        raise ValueError(f"X is a {type(x).__name__}: {_EXPECTED}. {_remedy_for_view(x)}")
+    fields = getattr(getattr(x, "dtype", None), "names", None)
+    if fields:
+        raise ValueError(
+            f"X is a structured array of the fields {fields}: {_EXPECTED}. Give pandas.DataFrame(X), or "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
     text = _first_text(x, of_words)
     if text is not None:
         one_axis = n_axes(x) < 2
@@ -71,8 +81,39 @@ def require_table(x, *, of_words=False):
         )
 
 
+def _remedy_for_view(x):
+    """What to give in place of a set, a view of a dict, or groups of a frame."""
+    if hasattr(x, "get_group"):
+        return "Give the whole frame, and to a method that takes groups, groups=... as well."
+    if isinstance(x, Set):
+        return "Give a list or an array, whose rows have an order."
+    return "Give list(X)."
+
+
+def require_columns(frame):
+    """Raise if a frame has no columns, or several of one name."""
+    names = list(frame.columns)
+    if not names:
+        raise ValueError(
+            f"X holds a {type(frame).__name__} with 0 feature(s) (shape={tuple(frame.shape)}) while a "
+            "minimum of 1 is required: give frames with columns."
+        )
+    seen = set()
+    twice = next((name for name in names if name in seen or seen.add(name)), None)
+    if isinstance(twice, (str, int)):
+        raise ValueError(
+            f"Column {twice!r} is in X more than once, and names tell columns apart: rename one of them, or "
+            "give X.to_numpy()."
+        )
+
+
 def require_rows(x, *, of_words=False):
     """Raise if data are a list of tables, or its rows differ in length; ``of_words`` as above."""
+    if holds_arrays(x):
+        raise ValueError(
+            f"X holds objects that are arrays or lists: {_EXPECTED}. If they are rows of as many numbers, "
+            "give np.stack(X)."
+        )
     if not isinstance(x, (list, tuple)) or not len(x):
         return
     shape = getattr(x[0], "shape", ())
@@ -82,6 +123,8 @@ def require_rows(x, *, of_words=False):
             "by np.concatenate, scipy.sparse.vstack or pandas.concat, or give one after the other to "
             "partial_fit."
         )
+    if isinstance(x[0], (list, tuple)) and any(getattr(entry, "shape", ()) for entry in x[0]):
+        raise ValueError(f"X is a list of lists of arrays: {_EXPECTED}. Join the arrays to one.")
     sizes = {len(row) if hasattr(row, "__len__") and not issparse(row) else 0 for row in x}
     firsts = (entry for row in x if isinstance(row, (list, tuple)) for entry in row[:1])
     of_pairs = of_words and any(isinstance(entry, tuple) for entry in firsts)
@@ -93,6 +136,13 @@ def require_rows(x, *, of_words=False):
         f"X is a list whose rows have {what}: Expected 2D array of shape (n_samples, n_features); "
         f"{remedy}."
     )
+
+
+def holds_arrays(x):
+    """Whether X is an array or a Series of objects that are arrays or lists themselves."""
+    if getattr(getattr(x, "dtype", None), "kind", None) != "O" or n_axes(x) != 1 or not len(x):
+        return False
+    return n_axes(x.iloc[0] if hasattr(x, "iloc") else x[0]) > 0
 
 
 def n_axes(x):

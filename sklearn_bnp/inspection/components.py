@@ -6,9 +6,9 @@ from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimator.validation import checked_generator
 from ..inputs.advice import listed
 from ..inputs.types import Data, Keywords, RandomState
 from .columns import names_of, numbers_in, uses_of
@@ -168,7 +168,7 @@ class ComponentsDisplay:
         if covariances is not None:
             covariances = plane.T @ covariances @ plane
         if len(points) > max_points:
-            rng = check_random_state(random_state)
+            rng = checked_generator(random_state)
             chosen = np.sort(rng.choice(len(points), max_points, replace=False))
             points, labels = points[chosen], labels[chosen]
         display = cls(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator.arguments import by_name
@@ -20,7 +19,7 @@ from ..estimator.sample_weights import check_weights, weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised
 from ..estimator.threads import threads
-from ..estimator.validation import check_positive_integers, check_rows
+from ..estimator.validation import check_positive_integers, check_rows, checked_generator
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
 from ..inputs.rows import block_rows, part
@@ -244,7 +243,7 @@ class MixturePredictor(
         """
         check_is_fitted(self)
         check_positive_integers(n_samples=n_samples)
-        rng = check_random_state(self.random_state if random_state is None else random_state)
+        rng = checked_generator(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
         labels = np.repeat(np.arange(self.n_components_), counts)
         likelihood, prior = self._model.likelihood, self._model.prior

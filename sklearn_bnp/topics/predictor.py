@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ..estimator.arguments import by_name
@@ -32,7 +32,7 @@ from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
 from ..estimator.summary import Summarised, Summary
 from ..estimator.threads import threads
-from ..estimator.validation import check_positive_integers
+from ..estimator.validation import check_positive_integers, checked_generator
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
@@ -451,7 +451,7 @@ class TopicPredictor(
             raise ValueError(f"by={by!r} must be 'types' or 'tokens'.{advice_on(by, _UNITS)}")
         if not (isinstance(heldout, Real) and 0 < heldout < 1):
             raise ValueError(f"heldout={heldout!r} must be a number between 0 and 1.")
-        rng = check_random_state(random_state)
+        rng = checked_generator(random_state)
         documents = self._corpus(X, groups).documents
         if by == "tokens" and documents.counts is not None:
             seen, hidden = tokens_apart(documents, rng, heldout)
@@ -545,7 +545,7 @@ class TopicPredictor(
         check_is_fitted(self)
         n_tokens = max(1, round(self._mean_length)) if n_tokens is None else n_tokens
         check_positive_integers(n_samples=n_samples, n_tokens=n_tokens)
-        rng = check_random_state(self.random_state if random_state is None else random_state)
+        rng = checked_generator(self.random_state if random_state is None else random_state)
         drawn, shares = drawn_documents(
             self._model, self._doc_prior, self._statistics, n_samples, n_tokens, rng
         )

@@ -251,11 +251,10 @@ def _holds_sequences(items):
 
 
 def n_dimensions(item):
-    """Dimensions of an array, or of lists in each other."""
-    try:
-        return np.ndim(item)
-    except ValueError:  # lists of unequal lengths
-        return 1 + max(map(n_dimensions, item))
+    """Dimensions of an array, or of lists in each other, by the first entries of these."""
+    if isinstance(item, (list, tuple)):
+        return 1 + n_dimensions(item[0]) if item else 1
+    return np.ndim(item)
 
 
 def _length(item):

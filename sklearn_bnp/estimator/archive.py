@@ -55,6 +55,8 @@ class Archive(NamedTuple):
 
 def write_archive(path, archive):
     """Write an `Archive` in place of the file ``path``, all of it or nothing."""
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path={path!r:.200} must be the name of a file, such as 'model.bnp'.")
     path = os.path.expanduser(path)
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):

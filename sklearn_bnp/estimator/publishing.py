@@ -64,6 +64,24 @@ def published_order(totals, by_weight, keeps_order):
     return np.argsort(totals.uids) if keeps_order else by_weight
 
 
+_OF_COMPARISONS = (
+    "The ELBO already charges for every component: compare fits to the same data by lower_bound_, and other "
+    "models by score(X) of data that were left out."
+)
+# Attributes and methods of other packages, and what to use here.
+_ELSEWHERE = {
+    "aic": _OF_COMPARISONS,
+    "bic": _OF_COMPARISONS,
+    "cluster_centers_": "Use means_.",
+    "covars_": "Use covariances_.",
+    "emissionprob_": "Use probabilities_ of categories, or means_ of counts.",
+    "inertia_": "Use lower_bound_ of the data of the fit, or score(X) of others.",
+    "monitor_": "Use converged_, history_ and lower_bounds_.",
+    "n_clusters_": "Use n_components_.",
+    "n_topics_": "Use n_components_.",
+}
+
+
 class FittedAttributes:
     """Mixin of all estimators for the attributes that a fit publishes.
 
@@ -87,6 +105,10 @@ class FittedAttributes:
                 f"This {type(self).__name__} has no attribute 'labels_': only fit and partial_fit of data in "
                 "memory set it, and not memory maps, data in chunks, forget or combine; or it was deleted. "
                 "Call predict(X)."
+            )
+        if name in _ELSEWHERE and name not in vars(self):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}. {_ELSEWHERE[name]}"
             )
         return super().__getattribute__(name)  # it is there now, or Python raises its own error
 

@@ -754,6 +754,26 @@ FITTED = {
         lambda m, f: combine([m.mixture, m.narrow]),
         ["models[1]", "columns"],
     ),
+    "mixture: a criterion of scikit-learn's mixtures": (
+        lambda m, f: m.mixture.bic(X),
+        ["'bic'", "lower_bound_", "score(X)"],
+        AttributeError,
+    ),
+    "mixture: an attribute of KMeans": (
+        lambda m, f: m.mixture.cluster_centers_,
+        ["'cluster_centers_'", "means_"],
+        AttributeError,
+    ),
+    "states: an attribute of hmmlearn": (
+        lambda m, f: m.states.covars_,
+        ["'covars_'", "covariances_"],
+        AttributeError,
+    ),
+    "save: no path": (
+        lambda m, f: m.mixture.save(None),
+        ["path=None", "name of a file"],
+        TypeError,
+    ),
     "topics: predict on words": (
         lambda m, f: m.topics.predict(WORDS),
         ["predict", "words", "transform"],

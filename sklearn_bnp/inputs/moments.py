@@ -109,10 +109,15 @@ def column_moments(batches, *, covariance):
 
 
 def blocks(batches):
-    """Rows and their weights, or None, block by block."""
+    """Rows and their weights, or None, block by block.
+
+    Blocks are in C order. Columns that lie one after another, as those of frames do, are added up in another
+    order, and sums then have other last bits.
+    """
     for batch in batches:
         for rows in batch.slices():
-            yield np.asarray(batch.x[rows]), None if batch.weight is None else batch.weight[rows]
+            x = np.ascontiguousarray(batch.x[rows])
+            yield x, None if batch.weight is None else batch.weight[rows]
 
 
 def _counted_blocks(batches):

@@ -92,10 +92,14 @@ class Scaling(NamedTuple):
         return self.log_density_constant + self.mean_log_null_density - log_norm
 
     def standardise(self, x):
-        """Rows (n, D) in standard deviations from the mean, float32 if they are in float32 or float16."""
+        """Rows (n, D) in standard deviations from the mean, float32 if they are in float32 or float16.
+
+        They are in C order, whatever the order of ``x``: products with matrices of another order have other
+        last bits.
+        """
         dtype = np.float32 if x.dtype in (np.float32, np.float16) else np.float64
         shift = self.shift.astype(dtype)
-        z = np.subtract(x, shift, dtype=dtype)
+        z = np.subtract(x, shift, dtype=dtype, order="C")
         rest = self.shift - shift
         if np.any(np.abs(rest) > _SAME_SHIFT * self.scale):  # rows are far from zero
             z -= rest.astype(dtype)

@@ -8,7 +8,7 @@ SECTIONS = {
         "grid_search", "columns_of_a_cluster", "mixed_columns", "missing_values",
         "outliers_and_density", "embeddings", "power_law", "denoising",
     ],
-    "topics": ["topics_of_texts", "short_texts"],
+    "topics": ["topics_of_texts", "short_texts", "cells_of_samples"],
     "sequences": [
         "segment_a_sequence", "shared_movements", "visit_lengths", "predict_next",
         "chromatin_states",

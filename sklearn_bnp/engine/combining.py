@@ -64,6 +64,34 @@ def combine_parts(learner, bags):
     lap = learner.end_lap(propose=False)
     n_unions = n_parts - len(combined.totals.uids)
     learner.history[-1] = lap._replace(accepted={"merge": n_unions} if n_unions else {})
+    _count_as_learned(learner)
+
+
+def keep_sums(learner):
+    """Let a learner keep one sum in place of its batches, and no rows; its model stays as it is.
+
+    A single part is the model of all its rows already. Unions, and priors that are learned on, would make
+    another one of it.
+
+    Parameters
+    ----------
+    learner : Learner
+        Nothing is on trial.
+    """
+    learner.forget_batches()
+    learner.scheduler.drop_samples()
+    learner.history[:] = [
+        lap._replace(
+            n_components=len(learner.totals.uids), lower_bound=learner.lower_bound,
+            tried={}, accepted={}, trials=(),
+        )
+        for lap in learner.history[-1:]
+    ]  # fmt: skip
+    _count_as_learned(learner)
+
+
+def _count_as_learned(learner):
+    """Let a stream that goes on from here take all rows for known ones."""
     mass = learner.totals.n.sum()
     learner.stream = learner.stream._replace(came=mass, learned=mass)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..engine.combining import canonical_order, combine_parts
+from ..engine.combining import canonical_order, combine_parts, keep_sums
 from ..engine.learner import Learner
 from ..engine.statistics import StatBag
 from ..inputs.blas import blas_on_one_thread
@@ -50,7 +50,8 @@ def combine(models: Iterable[Any]) -> Any:
         the new model begins with the units and the learned prior of the largest one, and empirical Bayes
         adapts the prior to all data. It predicts, and goes on with ``partial_fit``. Its ``lower_bound_`` is
         the objective of all data, and ``history_`` has one lap. There is no ``labels_``. Components that
-        cannot be joined are kept, even if there are more than ``max_components``.
+        cannot be joined are kept, even if there are more than ``max_components``. A single model stays as it
+        is, without its rows, its ``labels_``, and the sums of its batches.
 
     Raises
     ------
@@ -86,18 +87,29 @@ def combine(models: Iterable[Any]) -> Any:
         )
         _check_goes_with(first, other, i)
     learners = [_at_rest(model) for model in models]
-    order = canonical_order([learner.totals for learner in learners])
-    out, settings = deepcopy(first), settings_of(first)
+    out = deepcopy(first)
     vars(out).pop(CALLBACKS, None)
-    model = _model_of_all([learners[i].model for i in order])
-    bags = [_bag(learners[i], model.likelihood, i) for i in order]
-    learner = base.make_learner(model, check_random_state(out.random_state), settings, out._kind)
     with blas_on_one_thread():
-        combine_parts(learner, bags)
-        learner.converged = all(each.converged for each in learners)
-        out._keeps_order = False
+        if len(learners) == 1:
+            learner = learners[0]
+            keep_sums(learner)
+        else:
+            learner = _one_of(learners, out)
+            out._keeps_order = False
         out._publish(learner)
     return out
+
+
+def _one_of(learners, out):
+    """The learner of the data of several others, for an estimator with the parameters of the first one."""
+    order = canonical_order([learner.totals for learner in learners])
+    model = _model_of_all([learners[i].model for i in order])
+    bags = [_bag(learners[i], model.likelihood, i) for i in order]
+    rng = check_random_state(out.random_state)
+    learner = base.make_learner(model, rng, settings_of(out), out._kind)
+    combine_parts(learner, bags)
+    learner.converged = all(each.converged for each in learners)
+    return learner
 
 
 def _check_kind(first, other, i):

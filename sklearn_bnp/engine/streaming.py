@@ -17,7 +17,7 @@ Design note
     four times as large, so that their cost per batch falls to nothing. What counts is the mass that is
     remembered. If a stream forgets, there are laps whenever a quarter of that is new. The batches since the
     last laps are compared with all others, together, whenever their number has doubled, for news that no
-    batch shows alone.
+    batch shows alone. When a batch comes back while all others are in the pool, laps are due once more.
 (e) Proposals remember what failed, until the mass of its components has changed. A search that
     found nothing is not made again at each batch.
 """
@@ -320,7 +320,16 @@ def _ready_for(learner, batch):
 
 
 def _leave_pool(learner):
-    """Let laps go over all batches from now on, until a new one comes: what failed on some may succeed."""
+    """Let laps go over all batches from now on, until a new one comes: what failed on some may succeed.
+
+    If the pool holds all that is remembered, it is learned from before it is left, as far as the latest
+    batches were not: there is one lap over all batches in each epoch, which finds less than a fit does.
+    """
+    stream = learner.stream
+    pooled = {one.batch_id for one in stream.pool}
+    if stream.n_unlearned and pooled.issuperset(learner.memo.batch_ids):
+        _learn(learner)
+        learner.stream = stream._replace(learned=stream.came, n_unlearned=0)
     if learner.stream.size != PoolSize():
         learner.scheduler.new_data()
     learner.stream = learner.stream._replace(pool=(), size=PoolSize())

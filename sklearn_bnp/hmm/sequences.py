@@ -102,7 +102,7 @@ def check_sequences(
             f"X is a {type(x).__name__}: Expected 2D array of the rows of all sequences, or a list of "
             f"sequences, such as {items}."
         )
-    require_table(x)
+    require_table(x, of_steps=True)
     if _is_list(x):
         found = _of_list(estimator, x, lengths, groups, reset)
     else:

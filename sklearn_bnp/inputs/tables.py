@@ -28,6 +28,10 @@ _OF_CATEGORIES = (
     "for columns of categories, give a pandas or polars DataFrame and a ColumnObservation, or "
     "numbers for the categories"
 )
+_OF_SYMBOLS = (
+    "for a sequence of symbols, give a DataFrame with one of them in each row, such as "
+    "pandas.DataFrame({'symbol': list(text)}), and a ColumnObservation"
+)
 
 
 def holds_arguments(x):
@@ -35,9 +39,10 @@ def holds_arguments(x):
     return isinstance(x, Mapping) and not issparse(x)
 
 
-def require_table(x, *, of_words=False):
-    """Raise if data are no table at all, or of any strings; ``of_words`` if they are to be counts.
+def require_table(x, *, of_words=False, of_steps=False):
+    """Raise if data are no table at all, or of any strings.
 
+    They are to be counts if they are ``of_words``, and rows in the order of time if they are ``of_steps``.
     Only first entries are looked at: what else is wrong with data is found by scikit-learn's checks.
     """
     if x is None or holds_arguments(x):
@@ -47,8 +52,9 @@ def require_table(x, *, of_words=False):
             f"X is {what}: Expected 2D array of shape (n_samples, n_features), a sparse matrix, or "
             f"a pandas or polars DataFrame, whose columns have names.{of_columns}"
         )
+    of_text = f"{_OF_SYMBOLS}; {_OF_TEXTS}" if of_steps else _OF_TEXTS
     if isinstance(x, (str, bytes)):
-        raise ValueError(f"X is a single string, {x!r:.60}: {_OF_FILES}; {_OF_TEXTS}.")
+        raise ValueError(f"X is a single string, {x!r:.60}: {_OF_FILES}; {of_text}.")
     if hasattr(x, "collect") and hasattr(x, "lazy"):
         kind = type(x).__name__
         raise ValueError(
@@ -71,7 +77,7 @@ def require_table(x, *, of_words=False):
     text = _first_text(x, of_words)
     if text is not None:
         one_axis = n_axes(x) < 2
-        remedy = f"{_OF_TEXTS}" if one_axis or of_words else f"{_OF_CATEGORIES}; {_OF_TEXTS}"
+        remedy = of_text if one_axis or of_words else f"{_OF_CATEGORIES}; {_OF_TEXTS}"
         raise ValueError(f"X holds strings, such as {str(text)!r:.60}, and not numbers: {remedy}.")
     kind = getattr(getattr(x, "dtype", None), "kind", None)
     if kind == "c":
@@ -181,10 +187,10 @@ def _first_text(x, of_words):
     return None
 
 
-def _is_number(text):
+def _is_number(value):
     try:
-        float(text)
-    except ValueError:
+        float(value)
+    except (TypeError, ValueError):
         return False
     return True
 
@@ -220,13 +226,15 @@ def require_numbers(x):
 
 
 def _no_number(x, name):
-    """Message on the first entry of an array of objects (n, D) that is no number; None if there is none."""
-    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.dtype.kind != "O":
+    """Message on the first entry of an array of objects or strings (n, D) that is no number, or None.
+
+    scikit-learn makes numbers of strings only if they are objects.
+    """
+    if not isinstance(x, np.ndarray) or x.ndim != 2 or x.dtype.kind not in "OUS":
         return None
     for (row, column), value in np.ndenumerate(x):
-        try:
-            float(value)
-        except (TypeError, ValueError):
+        if x.dtype.kind != "O" or not _is_number(value):
+            value = value.item() if isinstance(value, np.generic) else value
             return (
                 f"{name} holds {value!r:.60} in row {row}, column {column}, and columns must be numbers. "
                 "Leave this column out, or turn it into numbers (a date into the days since some day); give "

@@ -542,7 +542,16 @@ SEQUENCES_OF_STATES = {
         hmm([SEQUENCES[0], put(SEQUENCES[1], np.inf)]),
         ["X[1]", "infinity", "row 7", "column 1"],
     ),
-    "strings": (hmm(["abab", "baba"]), ["X", "strings", "'abab'"]),
+    "strings": (hmm(["abab", "baba"]), ["X", "strings", "'abab'", "symbols", "DataFrame"]),
+    "one string": (hmm("abab"), ["X", "string", "'abab'", "symbols", "DataFrame"]),
+    "symbols in arrays": (
+        hmm([np.array(["a", "b"])[:, np.newaxis]] * 2, observation="categorical"),
+        ["X[0]", "'a'", "row 0", "DataFrame", "ColumnObservation"],
+    ),
+    "numbers in quotes in arrays": (
+        hmm([np.array([["1.5"], ["2.5"]])]),
+        ["X[0]", "'1.5'", "row 0", "must be numbers"],
+    ),
     "lengths that do not sum up": (hmm(JOINED, lengths=[10, 10]), ["lengths", "20", len(JOINED)]),
     "lengths of floats": (
         hmm(JOINED, lengths=np.array(LENGTHS, dtype=float)),

@@ -102,7 +102,7 @@ class Sample(NamedTuple):
             This sample if no row counts more than once.
         """
         weight = np.ones(len(self.mass)) if self.weight is None else self.weight
-        first, number = equal_rows(self.z)
+        first, number = copies(self.z)
         counts = without_copies(first, number, weight)
         if counts is None:
             return self
@@ -254,13 +254,37 @@ def rows_owned(n, resp, weight, mass=1.0):
     return (mass * np.maximum(weight, 1.0)) @ resp
 
 
+def copies(z):
+    """Which of the rows ``z`` (n, D) are copies, as `equal_rows` returns them.
+
+    A row with gaps that shows half of its entries or more, and agrees in all of these with one of the most
+    frequent complete rows, is a copy of that row, too.
+    """
+    first, number = equal_rows(z)
+    missing = np.isnan(z) if isinstance(z, np.ndarray) else None
+    if missing is None or not missing.any():
+        return first, number
+    times = np.bincount(number)
+    times[missing[first].any(axis=1)] = 0
+    n_missing = missing.sum(axis=1)
+    left = np.flatnonzero((n_missing > 0) & (2 * n_missing <= z.shape[1]))
+    for group in np.argsort(-times, kind="stable")[: _MOST_REPEATED + 1]:
+        if times[group] < 2:
+            break
+        agree = (missing[left] | (z[left] == z[first[group]])).all(axis=1)
+        number[left[agree]] = group
+        left = left[~agree]
+    kept, number = np.unique(number, return_inverse=True)
+    return first[kept], number.reshape(-1)
+
+
 def without_copies(first, number, weight, n_heavy=_MOST_HEAVY):
     """Weights (n,) with which rows count if equal ones count as one; None if no row counts more than once.
 
-    ``first`` and ``number`` are as `equal_rows` returns them. The first of several equal rows counts as all
-    of them together, but once at the most, and the others count 0. A row that is there very often is a
-    cluster. All its copies count, divided by how often other rows are there. So does a row that weighs much
-    more than all but ``n_heavy`` others; its weight is divided by what these weigh.
+    ``first`` and ``number`` are as `copies` or `equal_rows` return them. The first of several equal rows
+    counts as all of them together, but once at the most, and the others count 0. A row that is there very
+    often is a cluster. All its copies count, divided by how often other rows are there. So does a row that
+    weighs much more than all but ``n_heavy`` others; its weight is divided by what these weigh.
     """
     if len(weight) == 0:
         return None

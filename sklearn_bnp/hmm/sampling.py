@@ -11,9 +11,9 @@ import numpy as np
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import frequencies, rows_owned, times_raised, without_copies
+from ..engine.samples import copies, frequencies, rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
-from ..inputs.rows import equal_rows, stacked
+from ..inputs.rows import stacked
 from .steps import NO_STEPS, StepObserver, Steps
 
 # A row belongs to a state's runs if the state has more than this share of it.
@@ -115,7 +115,7 @@ class StateSample(NamedTuple):
         order = np.argsort(-lengths[run], kind="stable")
         order = order[~np.isnan(self.z[order]).all(axis=1)]
         counts = self.row_mass
-        own = without_copies(*equal_rows(self.z[order]), counts[order], n_heavy=0)
+        own = without_copies(*copies(self.z[order]), counts[order], n_heavy=0)
         if own is None:
             return self
         counts[order] = own

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from ..engine import keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import UniformSample, frequencies, least_weight, without_copies
+from ..engine.samples import UniformSample, copies, frequencies, least_weight, without_copies
 from ..engine.task import Purpose
 from ..inputs.rows import equal_rows, stacked
 from .document_terms import TINY
@@ -94,7 +94,7 @@ class DocumentSample(NamedTuple):
     def without_copies(self):
         """The sample in which equal rows of continuous columns count once, as in `Sample.without_copies`."""
         docs = self.docs
-        own = without_copies(*equal_rows(docs.z), np.ones(len(docs.z)), n_heavy=0)
+        own = without_copies(*copies(docs.z), np.ones(len(docs.z)), n_heavy=0)
         if own is None:
             return self
         kept = own > 0.0

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation, Sample
-from sklearn_bnp.engine.samples import frequencies, without_copies
+from sklearn_bnp.engine.samples import copies, frequencies, without_copies
 
 SHAPES = ("full", "diag", "spherical")
 
@@ -226,6 +226,36 @@ def test_what_counts_twenty_times_as_much_stays_as_it_is():
     sample = Sample(z, np.ones(52), None).without_copies()
     assert len(sample.z) == 29 + 22
     np.testing.assert_array_equal(sample.weight, 1.0)
+
+
+def test_a_row_with_gaps_is_a_copy_of_the_frequent_row_that_it_agrees_with():
+    """Rows of nothing but zeros are a cluster, whatever entries some of them lack."""
+    rng = np.random.default_rng(0)
+    zeros = np.zeros((40, 4))
+    zeros[rng.random(zeros.shape) < 0.15] = np.nan
+    zeros[:, :2] = 0.0  # each shows half of its entries or more
+    others = rng.normal(size=(60, 4))
+    others[:, 0] = 0.0
+    others[::5, 1] = np.nan
+    z = rng.permutation(np.concatenate([zeros, others]))
+    is_zero = ~(np.abs(z) > 0.0).any(axis=1)
+    first, number = copies(z)
+    assert len(set(number[is_zero])) == 1
+    assert len(first) == 61
+    np.testing.assert_array_equal(z[first][number][~np.isnan(z)], z[~np.isnan(z)])
+    sample = Sample(z, np.ones(100), None).without_copies()
+    assert len(sample.z) == 100
+    np.testing.assert_array_equal(sample.weight, 1.0)
+
+
+def test_a_row_that_shows_little_is_no_copy():
+    z = np.zeros((30, 3))
+    z[10:, 1:] = np.arange(1, 21)[:, np.newaxis]
+    z[20:, 1:] = np.nan
+    first, number = copies(z)
+    assert len(first) == 1 + 10 + 1
+    assert len(set(number[20:])) == 1
+    assert set(number[20:]).isdisjoint(number[:20])
 
 
 @pytest.mark.parametrize("n_heavy", [0, 2])

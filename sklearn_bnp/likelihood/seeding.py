@@ -189,13 +189,21 @@ def directions(y):
     return out
 
 
+def completed(likelihood, prior, z, shares, n_steps=_COMPLETIONS):
+    """Statistics (J, P) of rows under given shares (n, J), of which each component completes its own rows.
+
+    `summaries` completes missing entries under one Gaussian of all the data, which is much wider than a
+    component of a narrow column.
+    """
+    s = summaries(likelihood, z, shares)
+    for _ in range(n_steps if likelihood.imputes else 0):
+        likelihood.summarise(z, shares, s, coef=likelihood.coefficients(prior, s))
+    return s
+
+
 def completed_as_one(likelihood, prior, z, mass):
     """Statistics (1, P) of rows of masses (n,) in one component, which completes their missing entries.
 
     Where several components complete them, the sum of the statistics is not what one component would have.
     """
-    shares = mass[:, np.newaxis]
-    s = summaries(likelihood, z, shares)
-    for _ in range(_COMPLETIONS):
-        likelihood.summarise(z, shares, s, coef=likelihood.coefficients(prior, s))
-    return s
+    return completed(likelihood, prior, z, mass[:, np.newaxis])

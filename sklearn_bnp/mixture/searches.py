@@ -12,7 +12,7 @@ from ..engine.grouping import Parts, best_grouping
 from ..engine.last_resort import often_came_back
 from ..splits.creation import seeded
 from ..splits.restricted import most_collapsed
-from ..splits.slabs import NARROW_ADAPT, narrow_rows, statistics_apart
+from ..splits.slabs import NARROW_ADAPT, grouped_seeds, narrow_rows, statistics_apart
 from .exchange import exchanged
 from .last_resort import WORTH_A_TRIAL
 
@@ -38,9 +38,10 @@ class Search:
 
     There are three kinds, in turns: all components are split; a random half of them is; and parts are seeded
     among all rows, whatever the components. In every second turn, rows of a component that are narrow along a
-    column are a part (``slabs.py``). The prior then adapts to the parts, too, if there are few
-    components: a prior that suits the present ones may not suit better ones. If a search fails, blocks
-    of rows in which it has found better components take these.
+    column are a part, and all rows are grouped by the columns along which they are narrow (``slabs.py``). The
+    prior then adapts to the parts, too, if there are few components: a prior that suits the present ones may
+    not suit better ones. If a search fails, blocks of rows in which it has found better components take
+    these.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class Search:
         self._n_searches += 1
         # every second search keeps to the limit of components that share a row, if it is one
         small = compared.restricted(adapt=turn % 2 == 1, limited=self._n_searches % 2 == 0)
-        narrow = kind == 0 and turn % 2 == 1
+        narrow = kind != 1 and turn % 2 == 1
         found = oversplit(small, best, chosen, self._n_seeds, self._n_most, self._rng, narrow)
         s, coef, gain = (best, None, -np.inf) if found is None else compared.settled(found)
         returned = abs(gain - self.gain) <= self._same
@@ -123,7 +124,8 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng, narrow=False):
         Deletes go on until there are no more components than this.
     rng : numpy.random.RandomState
     narrow : bool, default=False
-        Whether rows of a component that are narrow along a column are a part.
+        Whether rows of a component that are narrow along a column are a part, and whether parts of all rows
+        are groups that are narrow along the same columns, if there are such.
     """
     tol, K = _STEP_TOL * small.sample.total, len(s)
     s = _parts(small, s, chosen, n_seeds, rng, narrow)
@@ -179,7 +181,11 @@ def _parts(small, s, chosen, n_seeds, rng, narrow=False):
     Seeds are among the rows that are most of all the component's. Components that are not chosen stay.
     """
     if chosen is None:
-        return _split(small, small.sample, s.sum(axis=0), n_seeds * len(s), rng)
+        whole = s.sum(axis=0)
+        groups = grouped_seeds(small, small.sample, whole, n_seeds * len(s)) if narrow else s[:0]
+        if len(groups) > 1:
+            return groups * (small.sample.total / max(groups[:, -1].sum(), _LEAST_MASS))
+        return _split(small, small.sample, whole, n_seeds * len(s), rng)
     _, _, resp = small.step(s)
     owner, parts = resp.argmax(axis=1), [s[~chosen]]
     for k in np.flatnonzero(chosen):

@@ -37,7 +37,7 @@ import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
 from .restricted import LEAST_ROWS, SLOW, USUAL, Pace, RestrictedMixture, most_collapsed
-from .slabs import NARROW_ADAPT, narrow_seeds
+from .slabs import NARROW_ADAPT, grouped_seeds, narrow_seeds
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.
 _STEPS_NEAR, _NEAR = 20, 0.01
@@ -176,7 +176,11 @@ def create(
     limits = (False,) if restricted().n_nonzero is None else (False, True)
     tries = [(i, one._replace(limited=limited)) for i, one in enumerate(ways) for limited in limits]
     found = _Findings(ways[0].n_seeds, HOPELESS if len(others) else _HOPELESS_ALONE)
-    for i, way in [*tries, (len(ways), _NARROW)]:
+    first = []
+    if len(others) == 0 and attempt == 0:
+        grouped = _GROUPED._replace(n_seeds=min(n_most, _MOST_SEEDS), n_rows=n_first)
+        first = [(len(ways) + 1, grouped)]
+    for i, way in [*first, *tries, (len(ways), _NARROW)]:
         if not found.call_for(way):
             continue
         small = restricted()
@@ -234,16 +238,16 @@ class _Findings:
 
     def call_for(self, way):
         """Whether to try a way."""
-        if way.narrow:
+        if way.narrow and not way.grouped:
             return self.best is None or self.best.gain <= 0
         hopeless = self.best is None and -np.inf < self._margin < -self._hopeless
         return way.always or not hopeless
 
     def note_margin(self, way, margin):
         """Remember how far a way was from a split."""
-        if way.n_seeds > 2:  # two alone tell too little
+        if way.n_seeds > 2 and not way.narrow:  # two alone tell too little
             self._margin = max(self._margin, margin)
-        if way.n_seeds == self._most_seeds:
+        if way.n_seeds == self._most_seeds and not way.narrow:
             self.least = min(self.least, margin)
 
     def note(self, number, way, creation):
@@ -362,6 +366,9 @@ class _Way(NamedTuple):
     narrow : bool
         Whether its two seeds are rows that are narrow along a column, and the others. It is tried where all
         others have found nothing.
+    grouped : bool
+        Whether seeds are groups of rows that are narrow along the same columns, of which there may be many. A
+        component that is alone is first split in this way.
     pace : Pace
         How long collapsed steps go on, and how fast unions are made.
     limited : bool
@@ -374,11 +381,13 @@ class _Way(NamedTuple):
     n_rows: int | None = None
     always: bool = False
     narrow: bool = False
+    grouped: bool = False
     pace: Pace = USUAL
     limited: bool = False
 
 
 _NARROW = _Way(2, False, always=True, narrow=True)
+_GROUPED = _Way(_MOST_SEEDS, False, always=True, narrow=True, grouped=True)
 
 
 def _rows_of_first(sample, n_others, n_rows):
@@ -429,6 +438,9 @@ def _ways(likelihood, sample, n_statistics, n_others, n_seeds, n_most, attempt, 
 def _developed(small, target, way, rng):
     """Statistics and entropies of the components found in a way, or None twice."""
     start, sample = small, small.sample
+    groups = grouped_seeds(small, sample, target, way.n_seeds) if way.grouped else None
+    if groups is not None and len(groups) < 2:
+        return None, None
     freely = small.n_nonzero is not None and not way.limited
     if way.n_rows is not None and way.n_rows < sample.z.shape[0]:
         rows = rng.choice(sample.z.shape[0], way.n_rows, replace=False)
@@ -437,7 +449,7 @@ def _developed(small, target, way, rng):
         start = small.on(sample, free=True)
     entropy = None
     if way.narrow:
-        s = narrow_seeds(small, start.sample, target, rng)
+        s = narrow_seeds(small, start.sample, target, rng) if groups is None else groups
         start.adapt(s, NARROW_ADAPT)
     else:
         s = seeded(small.model, start.sample, target, way.n_seeds, way.whiten, rng)

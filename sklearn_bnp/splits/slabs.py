@@ -8,13 +8,18 @@ Design note
 (b) So rows are sorted along each column. For windows of several sizes, the gain of a split into the rows
     inside and those outside is estimated as if the column were two Gaussians. The best windows of the best
     columns are then compared by the evidence of their family.
+(c) Missing entries are no values. If they were imputed, they would all be about the mean of their column,
+    and would look like one more value that many rows have.
+(d) If several columns have such values, clusters are the combinations of them. Taken one column at a time,
+    the rows of a rare combination are spread over those that share most of its columns. So rows are also
+    grouped by all of the windows that they are in.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..likelihood.seeding import summaries
+from ..likelihood.seeding import completed, completed_as_one
 
 # Sizes of windows, as shares of the rows, and the fewest rows of one.
 _SHARES, _LEAST_ROWS = (0.03, 0.06, 0.12, 0.25, 0.5), 5
@@ -28,6 +33,8 @@ NARROW_ADAPT = 10
 _LEAST_GAIN = 10.0
 # Rows and columns that are looked at, at the most.
 _SEED_ROWS, _MOST_COLUMNS = 2000, 200
+# Columns whose best windows groups of rows are made of.
+_COLUMNS_OF_GROUPS = 8
 # Columns that are looked at together: a block of them takes some twenty tables of its size.
 _COLUMNS_A_BLOCK = 16
 # Sums over windows are differences of sums over all rows, of which they are known up to such a share.
@@ -65,58 +72,117 @@ def narrow_rows(small, sample, target, rng, least=None):
     """
     if sample.z.shape[0] < 2 * _LEAST_ROWS:
         return None
-    model = small.model
-    points = model.likelihood.seeding_points(model.prior, target, sample.z, whiten=False)
+    model, points = small.model, _points(small.model, sample, target)
     if points.shape[1] > _MOST_COLUMNS:
         points = points[:, np.sort(rng.choice(points.shape[1], _MOST_COLUMNS, replace=False))]
-    rows = windows(points, sample.row_mass)
-    if least is None:
-        return next(rows, None)
+    rows = list(windows(points, sample.row_mass))
+    if least is None or not rows:
+        return rows[0] if rows else None
     best, found = least, None
+    together = completed_as_one(model.likelihood, small.prior, sample.z, sample.row_mass)
+    whole = small.evidence(together)[0]
     for inside in rows:
-        s = statistics_apart(small, sample, inside)
-        gain = small.evidence(s).sum() - small.evidence(s.sum(axis=0, keepdims=True))[0]
+        gain = small.evidence(statistics_apart(small, sample, inside)).sum() - whole
         if gain > best:
             best, found = gain, inside
     return found
 
 
+def grouped_seeds(small, sample, target, n_most):
+    """Statistics (J, P) of groups of rows that are narrow along the same columns; none if nothing is narrow.
+
+    Rows that lack an entry of one of these columns are in no group.
+
+    Parameters
+    ----------
+    small : RestrictedMixture
+        Its likelihood and its prior decide.
+    sample : Sample
+        Rows of a component.
+    target : ndarray, shape (P,)
+        Statistics of the component.
+    n_most : int
+        Most groups; those of most rows are kept.
+    """
+    n = sample.z.shape[0]
+    if n > _SEED_ROWS:
+        sample = sample.rows(np.linspace(0, n - 1, _SEED_ROWS).astype(int))
+    points = _points(small.model, sample, target)[:, :_MOST_COLUMNS]
+    found = list(_best_of_columns(points, sample.row_mass, _COLUMNS_OF_GROUPS))
+    if len(found) < 2:
+        return target[np.newaxis][:0]
+    columns, inside = zip(*found, strict=True)
+    known = np.flatnonzero(~np.isnan(points[:, columns]).any(axis=1))
+    _, group, size = np.unique(
+        np.array(inside)[:, known], axis=1, return_inverse=True, return_counts=True
+    )
+    large = np.argsort(-size, kind="stable")[:n_most]
+    large = large[size[large] >= _LEAST_ROWS]
+    shares = (group.reshape(-1, 1) == large) * sample.row_mass[known, np.newaxis]
+    return completed(small.model.likelihood, small.prior, sample.z[known], shares)
+
+
+def _points(model, sample, target):
+    """Points (n, m) of rows of a component, with NaN for missing entries if points have the rows' columns."""
+    points = model.likelihood.seeding_points(model.prior, target, sample.z, whiten=False)
+    if model.likelihood.has_missing and points.shape == sample.z.shape:
+        points = np.where(np.isnan(sample.z), np.nan, points)
+    return points
+
+
 def statistics_apart(small, sample, inside):
-    """Statistics (2, P) of the rows where ``inside`` (n,) is true, and of the others."""
+    """Statistics (2, P) of the rows where ``inside`` (n,) is true, and of the others.
+
+    Each part completes the missing entries of its own rows, so that a narrow one stays narrow.
+    """
     shares = np.column_stack([inside, ~inside]) * sample.row_mass[:, np.newaxis]
-    return summaries(small.model.likelihood, sample.z, shares)
+    return completed(small.model.likelihood, small.prior, sample.z, shares)
 
 
 def windows(points, mass):
-    """Yield the rows, as truth values (n,), of the best window of each of the most promising columns."""
+    """The rows, as truth values (n,), of the best window of each of the most promising columns, an iterator.
+
+    Missing entries of ``points`` are NaN, and in no window.
+    """
+    return (own for _, own in _best_of_columns(points, mass, _N_COLUMNS))
+
+
+def _best_of_columns(points, mass, n_best):
+    """Yield the ``n_best`` most promising columns, each with the rows (n,) of its best window."""
     n, n_columns = points.shape
     blocks = range(0, n_columns, _COLUMNS_A_BLOCK)
     found = [_best_windows(points[:, i : i + _COLUMNS_A_BLOCK], mass) for i in blocks]
     best, first, size = (np.concatenate(of_blocks) for of_blocks in zip(*found, strict=True))
-    for d in np.argsort(-best, kind="stable")[:_N_COLUMNS]:
+    for d in np.argsort(-best, kind="stable")[:n_best]:
         if not best[d] > _LEAST_GAIN:
             break
-        x, order = (of_column[:, 0] for of_column in _in_order(points[:, d : d + 1]))
+        x, order, _ = (of_columns[..., 0] for of_columns in _in_order(points[:, d : d + 1]))
         low, high = x[first[d]], x[first[d] + size[d] - 1]
         room = _WIDER * (high - low)
         own = np.empty(n, dtype=bool)
         own[order] = (x >= low - room) & (x <= high + room)
         if _LEAST_ROWS <= np.count_nonzero(own) <= n - _LEAST_ROWS:
-            yield own
+            yield d, own
 
 
 def _in_order(points):
-    """Columns (n, m) about their means, each in its order, and the places of the rows in that order."""
-    x = points.astype(np.float64) - points.mean(axis=0)
+    """Columns (n, m) about their means, each in its order, the places of the rows, and how many are seen.
+
+    Missing entries, which are NaN, come last.
+    """
+    missing = np.isnan(points)
+    x, n = points.astype(np.float64), len(points) - missing.sum(axis=0)
+    x -= x.sum(axis=0, where=~missing) / np.maximum(n, 1)
     order = np.argsort(x, axis=0, kind="stable")
-    return np.take_along_axis(x, order, axis=0), order
+    return np.take_along_axis(x, order, axis=0), order, n
 
 
 def _best_windows(points, mass):
     """Gain of the best window of each column (m,), in nats, its first row in order, and its rows."""
     n, n_columns = points.shape
-    x, order = _in_order(points)
-    w = mass[order]
+    x, order, n_seen = _in_order(points)
+    w, missing = mass[order], np.isnan(x)
+    x[missing] = w[missing] = 0.0
     sums = [np.vstack([np.zeros(n_columns), np.cumsum(w * x**i, axis=0)]) for i in range(3)]
     variance = _variance(*(one[-1] for one in sums))
     usable = variance > 0
@@ -128,6 +194,7 @@ def _best_windows(points, mass):
             break
         inside = [one[m:] - one[:-m] for one in sums]
         gain = _gain(inside, [one[-1] for one in sums], variance, floor)
+        gain[np.arange(len(gain))[:, np.newaxis] + m > n_seen] = -np.inf
         at = gain.argmax(axis=0)
         value = np.where(usable, gain[at, np.arange(n_columns)], -np.inf)
         better = value > best
@@ -147,12 +214,18 @@ def _variance(n, total, square, least=1e-300):
 
 
 def _gain(inside, whole, variance, floor):
-    """Gain (n', m), in nats, of two Gaussians in place of one for each window of each column."""
+    """Gain (n', m), in nats, of two Gaussians in place of one for each window of each column.
+
+    It is -inf if the rows outside are narrower than those inside. Such a window is made of all others than
+    the narrow rows, and of some of these, if its size does not fit.
+    """
     outside = [all_ - own for all_, own in zip(whole, inside, strict=True)]
     variance = np.maximum(variance, floor)
-    gain, least = 0.0, np.maximum(_ROUNDING * whole[0], 1e-300)
+    total_mass = np.maximum(whole[0], 1e-300)
+    gain, least, widths = 0.0, np.maximum(_ROUNDING * total_mass, 1e-300), []
     for n, total, square in (inside, outside):
         own = np.maximum(_variance(n, total, square, least), floor)
+        widths.append(own)
         narrower = np.log(variance) - np.log(own)
-        gain = gain + n * (0.5 * narrower + np.log(np.maximum(n, 1e-300) / whole[0]))
-    return gain
+        gain = gain + n * (0.5 * narrower + np.log(np.maximum(n, 1e-300) / total_mass))
+    return np.where(widths[0] <= widths[1], gain, -np.inf)

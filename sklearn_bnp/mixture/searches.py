@@ -134,8 +134,8 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng, narrow=False):
     if narrow:
         small.adapt(s, NARROW_ADAPT)
     collapses = len(s) <= most_collapsed(small.model.likelihood, small.sample.z)
-    s, _, resp = small.step(s)
-    s, entropy, resp = _settled(small, s, resp if collapses else None, tol)
+    s = _first_steps(small, s, collapses)
+    s, entropy, resp = _settled(small, s, tol)
     for i in range(_ROUNDS):
         if len(s) < 2:
             return None
@@ -143,10 +143,11 @@ def oversplit(small, s, chosen, n_seeds, n_most, rng, narrow=False):
         if len(groups) == len(s):
             break
         s = np.array([s[list(group)].sum(axis=0) for group in groups])
-        shares = None
-        if collapses and i < _COLLAPSED_ROUNDS:
-            shares = np.stack([resp[:, list(group)].sum(axis=1) for group in groups], axis=1)
-        s, entropy, resp = _settled(small, s, shares, tol)
+        if collapses and i < _COLLAPSED_ROUNDS and len(s) > 1:
+            resp = np.stack([resp[:, list(group)].sum(axis=1) for group in groups], axis=1)
+            s = small.collapse(s, resp, _COLLAPSED, overwrites=True)[0]
+        resp = None  # these tables are large
+        s, entropy, resp = _settled(small, s, tol)
     return _Deletes(small, s).made(n_most) if len(s) > 1 else None
 
 
@@ -165,13 +166,14 @@ def _groups(small, s, entropy, resp, n_least, rng):
     return best_grouping(parts, tree.groups(n_least), _N_ASCENTS, rng)
 
 
-def _settled(small, s, resp, tol):
-    """Statistics, entropies and responsibilities after steps.
+def _first_steps(small, s, collapses):
+    """Statistics after an ordinary step of parts, and collapsed ones if these are possible."""
+    s, _, resp = small.step(s)
+    return small.collapse(s, resp, _COLLAPSED, overwrites=True)[0] if collapses else s
 
-    The first steps are collapsed if there are ``resp``, the responsibilities that ``s`` are statistics of.
-    """
-    if len(s) > 1 and resp is not None:
-        s, _ = small.collapse(s, resp, _COLLAPSED)
+
+def _settled(small, s, tol):
+    """Statistics, entropies and responsibilities after ordinary steps; None twice for a single component."""
     return small.iterate(s, _STEPS, tol) if len(s) > 1 else (s, None, None)
 
 

@@ -24,6 +24,8 @@ _SPARSE = 0.3
 # Least mass of which logarithms are taken.
 _LEAST_LEFT = 1e-10
 
+# Responsibilities that a collapsed step shares out at a time, and the fewest rows.
+_BLOCK_NUMBERS, _LEAST_BLOCK = 2**17, 256
 # Special functions that a collapsed step may take: about 0.01 s.
 _MOST_WORK = 200_000
 
@@ -141,8 +143,9 @@ class RestrictedMixture:
 
     def iterate(self, s, n_steps, tol):
         """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
-        last = -np.inf
+        last, resp = -np.inf, None
         for i in range(n_steps):
+            resp = None  # two tables at a time would be many where components are
             moved, entropy, resp = self.step(s)
             keep = self.sample.rows_owned(moved[:, -1], resp) >= LEAST_ROWS
             if not keep.all() and keep.any():
@@ -156,33 +159,48 @@ class RestrictedMixture:
                 break
             last = objective
         self.adapt(s, 5)
+        resp = None
         return self.step(s)
 
-    def collapse(self, s, resp, n_steps, tol=USUAL.tol):
+    def collapse(self, s, resp, n_steps, tol=USUAL.tol, *, overwrites=False):
         """Make up to ``n_steps`` collapsed steps; statistics (J, P) and responsibilities (n, J).
 
         Each row is shared out by its predictive densities under components that do not hold it (CVB0).
         Rows leave components that fit them only because they are made of them, which ordinary steps
         do not achieve where rows are few. Components of less than one row are dropped.
+
+        ``resp`` (n, J) is only used up if ``overwrites``: such tables may be large.
         """
-        likelihood, z, own = self.model.likelihood, self.sample.z, self.sample.row_mass
+        own = self.sample.row_mass
         resp = np.ascontiguousarray(resp, dtype=float)
+        resp = resp if overwrites else resp.copy()
         for i in range(n_steps):
             if i % _COLLAPSED_ADAPT == 0:
                 self.adapt(s, 3)
-            shares = resp * own[:, np.newaxis]
-            table = likelihood.log_predictive_without(self.prior, s, z, shares)
-            np.subtract(s[:, -1], shares, out=shares)  # tables may be large: each is used again
-            table += np.log(np.maximum(shares, _LEAST_LEFT, out=shares), out=shares)
-            last, resp, shares = resp, shares, None
-            share_out(table, None, None, resp, None, None, resp.shape[1], 1)
-            np.abs(np.subtract(resp, last, out=table), out=table)
-            moved = 0.5 * (own @ table.sum(axis=1))
-            last = table = None
+            moved = self._share_out_anew(s, resp, own)
             s, resp = self._summary(s, resp, own)
             if len(s) < 2 or moved < tol * own.sum():
                 break
         return s, resp
+
+    def _share_out_anew(self, s, resp, own):
+        """Share rows out by their densities under components without them, in ``resp``; rows that have moved.
+
+        Blocks of rows are shared out one after the other, since densities take several tables.
+        """
+        likelihood, z, moved = self.model.likelihood, self.sample.z, 0.0
+        size = max(_LEAST_BLOCK, _BLOCK_NUMBERS // len(s))
+        for lo in range(0, len(resp), size):
+            rows = slice(lo, lo + size)
+            shares = resp[rows] * own[rows, np.newaxis]
+            table = likelihood.log_predictive_without(self.prior, s, z[rows], shares)
+            np.subtract(s[:, -1], shares, out=shares)
+            table += np.log(np.maximum(shares, _LEAST_LEFT, out=shares), out=shares)
+            share_out(table, None, None, shares, None, None, resp.shape[1], 1)
+            np.abs(np.subtract(shares, resp[rows], out=table), out=table)
+            moved += 0.5 * (own[rows] @ table.sum(axis=1))
+            resp[rows] = shares
+        return moved
 
     def _summary(self, s, resp, own):
         """Statistics and responsibilities, without components of less than one row.
@@ -192,7 +210,8 @@ class RestrictedMixture:
         likelihood, z = self.model.likelihood, self.sample.z
         coef = likelihood.coefficients(self.prior, s) if likelihood.imputes else None
         out = np.empty_like(s)
-        shares = resp * own[:, np.newaxis]
+        # tables may be large: rows that count once need none beside the responsibilities
+        shares = resp if np.all(own == 1.0) else resp * own[:, np.newaxis]
         sparse = np.count_nonzero(shares) < _SPARSE * shares.size
         likelihood.summarise(z, shares, out, coef=coef, sparse=sparse)
         keep = self.sample.rows_owned(out[:, -1], resp) >= LEAST_ROWS
@@ -203,8 +222,9 @@ class RestrictedMixture:
 
     def union_entropy(self, resp):
         """Entropies, on the sample, of unions given by their members."""
-        shares = np.ascontiguousarray(self.sample.mass[:, np.newaxis] * resp)
-        return UnionsOfRows(shares, self.sample.weight)
+        mass = self.sample.mass
+        shares = resp if np.all(mass == 1.0) else mass[:, np.newaxis] * resp
+        return UnionsOfRows(np.ascontiguousarray(shares), self.sample.weight)
 
     def refine(self, s, n_collapsed=0, pace=USUAL):
         """Alternate steps and agglomeration; statistics and entropies, or None twice.
@@ -216,7 +236,8 @@ class RestrictedMixture:
         if n_collapsed:
             self.adapt(s, _COLLAPSED_ADAPT_FIRST)
             s, _, resp = self.step(s)
-            s, _ = self.collapse(s, resp, n_collapsed, pace.tol)
+            s = self.collapse(s, resp, n_collapsed, pace.tol, overwrites=True)[0]
+            resp = None
             n_steps = _STEPS_AFTER_CUT
         if len(s) < 2:
             return None, None
@@ -232,7 +253,8 @@ class RestrictedMixture:
             s = np.array([s[group].sum(axis=0) for group in groups])
             if n_collapsed and len(s) > 1:
                 resp = np.stack([resp[:, group].sum(axis=1) for group in groups], axis=1)
-                s, _ = self.collapse(s, resp, pace.n_after_cut, pace.tol)
+                s = self.collapse(s, resp, pace.n_after_cut, pace.tol, overwrites=True)[0]
+            resp = unions = None
             if len(s) < 2:
                 return None, None
             s, entropy, resp = self.iterate(s, _STEPS_AFTER_CUT, tol)

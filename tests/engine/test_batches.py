@@ -123,6 +123,7 @@ def bound(n_rows, n_features, n_statistics, model, most):
             20_000, 12, 3, 3, 1000, GaussianObservation(zero_mean=True), marks=pytest.mark.slow
         ),
         (40_000, 10, 30, 1, 2000, GaussianObservation()),
+        pytest.param(40_000, 3, 16, 1, 2000, GaussianObservation(), marks=pytest.mark.extended),
         pytest.param(30_000, 50, 20, 20, 4096, GaussianObservation(), marks=pytest.mark.slow),
         pytest.param(12_000, 400, 3, 1, 500, GaussianObservation("diag"), marks=pytest.mark.slow),
         pytest.param(

@@ -94,14 +94,14 @@ def test_collapsed_steps_begin_with_the_statistics_of_their_responsibilities(who
     small, s = whole
     collapse, seen = RestrictedMixture.collapse, []
 
-    def checked(self, s, resp, n_steps):
+    def checked(self, s, resp, n_steps, **how):
         z, mass, weight = self.sample
         if not self.model.likelihood.imputes:  # which completes rows under other coefficients
             found, own = np.empty_like(s), mass if weight is None else mass * weight
             self.model.likelihood.summarise(z, resp * own[:, np.newaxis], found)
             np.testing.assert_allclose(found, s, rtol=1e-7, atol=1e-6)
         seen.append(len(s))
-        return collapse(self, s, resp, n_steps)
+        return collapse(self, s, resp, n_steps, **how)
 
     monkeypatch.setattr(RestrictedMixture, "collapse", checked)
     chosen = np.ones(len(s), dtype=bool)

@@ -74,6 +74,7 @@ def by_joblib(model):
 WAYS = [copy, deepcopy, lambda model: pickle.loads(pickle.dumps(model)), by_joblib, saved]
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("way", WAYS, ids=["copy", "deepcopy", "pickle", "joblib", "save"])
 def test_copies_have_all_attributes(name, way, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -144,6 +144,7 @@ def test_fits_that_were_stopped_go_on(name, every, first, tmp_path):
     assert same_fit(model, whole(name))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", [name for name in FITS if name.startswith("several")])
 @pytest.mark.parametrize("task_name", ["lap", "initialisation"])
 @pytest.mark.parametrize("at", [1, 2, 3])
@@ -154,6 +155,7 @@ def test_fits_that_were_stopped_between_initialisations_go_on(name, task_name, a
     assert same_fit(FITS[name](again), whole(name))
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("task_name", ["lap", "initialisation"])
 @pytest.mark.parametrize("random_state", [0, None])
@@ -575,6 +577,7 @@ def test_callbacks_change_nothing(name):
     assert len(watch.models) == watch.n_laps > 1
 
 
+@pytest.mark.quarter
 @every_release
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("with_file", [False, True])

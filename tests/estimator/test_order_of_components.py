@@ -126,6 +126,7 @@ def moved(name, value, order):
     return value[:, list(order)] if name == "transmat_" else value
 
 
+@pytest.mark.quarter
 @given
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 @pytest.mark.parametrize("method", ["memoized", "stochastic"])

@@ -117,6 +117,7 @@ def assert_same_values(one, other):
     compare(root, also)
 
 
+@pytest.mark.quarter
 @every_model
 @every_way
 def test_round_trip(name, way):
@@ -138,6 +139,7 @@ def gone_on(name):
     return results, model
 
 
+@pytest.mark.quarter
 @every_model
 @pytest.mark.parametrize("way", ["pickle 5", "skops"])
 def test_goes_on_as_if_it_had_never_been_saved(name, way, monkeypatch):
@@ -471,6 +473,7 @@ def test_states_from_before_there_were_formats_are_refused():
         DPMixtureVB().__setstate__(state)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("container", [np.asarray, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", [bool, np.uint16, np.float32])
 @pytest.mark.parametrize("estimator", [DPMixtureVB, HDPTopicVB, HDPHMMVB])

@@ -55,6 +55,7 @@ def through_file(model, path, **named):
     return sklearn_bnp.load(path, **named)
 
 
+@pytest.mark.quarter
 @every_model
 def test_goes_on_as_if_it_had_never_been_saved(name, path, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)  # laps take no time: histories are equal

@@ -65,6 +65,7 @@ def exact(g, allocation, n_components, *, ridge):
     return partitions.log_marginal(twin, prior, g.z)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("kind", ["soft", "hard", "fitted"])
 def test_below_the_exact_marginal_likelihood(family, allocation, kind):
     """``ELBO <= log p(x with ridge) <= log p(x)``, under the prior that empirical Bayes ended with."""

@@ -93,6 +93,7 @@ def test_objective_is_above_that_of_the_thesis(gamma, alpha, kappa, n_states):
     assert value >= twin_of(allocation).loose_objective(counts, *sticks)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(("gamma", "alpha", "kappa"), CASES)
 @pytest.mark.parametrize("n_states", [1, 2])
 def test_objective_is_below_the_exact_bound(gamma, alpha, kappa, n_states):

@@ -288,6 +288,7 @@ def bound_of(likelihood, n_groups, n_clumps=8):
     return memory_cost(n_clumps, 0, likelihood.n_statistics, n_groups)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("max_groups", [18, 5])
 def test_what_is_kept_adds_up_and_fits(family, max_groups):
     likelihood, _ = epoch_items(family)

@@ -250,6 +250,7 @@ def test_a_batch_with_other_rows_is_the_latest(kind):
     assert size(model) == pytest.approx(expected)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.float64, "datetime64[D]"])
 def test_names_may_be_numbers_of_numpy(kind, dtype):
     cls, make = kind

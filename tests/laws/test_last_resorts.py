@@ -85,6 +85,7 @@ def test_relocated_rows_leave_components_that_fit_them_too_closely():
     assert stuck.n_components_ == 3 and found.lower_bound_ > stuck.lower_bound_ + 5.0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("proposal", RESORTS, ids=lambda proposal: proposal.kind)
 def test_trials_are_of_finite_parameters_and_present_components(proposal, leading_family):
     family = leading_family

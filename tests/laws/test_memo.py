@@ -36,6 +36,7 @@ def followed(family, *, proposals, n_components, n_batches=3, n_rows=150, **para
     return learner, source, Shadow(learner)
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize(
     "proposals, n_components",
     [("birth", 1), ("merge", 6), ("delete", 6), ("adopt", 1), ("all", 1), ("all", 6)],

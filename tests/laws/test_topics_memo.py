@@ -93,6 +93,7 @@ def assert_follows(learner, shadow, *, names=()):
 # ---------------------------------------------------------------------- laps
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("proposals, n_components, n_laps", SCENARIOS)
 def test_totals_are_those_of_all_responsibilities(kind, prior, proposals, n_components, n_laps):
     """After each lap: totals, memory, each batch, and the objective summed by hand (5.29).
@@ -158,6 +159,7 @@ def test_totals_in_the_middle_of_a_lap(kind, proposals, n_components):
     assert n_adoptions > 0
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("visits", [[0, 1], [2, 0, 2]])
 @pytest.mark.parametrize("proposals, n_components", [("birth", 1), ("merge", 6), ("adopt", 5)])
 def test_laps_that_leave_batches_out(kind, proposals, n_components, visits):

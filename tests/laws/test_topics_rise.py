@@ -107,6 +107,7 @@ SEARCHES = [
 ]  # fmt: skip
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("proposals, n_components", SEARCHES)
 def test_every_lap_with_proposals(kind, prior, proposals, n_components):
     """With warm starts: from lap to lap, at each global step, and at the end of each lap."""

@@ -71,6 +71,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_whole_weights_are_repetition(kind, prior, n_batches, search):

@@ -45,6 +45,7 @@ def pair(allocation, n_batches, proposals=(), *, n_states=6, seed=0, low_memory=
     return (one, other), sources
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("name", h.ALLOCATIONS)
 @pytest.mark.parametrize("n_batches", [1, 3])
 @pytest.mark.parametrize("proposals", [(), ("merge",), ("delete",), ("merge", "delete")])

@@ -56,6 +56,7 @@ def given(how, X, groups, times):
     return np.repeat(X, times, axis=0), np.repeat(groups, times), None
 
 
+@pytest.mark.quarter
 @pytest.mark.parametrize("times", [3, 20])
 @pytest.mark.parametrize("how", ["weights", "documents", "rows"])
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "grid"])

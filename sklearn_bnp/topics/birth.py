@@ -16,7 +16,7 @@ from .creation import LEAST_TOKENS
 from .documents import EVERYTHING
 from .fewer import SettlingTrial
 from .seeding import blended_with_all
-from .starts import create_first_topics, create_topics, create_topics_again
+from .starts import ALL_USE, create_first_topics, create_topics, create_topics_again
 
 # Share of the corpus in each topic of the first birth. Words once assigned are slow to move, and sharp
 # topics hold on to those that chance gave them: from broad ones fits reach higher objectives. It costs
@@ -82,6 +82,8 @@ class TopicBirth(Proposal):
     # The prior of topics of rows when failures were last forgotten, and whether it has moved far since.
     # Models that were saved without these take them from here.
     _since, _has_drifted = None, False
+    # Topics of words that all documents use and that were targets, and those that were tried once more.
+    _used_by_all = _again = frozenset()
 
     def __init__(
         self,
@@ -106,6 +108,7 @@ class TopicBirth(Proposal):
         self._resting = self._has_drifted = False
         self._since = None
         self._leaving = frozenset()  # topics that all give way together
+        self._used_by_all = self._again = frozenset()
 
     def wants(self, totals: StatBag) -> list[int]:
         """The largest topics that may be split next, and all documents if these have doubled."""
@@ -169,8 +172,11 @@ class TopicBirth(Proposal):
         if not context.model.likelihood.words and sample is context.samples[target]:
             others = totals.s[totals.uids != target]
         s = create_topics(
-            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least, others
+            context.model, sample, doc_prior, int(n_seeds), context.rng, context.n_threads, least,
+            others, hidden_alone=target in self._again,
         )  # fmt: skip
+        if context.model.likelihood.words and doc_prior > ALL_USE:
+            self._used_by_all |= {target}
         return s, None
 
     def _create_first(self, context, target, doc_prior, n_seeds):
@@ -243,9 +249,15 @@ class TopicBirth(Proposal):
         self._forget()
 
     def last_resort(self) -> None:
-        """Try topics of rows again if their prior was another when they failed."""
+        """Try again topics of rows if their prior was another then, and topics in which others may hide.
+
+        Documents had not settled when births of these failed. Each is tried once more.
+        """
         if self._has_drifted:
             self._forget()
+        for uid in self._used_by_all - self._again:
+            self._failures.forgive(uid)
+        self._again |= self._used_by_all
 
     def _note_prior(self, context):
         """Note how far the prior of topics of rows has moved: many laps may each move it a little."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..engine.affinity import union_evidence
+from ..engine.trials import MORE_PASSES
 from ..engine.unions import entropies_of_unions
 from ..likelihood.seeding import seeding_mass
 from .document_terms import log_probability_of_counts, nested_union_gains
@@ -40,6 +41,8 @@ _ADAPT_STEPS = 20
 # Where priors are learned before topics are joined: passes before they are learned, passes before topics are
 # joined, and passes at the most; steps of empirical Bayes in a pass; topics that documents try to do without.
 _UNLEARNED, _APART, _LATE_ROUNDS, _STEPS_A_PASS, _RESTARTS = 3, 6, 26, 5, 5
+# Where topics are not joined: passes at the most and at the least, and nats a token that are no gain.
+_APART_PASSES, _LEAST_PASSES, _SAME = 30, 5, 1e-6
 # Least documents of a subset, if there are so many.
 _LEAST_DOCUMENTS = 200
 
@@ -292,6 +295,40 @@ class Nested(NamedTuple):
                 break
             last = value
         return Found(step.s * scale, value, nested)
+
+    def apart(self, some, s, value=np.inf):
+        """Passes over ``some`` documents in which no topics are joined.
+
+        Parameters
+        ----------
+        some : DocumentSample
+            Documents of the sample.
+        s : ndarray, shape (J, P)
+            Statistics to start from, of as many tokens as the sample has.
+        value : float
+            Objective to exceed. Passes end once it is out of reach, or when they gain little.
+
+        Returns
+        -------
+        Found
+        """
+        nested, scale, start, values = self, self.sample.total / some.total, None, []
+        while len(values) < _APART_PASSES:
+            step = nested.step(some, s, _ITERATIONS, start)
+            nested = nested.learned(step, some.docs)
+            s, start = step.s * scale, step.counts
+            values.append(nested._objective(step.s, step.entropy, start, slice(None), some, scale))
+            if len(values) >= _LEAST_PASSES:
+                gain = values[-1] - values[-2]
+                if gain < _SAME * self.sample.total or values[-1] + MORE_PASSES * gain < value:
+                    break
+        return Found(s, values[-1], nested)
+
+    def tidied(self, some, found, least):
+        """`Found` after unions of topics that are alike, without topics of fewer than ``least`` tokens."""
+        step = self.step(some, found.s, _ITERATIONS)
+        s, _ = _joined(step, self.groups(some, step), self.sample.total / some.total, least)
+        return found if len(s) == len(found.s) else self.apart(some, s)
 
     def value_of(self, s):
         """The nested objective of the whole sample with topics of statistics ``s``, after two passes."""

@@ -55,6 +55,7 @@ from .creation import (
     document_seeds,
     subset,
 )
+from .excess import topics_beyond
 from .seeding import Anchors, with_total
 from .spectral import spectral_topics
 
@@ -78,6 +79,8 @@ _PRIOR_SCALE = 0.3
 # Tokens on which starts are tried, of one topic among others and of one that is alone. From fewer tokens,
 # topics are made that fit nothing but these.
 _TOKENS_OF_ONE, _TOKENS = 100_000, 300_000
+# The parameter of a topic in the documents' prior above which documents without it are exceptions.
+ALL_USE = 1.0
 # Nats a token that may be rounding.
 _SAME = 1e-7
 # Rounds in which all starts are tried, and number of starts that are finished.
@@ -93,8 +96,9 @@ _TYPES_AN_ANCHOR = 5
 
 
 def create_topics(
-    model, sample, doc_prior, n_seeds, rng, n_threads=1, least=LEAST_TOKENS, others=None
-):
+    model, sample, doc_prior, n_seeds, rng, n_threads=1, least=LEAST_TOKENS, others=None,
+    hidden_alone=False,
+):  # fmt: skip
     """Successors of a topic by a topic model nested in it.
 
     Parameters
@@ -112,6 +116,8 @@ def create_topics(
         Least tokens of a successor.
     others : ndarray, shape (K, P), or None
         Statistics of the other topics, for rows: the prior adapts to these and to the successors.
+    hidden_alone : bool
+        Whether to look for topics alone that hide in the target, in more directions.
 
     Returns
     -------
@@ -122,6 +128,9 @@ def create_topics(
     nested = Nested(model, sample, doc_prior, n_threads, others=others)
     least = max(least * sample.one_token, LEAST_SHARE * sample.least_total)
     some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS_OF_ONE, sample)), rng)
+    found = hidden_topics(nested, some, n_seeds, least, rng, hidden_alone)
+    if found is not None or hidden_alone:
+        return used.statistics(developed(found)) if found else None
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, some, sample.total, [n_seeds], rng)
     starts += _cluster_seeds(model, some, sample.total, [n_seeds], rng)
@@ -240,6 +249,17 @@ def _found_late(
     if best is None or best.value <= least_value:
         return None, None
     return used.statistics(developed(best)), best.nested.doc_prior
+
+
+def hidden_topics(nested, some, n_seeds, least, rng, more=False):
+    """`Found` topics that hide in a topic of words which all documents use; None if there are none."""
+    if not nested.model.likelihood.words or nested.doc_prior <= ALL_USE:
+        return None
+    docs, counts = _words(nested.model.likelihood, some)
+    entries = some.docs.chosen(some.docs.lengths > 0)[1]
+    some = some._replace(docs=docs, mass=some.mass[entries])
+    learns = "doc_concentration" in nested.model.learned
+    return topics_beyond(nested._replace(learns=learns), some, counts, n_seeds, least, rng, more)
 
 
 class _Words(NamedTuple):

@@ -17,21 +17,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.trials import MOST_PASSES
-from .fewer import SettlingTrial
-
 # Share of the topics that may lack a word of the common one, and least share of the tokens that it gets.
 _LACK, _LEAST_SHARE = 0.25, 0.1
 # The least sum of the parameters of the documents' prior with which they mix several topics.
 _LEAST_PRIOR = 0.1
-
-
-class PartingTrial(SettlingTrial):
-    """A common topic and what is left of the others, which part slowly."""
-
-    def goes_on(self, values, least):
-        """Whether as many passes as there may be would suffice, if each gained as much as the last one."""
-        return len(values) < 3 or values[-1] + MOST_PASSES * (values[-1] - values[-2]) > least
 
 
 def with_common_topic(s, doc_prior):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.trials import AdoptTrial
+from ..engine.trials import MOST_PASSES, AdoptTrial
 from .creation import LEAST_TOKENS, Nested, developed
 from .starts import some_documents
 
@@ -39,6 +39,14 @@ class SettlingTrial(AdoptTrial):
     def is_unsettled(self, values):
         """Whether the last pass still gained much for each topic."""
         return len(values) < 2 or values[-1] - values[-2] > _SETTLED * len(self.created)
+
+
+class PatientTrial(SettlingTrial):
+    """Topics in place of all there are, which settle slowly: topics that part, documents that start anew."""
+
+    def goes_on(self, values, least):
+        """Whether as many passes as there may be would suffice, if each gained as much as the last one."""
+        return len(values) < 3 or values[-1] + MOST_PASSES * (values[-1] - values[-2]) > least
 
 
 def worth_of_all(totals):

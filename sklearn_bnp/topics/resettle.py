@@ -9,6 +9,9 @@ Design note
 (b) So all documents start anew, with the topics as they are and a concentration several times as large. It is
     learned on from pass to pass, and goes back slowly to what suits the documents. What they have gained by
     then is theirs. The lap is judged, prolonged and taken back as one with births is.
+    So is the prior of topics: documents that mix more topics make these sharper, which suits a prior of less
+    weight, and under that they mix more. Passes go on as long as thirty like the last one would suffice.
+    Drawn corpora had ended .10 to .17 % below a start from the truth, and end above it or within .05 %.
 (c) If a new start raises the objective, there is another one as soon as laps have come to rest. If it is
     refused, a smaller factor may still raise it. When all factors were refused, there is no other before some
     topic is born, or leaves. In a stream, topics change all the time, and new starts would take longer than
@@ -26,7 +29,7 @@ import numpy as np
 
 from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
-from .fewer import SettlingTrial, worth_of_all
+from .fewer import PatientTrial, worth_of_all
 
 # A stream has other new starts when so many times as many tokens have come.
 _MORE = 2.0
@@ -95,10 +98,10 @@ class Resettle(TakesTurns):
         first, *others = totals.uids.tolist()
         raised = self.factors[self._n_refused] * getattr(model.allocation, _NAME)
         return [
-            SettlingTrial(
+            PatientTrial(
                 self.kind, first, context.new_uids(len(totals.s)), totals.s.copy(), retires=True,
                 others=tuple(others), concentrations={_NAME: raised}, learns=True,
-                least_gain=worth,
+                adapts=True, least_gain=worth,
             )
         ]  # fmt: skip
 

@@ -36,9 +36,9 @@ from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
-from .common import PartingTrial, with_common_topic
+from .common import with_common_topic
 from .documents import EVERYTHING
-from .fewer import SettlingTrial, are_long, fewer_topics, worth_of_all
+from .fewer import PatientTrial, SettlingTrial, are_long, fewer_topics, worth_of_all
 from .seeding import blended_with_all
 from .starts import other_topics
 
@@ -176,7 +176,7 @@ class TopicRestart(TakesTurns):
             return []
         given = {_NAME: max(_RAISED, _TIMES_RAISED * doc_prior)}
         how = {"adapts": True, "learns": True, "least_gain": worth_of_all(totals)}
-        return [self._trial(PartingTrial, context, s, given, **how)]
+        return [self._trial(PatientTrial, context, s, given, **how)]
 
     def _with_others(self, context):
         """A trial of other topics, if a search that learns all priors finds better ones."""

@@ -57,8 +57,8 @@ class TopicBirth(Proposal):
     max_targets : int, default=10
         The greatest number of targets in a lap, the largest first.
     min_tokens : float, default=50
-        Topics with fewer tokens are not split, unless documents have weights. For rows with ``groups`` it is
-        4 at the most.
+        Topics with fewer tokens are not split, unless documents have weights. For a single topic it is 20 at
+        the most, and for rows with ``groups`` 4.
 
     References
     ----------
@@ -122,9 +122,10 @@ class TopicBirth(Proposal):
         )
         return [uid for _, uid in open_[: self.max_targets]] + everything
 
-    def _is_enough(self, n, words):
-        """Whether a topic of ``n`` words, or rows, may be split."""
-        return self.weighted or n >= (self.min_tokens if words else min(self.min_tokens, _MIN_ROWS))
+    def _is_enough(self, n, words, alone=False):
+        """Whether a topic of ``n`` words, or rows, may be split; ``alone`` if there is no other."""
+        most = (LEAST_TOKENS if alone else np.inf) if words else _MIN_ROWS
+        return self.weighted or n >= min(self.min_tokens, most)
 
     def _come(self, totals):
         """Tokens that have come so far."""
@@ -212,7 +213,7 @@ class TopicBirth(Proposal):
             if room < 1:
                 break
             k = int(totals.positions([uid])[0])
-            if not self._is_enough(totals.n[k], context.model.likelihood.words):
+            if not self._is_enough(totals.n[k], context.model.likelihood.words, first):
                 continue
             n_seeds = self.n_first_seeds if first else self.n_seeds
             s, given = create(context, uid, doc_prior[k], min(n_seeds, room + 1))

@@ -11,7 +11,7 @@ Design note
     there is not. No topics are joined meanwhile: documents settle slowly, and before they have settled, even
     topics that were drawn would be joined.
 (c) The directions that raise the objective are then tried together. 20 topics of 800 documents, half of whose
-    words were common to all, ended as 12 or 16 topics, 500 to 1000 nats below those that were drawn.
+    words were common to all, had ended as 12 to 16 topics, up to 1000 nats below those that were drawn.
 """
 
 from __future__ import annotations

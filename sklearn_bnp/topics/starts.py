@@ -39,6 +39,7 @@ Design note
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -128,9 +129,10 @@ def create_topics(
     nested = Nested(model, sample, doc_prior, n_threads, others=others)
     least = max(least * sample.one_token, LEAST_SHARE * sample.least_total)
     some = subset(sample, max(ROUND_DOCUMENTS, _documents_of(_TOKENS_OF_ONE, sample)), rng)
-    found = hidden_topics(nested, some, n_seeds, least, rng, hidden_alone)
-    if found is not None or hidden_alone:
-        return used.statistics(developed(found)) if found else None
+    # draws of its own: other starts are those that they would be without it
+    hidden = hidden_topics(nested, some, n_seeds, least, deepcopy(rng), hidden_alone)
+    if hidden_alone:
+        return used.statistics(developed(hidden)) if hidden else None
     starts = [document_seeds(nested, n_seeds, rng)]
     starts += _anchor_seeds(model.likelihood, some, sample.total, [n_seeds], rng)
     starts += _cluster_seeds(model, some, sample.total, [n_seeds], rng)
@@ -138,7 +140,11 @@ def create_topics(
     pairs = [(nested, s) for s in starts + of_rows]
     if others is not None:
         pairs += [(nested.adapted(s, _ADAPT_STEPS), s) for s in of_rows]
-    found = _best(some, pairs, least, 1)
+    found = max(
+        filter(None, [hidden, _best(some, pairs, least, 1)]),
+        key=lambda one: one.value,
+        default=None,
+    )
     return used.statistics(developed(found)) if found else None
 
 

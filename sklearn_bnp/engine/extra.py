@@ -115,7 +115,7 @@ class NoExtra:
     def averaged(self, before, keep, rate, times):
         return self
 
-    # Transitions of sequences, and counts of documents, ask these of each other. It is of none of them.
+    # What is asked of transitions of sequences alone, or of counts of documents alone: here there are none.
 
     def put_into(self, whole, removed):
         gone = set(removed)

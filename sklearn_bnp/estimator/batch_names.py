@@ -16,7 +16,7 @@ def _plain_name(name):
 
     Equal names are the same batch, and files can hold names of this kind.
     """
-    if isinstance(name, tuple) and type(name) is tuple:
+    if type(name) is tuple:
         return tuple(map(_plain_name, name))
     if not isinstance(name, (datetime.date, datetime.timedelta)):
         return name

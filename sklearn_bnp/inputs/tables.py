@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, MappingView, Set
 from contextlib import contextmanager
 
@@ -104,8 +105,7 @@ def require_columns(frame):
             f"X holds a {type(frame).__name__} with 0 feature(s) (shape={tuple(frame.shape)}) while a "
             "minimum of 1 is required: give frames with columns."
         )
-    seen = set()
-    twice = next((name for name in names if name in seen or seen.add(name)), None)
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
     if isinstance(twice, (str, int)):
         raise ValueError(
             f"Column {twice!r} is in X more than once, and names tell columns apart: rename one of them, or "

@@ -143,9 +143,9 @@ class RestrictedMixture:
 
     def iterate(self, s, n_steps, tol):
         """Make up to ``n_steps`` steps, dropping components of less than one row; returns as `step`."""
-        last, resp = -np.inf, None
+        last = -np.inf
         for i in range(n_steps):
-            resp = None  # two tables at a time would be many where components are
+            resp = None  # let go of a large table before there is another one
             moved, entropy, resp = self.step(s)
             keep = self.sample.rows_owned(moved[:, -1], resp) >= LEAST_ROWS
             if not keep.all() and keep.any():
@@ -169,7 +169,8 @@ class RestrictedMixture:
         Rows leave components that fit them only because they are made of them, which ordinary steps
         do not achieve where rows are few. Components of less than one row are dropped.
 
-        ``resp`` (n, J) is only used up if ``overwrites``: such tables may be large.
+        ``resp`` (n, J) is left as it is, unless ``overwrites`` is true: such tables may be large, and its
+        memory is then used.
         """
         own = self.sample.row_mass
         resp = np.ascontiguousarray(resp, dtype=float)

@@ -56,7 +56,7 @@ def topics_beyond(nested, some, counts, n_seeds, least, rng, more=False):
     value = nested.apart(some, with_total(everything[np.newaxis])).value
 
     def beside_the_rest(topics):
-        """What some passes make of topics (J, V) and the rest; None if they are worth less than one."""
+        """`Found` after passes from topics (J, V) and the rest; None unless it is better than one topic."""
         sums = np.maximum(topics.sum(axis=0), 1e-300)
         topics = topics * np.minimum((1.0 - _LEFT) * everything / sums, 1.0)
         start = np.concatenate([[everything - topics.sum(axis=0)], topics])
@@ -68,5 +68,6 @@ def topics_beyond(nested, some, counts, n_seeds, least, rng, more=False):
     alone = sorted(alone, key=lambda found: -found.value)[: n_seeds - 1]
     if len(alone) > 1:
         together = beside_the_rest(np.array([found.s[1, :-1] for found in alone]))
-        alone.append(together and together.nested.tidied(some, together, least))
-    return max(filter(None, alone), key=lambda found: found.value, default=None)
+        if together is not None:
+            alone.append(together.nested.tidied(some, together, least))
+    return max(alone, key=lambda found: found.value, default=None)

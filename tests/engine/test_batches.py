@@ -101,7 +101,7 @@ def test_a_sample_of_rows_costs_no_memory_for_the_others():
 
 
 def bound(n_rows, n_features, n_statistics, model, most):
-    """What doc/memoized.rst says of the memory that `fit` takes for a memory map, in bytes."""
+    """What doc/costs.rst says of the memory that `fit` takes for a memory map, in bytes."""
     batch = min(model.batch_size, n_rows)
     block, b = min(batch, 4096), -(-n_rows // batch)
     statistics = (b + 10) * most * (n_statistics + 1)

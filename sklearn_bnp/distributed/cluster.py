@@ -24,7 +24,7 @@ from typing import NamedTuple
 from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import KilledWorker
 
-from ..engine.left import Visit
+from ..engine.left_behind import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError
 from .here import evenly, leaves_behind
@@ -66,7 +66,7 @@ class OnClient:
     groups : list of pairs of int
         Positions of the chunks of each batch.
     leaves : bool
-        Whether what only the next visit to a chunk needs stays on the workers; see `engine.left`.
+        Whether what only the next visit to a chunk needs stays on the workers; see `engine.left_behind`.
     """
 
     def __init__(self, client, chunks, groups, leaves=False):

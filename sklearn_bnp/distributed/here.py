@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..engine.left import Visit, parted
+from ..engine.left_behind import Visit, parted
 from ..engine.task import combined
 
 # Results that are held at a time before they are added up; a power of two, so that they are a node of the
@@ -31,7 +31,7 @@ class Here:
     groups : list of pairs of int
         Positions of the chunks of each batch.
     leaves : bool
-        Whether results come without what only the next visit to a chunk needs; see `engine.left`.
+        Whether results come without what only the next visit to a chunk needs; see `engine.left_behind`.
     """
 
     def __init__(self, chunks, groups, leaves=False):

@@ -12,7 +12,7 @@ import numpy as np
 from distributed.protocol.pickle import dumps, loads
 from scipy.sparse import issparse
 
-from ..engine.left import parted
+from ..engine.left_behind import parted
 from ..engine.task import added_siblings, partly_combined
 from .chunks import with_others
 from .here import Loaded, Through

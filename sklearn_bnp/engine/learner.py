@@ -20,12 +20,12 @@ import numpy as np
 from .evidence import KnownEvidence
 from .memo import PAST, Memo, is_past
 from .proposal import Context
-from .records import counted, counted_accepted, drop_old_trials, taken_back
 from .scheduler import Scheduler, resolution
 from .state import Lap, LearnerSettings, LearnerState, Snapshot, StreamState
 from .statistics import StatBag, UidCounter
 from .stopping import conclude
 from .task import LocalTask, Purpose, combined, cut_anew, generator, run
+from .trial_records import counted, counted_accepted, drop_old_trials, taken_back
 from .trials import MOST_PASSES
 
 # Steps of empirical Bayes at the end of the first lap and of the others, and how far the prior may

@@ -49,7 +49,7 @@ class Model(Protocol):
         Rows of the latest batches of a stream that are kept, at the most, for laps over them together.
     leaves_behind : bool
         Whether the extra of a part holds what should stay beside its rows if these lie elsewhere; see
-        ``left.py``.
+        ``left_behind.py``.
     sampling : type
         Class that draws the samples for proposals, from all batches in one pass; see ``mixture/sampling.py``.
     """
@@ -140,7 +140,7 @@ class Model(Protocol):
         bags : dict of object to StatBag
             Statistics of each new batch by its name, listed as ``totals``.
         gains : ndarray, shape (K,)
-            Change of the "data" term by each of these new components, from `engine.news.gains`.
+            Change of the "data" term by each of these new components, from `engine.stream_news.gains`.
         new_uids : callable
             ``new_uids(n)`` returns names for n new components.
         n_most : float

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .proposal import planned
-from .records import Reason, TrialRecord
-from .standing import Judged, Standing, present
 from .state import ScheduleState
 from .statistics import added_up
+from .trial_gains import Judged, Standing, present
+from .trial_records import Reason, TrialRecord
 from .trials import OF_A_LAP, KnownTrial, Outcome, Policy, compatible, with_lap
 
 # Numbers that all samples of a lap hold together, within bounds: five times those of a batch.

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from .evidence import KnownEvidence
 from .memo import Memo
-from .records import counted, counted_accepted
 from .statistics import StatBag
+from .trial_records import counted, counted_accepted
 
 
 class Lap(NamedTuple):

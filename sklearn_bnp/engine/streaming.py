@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import news
+from . import stream_news
 from .forgetting import decay, forget
 from .memo import PAST
 from .state import PoolSize, StreamState
@@ -403,7 +403,7 @@ def _take_along(learner, names, rest=None, others=None):
     if rest is None:
         rest = totals.s - bag.s
         others = model.likelihood.evidence(model.prior, rest)
-    gains = news.gains(model, bag, rest, learner.evidence(), others, scheduler.mean_weight)
+    gains = stream_news.gains(model, bag, rest, learner.evidence(), others, scheduler.mean_weight)
     if not np.any(gains > 0):
         return False, []
     room = learner.settings.max_components - len(totals.uids)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.keys import keys
+from ..engine.random_keys import keys
 from ..estimator.chunks import ChunkReader
 from ..estimator.observations import resolve_observation
 from ..estimator.validation import checked

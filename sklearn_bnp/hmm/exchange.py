@@ -3,8 +3,8 @@
 Design note
 -----------
 (a) A search may find better states for some rows and worse ones for others. Blocks of rows
-    (``engine/blocks.py``) are therefore judged one by one. That serves the better one of two chains,
-    whichever it is.
+    (``engine/matching_components.py``) are therefore judged one by one. That serves the better one of two
+    chains, whichever it is.
 (b) The states of the two chains have no transitions between them. So all rows go to the state that they are
     most likely in, the links of these are counted, and a pass follows.
 (c) One pass tells whether a block gains: nine in ten of those that gained after eight passes did after one.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.blocks import blocks_that_differ, members, similarities
+from ..engine.matching_components import blocks_that_differ, members, similarities
 from .creation import statistics_of_labels
 
 # Similarities from which states are linked: blocks of several sizes are tried.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import keys
+from ..engine import random_keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import copies, frequencies, rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
@@ -209,9 +209,9 @@ def _least(one, other):
 
 def _lowered(threshold, key, lengths, most):
     """The threshold that cuts runs to so many rows, if those below the present one outgrow that."""
-    if lengths[key < threshold].sum() <= keys.OUTGROWN * most:
+    if lengths[key < threshold].sum() <= random_keys.OUTGROWN * most:
         return threshold
-    return min(threshold, keys.lowered(threshold, key, lengths, most))
+    return min(threshold, random_keys.lowered(threshold, key, lengths, most))
 
 
 def _cut(draws, threshold, budget):
@@ -305,9 +305,9 @@ class _RunObserver(Observer):
         weight, key = rows.batch.weight, None
         if weight is not None:
             weight = weight[np.searchsorted(rows.indptr, first, side="right") - 1]
-        weight = keys.weights(weight, len(first), mean_weight)
+        weight = random_keys.weights(weight, len(first), mean_weight)
         if mean_weight is not None or threshold < np.inf:
-            key = keys.keys(len(first), weight, mean_weight, self._rng)
+            key = random_keys.keys(len(first), weight, mean_weight, self._rng)
         if weight is not None:  # cut before rows are copied
             threshold = _lowered(threshold, key, last - first, self._probe.budget[uids])
             self._threshold[uids] = threshold
@@ -346,7 +346,9 @@ class RunSampling:
         where = {uid: k for k, uid in enumerate(totals.uids.tolist())}
         budget = {uids: n for uids, n in wanted.items() if uids and where.keys() >= set(uids)}
         threshold = {
-            uids: keys.first_threshold(n, totals.n[[where[uid] for uid in uids]].sum(), mean_weight)
+            uids: random_keys.first_threshold(
+                n, totals.n[[where[uid] for uid in uids]].sum(), mean_weight
+            )
             for uids, n in budget.items()
         }
         self.probe = RunProbe(budget, threshold, mean_weight, wanted.get((), 0), 0.0)
@@ -415,7 +417,9 @@ class RunSampling:
         if mean_weight is None:
             return out
         for key, sample in out.items():
-            weight = keys.evened(sample.weight, mean_weight, self.probe.threshold[states_of(key)])
+            weight = random_keys.evened(
+                sample.weight, mean_weight, self.probe.threshold[states_of(key)]
+            )
             out[key] = sample._replace(weight=weight)
         return {key: sample for key, sample in out.items() if sample.n_rows}
 

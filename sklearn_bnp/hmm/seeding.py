@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.keys import keys
+from ..engine.random_keys import keys
 from ..engine.samples import to_search
 from ..inputs.groups import drawn
 from ..likelihood.seeding import summaries

@@ -3,7 +3,7 @@
 Design note
 -----------
 (a) A search may find better components for some rows and worse ones for others, so that all of them together
-    lose. Blocks of rows (``engine/blocks.py``) are therefore judged one by one.
+    lose. Blocks of rows (``engine/matching_components.py``) are therefore judged one by one.
 (b) What a block gains is not estimated: others hold a part of its rows, and terms of single components would
     forget that. The found components of one block at a time take the place of the present ones, a few
     steps follow, and the objective of all rows decides.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..engine.blocks import blocks_that_differ, members, similarities
+from ..engine.matching_components import blocks_that_differ, members, similarities
 from .last_resort import WORTH_A_TRIAL
 
 # Similarities from which components are linked.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.places import Places, largest_shares
+from ..engine.l_sparse import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.rows import at_hand, part
 

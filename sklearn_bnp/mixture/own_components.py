@@ -24,7 +24,7 @@ def own_components(totals, bags, gains, new_uids, n_most):
     bags : dict of object to StatBag
         What each of these batches left behind, by its name, listed as ``totals``.
     gains : ndarray, shape (K,)
-        Gains from `engine.news.gains`.
+        Gains from `engine.stream_news.gains`.
     new_uids : callable
         ``new_uids(n)`` names n components.
     n_most : float

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..engine import keys
+from ..engine import random_keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import Sample, UniformSample
 from ..engine.task import Purpose
@@ -63,13 +63,13 @@ class Draw(NamedTuple):
     def with_rows(self, rows, budget):
         """The draw with `RowsOfBlock` more; samples that have outgrown the budget (m,) are cut to it."""
         draw = self._replace(rows=(*self.rows, rows))
-        return draw.below(_cut(draw, budget, keys.OUTGROWN))
+        return draw.below(_cut(draw, budget, random_keys.OUTGROWN))
 
     def joined(self, other, budget):
         """Both draws as one; samples that have outgrown the budget (m,) are cut to it."""
         least = np.minimum(self.threshold, other.threshold)
         both = Draw((*self.below(least).rows, *other.below(least).rows), least)
-        return both.below(_cut(both, budget, keys.OUTGROWN))
+        return both.below(_cut(both, budget, random_keys.OUTGROWN))
 
     def below(self, threshold):
         """The rows whose keys are below a threshold (m,) that is no higher."""
@@ -140,7 +140,7 @@ class _RowObserver(Observer):
 
     def observe(self, block):
         n = block.z.shape[0]
-        weight = keys.weights(block.weight, n, self._probe.mean_weight)
+        weight = random_keys.weights(block.weight, n, self._probe.mean_weight)
         everyone = np.arange(n), np.zeros(n, dtype=np.intp)
         self._uniform = self._with_drawn(
             self._uniform, self._probe.uniform_budget, block, weight, *everyone, block.resp
@@ -156,7 +156,7 @@ class _RowObserver(Observer):
     def _with_drawn(self, draw, budget, block, weight, rows, column, share):
         """The draw with those of candidates ``rows`` for samples ``column`` that are wanted."""
         of_rows = None if weight is None else weight[rows]
-        key = keys.keys(len(rows), of_rows, self._probe.mean_weight, self._rng)
+        key = random_keys.keys(len(rows), of_rows, self._probe.mean_weight, self._rng)
         kept = np.flatnonzero(key < draw.threshold[column])
         kept = kept[np.argsort(column[kept], kind="stable")]
         rows, column, key = rows[kept], column[kept], key[kept]
@@ -191,9 +191,9 @@ class RowSampling:
         self._mean_weight = mean_weight
         budget = np.array([wanted[uid] for uid in self.uids], dtype=np.intp)
         n = totals.n[[where[uid] for uid in self.uids]] if self.uids else np.empty(0)
-        self._samples = _Held(budget, keys.first_threshold(budget, n, mean_weight))
+        self._samples = _Held(budget, random_keys.first_threshold(budget, n, mean_weight))
         budget = np.array([wanted.get(EVERYTHING, _UNIFORM_ROWS)], dtype=np.intp)
-        threshold = keys.first_threshold(budget, totals.n.sum(), mean_weight)
+        threshold = random_keys.first_threshold(budget, totals.n.sum(), mean_weight)
         self._uniform = _Held(budget, threshold)
 
     def copy(self):
@@ -271,7 +271,7 @@ class RowSampling:
                     out[k].weight[there] = weight[mine]
                 start[k] = there.stop
         out = [
-            Sample(z.rows(like), mass, keys.evened(weight, self._mean_weight, threshold))
+            Sample(z.rows(like), mass, random_keys.evened(weight, self._mean_weight, threshold))
             for (z, mass, weight), threshold in zip(out, self._samples.threshold, strict=True)
         ]
         return {uid: sample for uid, sample in zip(self.uids, out, strict=True) if len(sample.mass)}
@@ -282,7 +282,7 @@ class RowSampling:
         weight = None
         if self._mean_weight is not None:
             weight = np.concatenate([part.weight for part in parts])
-            weight = keys.evened(weight, self._mean_weight, self._uniform.threshold[0])
+            weight = random_keys.evened(weight, self._mean_weight, self._uniform.threshold[0])
         resp = np.concatenate([part.share for part in parts])
         return UniformSample(stacked([part.z for part in parts]), resp, weight)
 
@@ -344,7 +344,7 @@ class _Held:
         self._batches[number] = draw
         self._lower(np.minimum(self.threshold, draw.threshold))
         rows = tuple(rows for one in self._batches.values() for rows in one.rows)
-        self._lower(_cut(Draw(rows, self.threshold), self.budget, keys.OUTGROWN))
+        self._lower(_cut(Draw(rows, self.threshold), self.budget, random_keys.OUTGROWN))
 
     def _lower(self, threshold):
         self.threshold = threshold

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from ..engine.places import Places, largest_shares
+from ..engine.l_sparse import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
 from ..inputs.content import add_numbers, add_rows, unless_ones

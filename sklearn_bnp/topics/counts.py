@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..engine.extra import NO_EXTRA
-from ..engine.left import Left
+from ..engine.left_behind import Left
 from ..inputs.rows import joined_numbers
 from .histograms import NOTHING, Histogram, added_up, histograms
 

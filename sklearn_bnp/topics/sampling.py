@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import gammaln
 
-from ..engine import keys
+from ..engine import random_keys
 from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import UniformSample, copies, frequencies, least_weight, without_copies
 from ..engine.task import Purpose
@@ -184,11 +184,11 @@ class Draw(NamedTuple):
 def _cut(draws, threshold):
     """The threshold that cuts all samples of some draws to their room, where they have outgrown that."""
     everything = [part for draw in draws for some in draw.parts.values() for part in some]
-    if sum(len(part.sample.mass) for part in everything) <= keys.OUTGROWN * _MOST_ENTRIES:
+    if sum(len(part.sample.mass) for part in everything) <= random_keys.OUTGROWN * _MOST_ENTRIES:
         return threshold
     key = np.concatenate([part.key for part in everything])
     sizes = np.concatenate([np.diff(part.sample.docs.indptr) for part in everything])
-    return keys.lowered(threshold, key, sizes, _MOST_ENTRIES)
+    return random_keys.lowered(threshold, key, sizes, _MOST_ENTRIES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ class _DocumentObserver(Observer):
         sizes = np.bincount(entry_docs[entries], minlength=len(docs))
         used = sizes > 0
         found = docs.taken(entries, sizes[used], used)
-        found = found.weighing(keys.weights(found.weight, len(found), mean_weight))
+        found = found.weighing(random_keys.weights(found.weight, len(found), mean_weight))
         sample = DocumentSample(found, share[entries].astype(np.float64))
         part = KeyedDocuments(sample, None if key is None else key[used])
         self._parts.setdefault(uid, []).append(part)
@@ -269,8 +269,10 @@ class _DocumentObserver(Observer):
         """Keys (n_docs,) of documents; those without entries draw no numbers."""
         key, some = np.full(len(docs), np.inf), np.diff(docs.indptr) > 0
         mean_weight, n = self._probe.mean_weight, np.count_nonzero(some)
-        weight = keys.weights(None if docs.weight is None else docs.weight[some], n, mean_weight)
-        key[some] = keys.keys(n, weight, mean_weight, self._rng)
+        weight = random_keys.weights(
+            None if docs.weight is None else docs.weight[some], n, mean_weight
+        )
+        key[some] = random_keys.keys(n, weight, mean_weight, self._rng)
         return key
 
     def finding(self, statistics):
@@ -342,7 +344,7 @@ class DocumentSampling:
         out = {uid: _joined([part.sample for part in parts]) for uid, parts in found.items()}
         out = {uid: sample for uid, sample in out.items() if len(sample.mass)}
         for uid, (docs, mass) in out.items():
-            weight = keys.evened(docs.weight, self.probe.mean_weight, self.probe.threshold)
+            weight = random_keys.evened(docs.weight, self.probe.mean_weight, self.probe.threshold)
             out[uid] = DocumentSample(docs.weighing(weight), mass).with_frequencies()
         return out
 

@@ -81,7 +81,7 @@ class Problem(NamedTuple):
     found : float
         Bytes that a task finds for these beside its statistics, sampled rows above all.
     leaves : bool
-        Whether tasks leave something behind; see `sklearn_bnp.engine.left`.
+        Whether tasks leave something behind; see `sklearn_bnp.engine.left_behind`.
     """
 
     name: str

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Birth, Delete, HDPTopicVB, Merge, TopicBirth, TopicDelete
-from sklearn_bnp.engine.places import Places, largest_shares
+from sklearn_bnp.engine.l_sparse import Places, largest_shares
 from sklearn_bnp.engine.state import LearnerSettings
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.trials import SplitTrial

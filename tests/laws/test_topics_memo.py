@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sklearn_bnp.engine import keys
 from sklearn_bnp.engine import learner as learner_module
+from sklearn_bnp.engine import random_keys
 from sklearn_bnp.engine.merge import Merge
 from sklearn_bnp.engine.proposal import Context, Proposal
 from sklearn_bnp.engine.scheduler import Accepted
@@ -387,7 +387,7 @@ def test_samples_that_outgrow_their_room_are_cut(kind, monkeypatch):
     assert len(collected(follow, resp, [EVERYTHING])[EVERYTHING].mass) == n
     monkeypatch.setattr(sampling_module, "_MOST_ENTRIES", n // 4)
     some = collected(follow, resp, [EVERYTHING])[EVERYTHING]
-    assert 0 < len(some.mass) <= keys.OUTGROWN * (n // 4)
+    assert 0 < len(some.mass) <= random_keys.OUTGROWN * (n // 4)
     lengths = set(np.round(whole.docs.lengths, 9))
     assert lengths.issuperset(np.round(some.docs.lengths, 9))
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp.engine.edits import UnionEdit, union_row
 from sklearn_bnp.engine.merge import Merge
-from sklearn_bnp.engine.standing import Judged, Standing
+from sklearn_bnp.engine.trial_gains import Judged, Standing
 from sklearn_bnp.engine.trials import Outcome, UnionTrial
 from sklearn_bnp.topics.birth import TopicBirth
 from sklearn_bnp.topics.counts import DocumentCounts

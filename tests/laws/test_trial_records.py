@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB, Proposal, UnionTrial
-from sklearn_bnp.engine.records import TrialRecord, drop_old_trials
 from sklearn_bnp.engine.scheduler import Scheduler
 from sklearn_bnp.engine.state import Lap
+from sklearn_bnp.engine.trial_records import TrialRecord, drop_old_trials
 
 from .harness import quiet_fit
 

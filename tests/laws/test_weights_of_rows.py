@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from sklearn_bnp import Birth, DPMixtureVB, GaussianObservation, Merge
-from sklearn_bnp.engine import keys
+from sklearn_bnp.engine import random_keys
 from sklearn_bnp.engine.proposal import Context
 from sklearn_bnp.engine.samples import Sample, UniformSample
 from sklearn_bnp.engine.statistics import StatBag, UidCounter
@@ -163,9 +163,9 @@ def test_batches_seen_again_replace_their_rows():
 
 def test_thresholds_leave_what_there_is_room_for():
     key, size = np.array([0.3, 0.1, 0.9, 0.5]), np.array([4, 3, 2, 5])
-    assert keys.lowered(np.inf, key, size, 7) == 0.5
-    assert keys.lowered(np.inf, key, size, 1) == 0.3  # one at the least
-    assert keys.lowered(0.95, key, size, 99) == 0.95
+    assert random_keys.lowered(np.inf, key, size, 7) == 0.5
+    assert random_keys.lowered(np.inf, key, size, 1) == 0.3  # one at the least
+    assert random_keys.lowered(0.95, key, size, 99) == 0.95
 
 
 def test_small_weights_of_samples_are_raised():

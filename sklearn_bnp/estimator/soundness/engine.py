@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ...engine.memo import Memo
-from ...engine.records import TrialRecord
 from ...engine.state import LearnerState, PoolSize, ScheduleState, StreamState
+from ...engine.trial_records import TrialRecord
 from .expectations import (
     expect,
     expect_count,

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from sklearn_bnp.engine.blocks import _blocks, blocks_that_differ, members, similarities
+from sklearn_bnp.engine.matching_components import (
+    _blocks,
+    blocks_that_differ,
+    members,
+    similarities,
+)
 
 
 @pytest.mark.parametrize("seed", range(5))

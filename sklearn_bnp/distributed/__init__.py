@@ -11,8 +11,8 @@ Design note
     over the positions of chunks. A worker adds up what it has as far as siblings have met, and others go on
     with what is left, so that no bit depends on which chunks lie together: not on the number of workers, and
     not on which of them did what, or did it twice.
-(d) `here.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the workers
-    of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
+(d) `this_process.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the
+    workers of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
     are given something of dask's.
 """
 

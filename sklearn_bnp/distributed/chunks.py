@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..inputs.masks import refuse_masked
+from ..inputs.masked_arrays import refuse_masked
 from ..inputs.tables import holds_arguments
 from .errors import ChunkError
 from .recognition import is_of_dask, is_reference

@@ -27,9 +27,13 @@ from distributed.scheduler import KilledWorker
 from ..engine.left_behind import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError
-from .here import evenly, leaves_behind
-from .left import kept, shared_folder, take_from_files
-from .on_workers import (
+from .left_on_workers import kept, shared_folder, take_from_files
+from .order_of_tasks import copies, holders_of, in_turns
+from .recognition import is_of_dask
+from .this_process import evenly, leaves_behind
+from .waiting import Cluster, large_graphs
+from .wire import Order, Packed
+from .worker_tasks import (
     Group,
     Visited,
     brought,
@@ -42,10 +46,6 @@ from .on_workers import (
     run_group,
     sums_of_left,
 )
-from .recognition import is_of_dask
-from .turns import copies, holders_of, in_turns
-from .waiting import Cluster, large_graphs
-from .wire import Order, Packed
 
 # Tasks of a wave for each thread of a worker, at most: each costs the scheduler about 2 ms.
 _TASKS_A_THREAD = 4

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
-from ..inputs.codes import CodesOfColumns
+from ..inputs.category_codes import CodesOfColumns
 from ..inputs.moment_sums import ColumnSizes, ColumnSums
 from ..inputs.rows import at_hand, stacked
 

@@ -19,8 +19,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples, validate_data
 
+from ..distributed.choice_of_place import place_of
 from ..distributed.chunks import chunks_of
-from ..distributed.places import place_of
 from ..distributed.recognition import is_of_dask
 from ..distributed.source import ChunkInfo, ChunkSource
 from ..inputs.frames import is_frame, witness

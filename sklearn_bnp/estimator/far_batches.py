@@ -11,7 +11,7 @@ import numpy as np
 
 from ..inputs.advice import warn_caller
 from ..inputs.rows import part
-from .left_out import scaling_of
+from .left_out_columns import scaling_of
 
 # In standard deviations of the prior of means. Streams of 100, 300 and 1,000 rows in four clusters, with as
 # many so far away after them, scored these 1.0, .9 and .7 nats lower than a fit of the later rows alone, if

@@ -23,7 +23,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 
 from .._version import __version__
 from ..engine.forgetting import names_of_batches
-from ..inputs.defaults import set_missing_parameters
+from ..inputs.missing_parameters import set_missing_parameters
 from ..inputs.types import Path
 from .archive import Archive, read_archive, write_archive
 from .object_graph import Graph, graph_of, value_of

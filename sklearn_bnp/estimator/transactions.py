@@ -6,8 +6,8 @@ from functools import wraps
 
 import numpy as np
 
-from .arguments import require_names
 from .callbacks import OF_A_CALL
+from .named_arguments import require_names
 
 
 def leaves_model_on_error(method):

@@ -18,7 +18,7 @@ from ..distributed.recognition import is_of_dask
 from ..engine.proposal import Proposal
 from ..inputs.advice import advice_on
 from ..inputs.frames import as_numbers, is_frame, reading_of
-from ..inputs.masks import refuse_masked, with_nan
+from ..inputs.masked_arrays import refuse_masked, with_nan
 from ..inputs.rows import canonical, part, with_equal_entries_apart
 from ..inputs.tables import (
     in_numpy,
@@ -31,7 +31,7 @@ from ..inputs.tables import (
 )
 from ..likelihood.limits import largest_of
 from .far_batches import warn_if_far
-from .left_out import warn_if_left_out_varies
+from .left_out_columns import warn_if_left_out_varies
 from .observations import allows_missing, require_sparse_family, resolve_observation
 
 # Squares of values beyond these leave the range of doubles.

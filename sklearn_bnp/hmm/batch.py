@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..inputs.batches import even_slices
-from ..inputs.content import add_numbers, add_rows, unless_ones
+from ..inputs.content_hashes import add_numbers, add_rows, unless_ones
 from ..inputs.groups import even_cuts
 from ..inputs.rows import at_hand, joined_numbers, mean_weight, stacked, values_per_row
 from ..inputs.rows import part as rows_of

@@ -16,7 +16,7 @@ from ..engine.trials import AdoptTrial
 from ..splits.creation import most_rows_of_first
 from .creation import create_states
 from .nested_chain import NestedSettings
-from .pairs import create_from_pair, likely_pairs
+from .pair_births import create_from_pair, likely_pairs
 from .sampling import sample_key
 from .without_time import better_without_time, rows_without_time
 

@@ -4,7 +4,7 @@ Design note
 -----------
 (a) A birth looks at the rows of one state, or of two. A state whose rows are spread over several others is
     not found so. Nor can several states change together. And states that differ in what follows them more
-    than in their rows need many passes, and seeds that see what follows (``contexts.py``).
+    than in their rows need many passes, and seeds that see what follows (``row_contexts.py``).
 (b) So all states are searched together (``searches.py``), if a sample shows half of all rows or more.
     Otherwise pools of neighbours are, each on runs of its rows; the states before and after a run are known
     and stay as they are.

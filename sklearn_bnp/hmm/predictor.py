@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels import _forward_backward as kernel
 from .._kernels.threads import threads_for_forward, threads_for_viterbi
-from ..estimator.arguments import by_name
-from ..estimator.features import ComponentFeatures, in_containers
-from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
+from ..estimator.component_features import ComponentFeatures, in_containers
+from ..estimator.lazy_methods import lazy_on_chunks, summed_over_chunks
+from ..estimator.named_arguments import by_name
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import in_range, suited
 from ..estimator.sample_weights import weighted_sums

@@ -14,7 +14,7 @@ from ..engine.probe import Each, Observer, Probe
 from ..engine.samples import copies, frequencies, rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
 from ..inputs.rows import stacked
-from .steps import NO_STEPS, StepObserver, Steps
+from .sampled_steps import NO_STEPS, StepObserver, Steps
 
 # A row belongs to a state's runs if the state has more than this share of it.
 _LEAST_SHARE = 0.5

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.last_resort import often_came_back
-from .ages import AGES, parts_by_age, uneven_states
-from .contexts import REACHES, Contexts
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
-from .joins import joined
 from .nested_chain import NestedModel, NestedSettings
-from .pairs import as_they_are
+from .nested_unions import joined
+from .pair_births import as_they_are
+from .row_contexts import REACHES, Contexts
 from .sampling import StateSample, runs_of
+from .state_ages import AGES, parts_by_age, uneven_states
 
 # Passes of the parts, after bulk unions of parts, and of what is left in the end.
 _FIRST_STEPS, _STEPS, _LAST_STEPS = 6, 4, 8
@@ -57,7 +57,7 @@ class StateSearch:
     A hidden Markov model is nested in the states, as in births from pairs. In turns, all states are split
     into parts, and a random half of them; seeds are windows of rows, or rows together with those next to them
     (`Contexts`), or parts are of rows of the same age, where visits to a state are not geometric
-    (``ages.py``). Passes follow, in which any row may go to any part. Then parts are
+    (``state_ages.py``). Passes follow, in which any row may go to any part. Then parts are
     joined, and small ones are dropped, for as long as that raises the objective. If all states are searched,
     concentrations that are learned suit the states that were found. What comes of this is
     compared with the best states so far, block by block: each block of rows keeps the states that explain it

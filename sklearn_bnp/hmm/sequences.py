@@ -24,8 +24,8 @@ from ..estimator.validation import (
     read_frames,
     real_numbers,
 )
-from ..inputs.ids import check_groups
-from ..inputs.masks import refuse_masked, with_nan
+from ..inputs.group_ids import check_groups
+from ..inputs.masked_arrays import refuse_masked, with_nan
 from ..inputs.rows import at_hand, stacked
 from ..inputs.tables import (
     holds_arguments,

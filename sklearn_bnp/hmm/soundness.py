@@ -40,8 +40,8 @@ from .merge import CoarseningTrial, StateMerge
 from .model import SequenceModel
 from .oversplit import StateOversplit
 from .restart import RestartTrial, StateRestart
+from .sampled_steps import Steps
 from .sampling import UNKNOWN, Runs, RunSampling
-from .steps import Steps
 from .transitions import Transitions, TransitionUnions
 from .unions import GroupsEdit
 

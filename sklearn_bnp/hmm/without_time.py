@@ -15,8 +15,8 @@ import numpy as np
 from ..engine.samples import Sample
 from ..likelihood.seeding import summaries
 from ..splits.creation import Creation, create, create_in_more_rows, most_rows_of_first
-from ..splits.process import RowModel
-from ..splits.restricted import RestrictedMixture
+from ..splits.restricted_mixture import RestrictedMixture
+from ..splits.stick_breaking import RowModel
 from .creation import StateCreation, first_passes, refined, statistics_of_labels
 from .nested_chain import NestedModel
 

@@ -21,9 +21,9 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from .defaults import set_missing_parameters
 from .doc_links import DocumentationLinks
-from .masks import refuse_masked
+from .masked_arrays import refuse_masked
+from .missing_parameters import set_missing_parameters
 
 # Frames of these are not the caller's.
 _LIBRARIES = ("sklearn_bnp.", "sklearn.", "joblib.", "functools", "contextlib")

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.random import sample_without_replacement
 
-from .codes import CodesOfColumns
-from .content import add_rows, unless_ones
+from .category_codes import CodesOfColumns
+from .content_hashes import add_rows, unless_ones
 from .moments import column_moments
 from .rows import at_hand, block_rows, mean_weight, part, stacked, values_per_row
 

@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 
 from ..estimator.observations import resolve_observation
 from ..inputs.frames import floats_of, is_frame
-from ..inputs.masks import with_nan
+from ..inputs.masked_arrays import with_nan
 
 
 class Uses(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..inputs.ids import check_groups
+from ..inputs.group_ids import check_groups
 from ..inputs.types import Data, Integers, Keywords
 from .columns import columns_of_numbers, names_of, numbers_in
 from .drawing import colours, component_names, name_ticks, pyplot, repeated, several_axes

@@ -16,7 +16,7 @@ from .fixed_variance import FixedVarianceGaussianObservation
 from .gaussian import GaussianObservation
 from .multinomial import MultinomialObservation
 from .poisson import PoissonObservation
-from .rows import DenseRows, SparseRows, TableRows
+from .row_kernels import DenseRows, SparseRows, TableRows
 
 OBSERVATIONS = {
     "autoregressive": AutoregressiveObservation,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .missing import IncompleteLikelihood
-from .rows import TableRows
+from .row_kernels import TableRows
 
 # Rows whose statistics are in memory at a time.
 _BLOCK_ROWS = 4096

@@ -8,7 +8,7 @@ Design note
     instance); everything after that happens on statistics. Its methods are pure functions of a prior
     and of statistics, so that trying another model costs no more than computing its statistics.
 (c) ``E[log p(x | k)]`` must be linear in s(x). Then the steps over rows are the same for all families:
-    they are the row kernels of `rows.py`, which a family has by inheritance.
+    they are the row kernels of `row_kernels.py`, which a family has by inheritance.
 (d) A prior is a value of its own, because empirical Bayes changes it while the family stays.
 (e) Abilities that only some families have are declared as class data. Callers ask for the declaration, never
     for the class of a family or for the presence of a method.
@@ -27,7 +27,7 @@ from .._kernels._responsibilities import n_statistics
 from ..inputs.advice import ExplainedParameters
 from ..inputs.types import Floats, Integers
 from .leaving_out import change_of_evidence, pairs_with_shares
-from .rows import DenseRows
+from .row_kernels import DenseRows
 
 # Steps of empirical Bayes for one component alone.
 _STEPS_ALONE = 10

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.special import digamma
 
-from ..inputs.codes import LARGEST_CODE
+from ..inputs.category_codes import LARGEST_CODE
 from .base import Likelihood, ObservationModel
 from .counts import (
     log_ratio,
@@ -41,7 +41,7 @@ from .counts import (
 )
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within
-from .rows import SparseRows
+from .row_kernels import SparseRows
 
 # Columns have few categories if they have no more than this on average. For more, dense one-hot rows take two
 # to twenty times as long as codes; for 16, nearly as long.

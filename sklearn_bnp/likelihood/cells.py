@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._kernels._responsibilities import Quadratic
-from .rows import RowKernels, share_table, weighted_shares
+from .row_kernels import RowKernels, share_table, weighted_shares
 
 # Rows that are worked on at a time: tables have features of these, and sums have none.
 _TABLE_ROWS, _SUMMED_ROWS = 2**12, 2**16

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .base import Likelihood
-from .rows import TableRows
+from .row_kernels import TableRows
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from ..inputs.rows import part
 from .base import Likelihood
 from .limits import LEAST, MOST, MOST_MASS, are_within, as_numbers
 from .missing import CompleteColumns, IncompleteColumns, with_counts
-from .rows import SparseRows
+from .row_kernels import SparseRows
 
 # A table of points with all columns may have so many numbers. For more, there are so many columns instead,
 # in which squared distances have a relative error of sqrt(2 / 512) = 6 %.

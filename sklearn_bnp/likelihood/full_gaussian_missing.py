@@ -28,7 +28,7 @@ from .._kernels._missing import complete_rows, missing_sums, missing_table
 from .._kernels._student import student_without
 from .leaving_out import LEAST_SHARE
 from .missing import IncompleteLikelihood, entry_constants, log_base_of_observed
-from .rows import TableRows
+from .row_kernels import TableRows
 
 _LOG_2PI = np.log(2.0 * np.pi)
 # Numbers in the statistics of rows that are in memory at a time.

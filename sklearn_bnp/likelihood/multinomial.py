@@ -47,7 +47,7 @@ from .dirichlet import (
 )
 from .leaving_out import pairs_with_shares
 from .limits import LEAST, MOST, are_within, as_numbers
-from .rows import SparseRows
+from .row_kernels import SparseRows
 
 
 class MultinomialObservation(ObservationModel):

@@ -12,7 +12,7 @@ from .._kernels._responsibilities import summarise
 from .autoregressive_gaps import GappedRegression
 from .base import Likelihood
 from .correlated_rows import Points, blocks_of_rows
-from .rows import TableRows
+from .row_kernels import TableRows
 
 # Limits of a probability to start anew that is learned. At 0 it would stay there.
 _LEAST_RESTART, MOST_RESTART = 1e-4, 0.5

@@ -1,7 +1,7 @@
 """Prediction for new rows and documents by a model in bounded memory.
 
 Design note. Topics of documents are inferred as those of `HDPTopicVB` are, with the documents' shares
-integrated out (`topics/collapsed.py`), and scores are of document completion.
+integrated out (`topics/new_documents.py`), and scores are of document completion.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scipy.special import digamma, logsumexp, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator.arguments import by_name
-from ..estimator.features import ComponentFeatures, in_containers
+from ..estimator.component_features import ComponentFeatures, in_containers
+from ..estimator.named_arguments import by_name
 from ..estimator.prediction import in_range
 from ..estimator.sample_weights import weighted_sums
 from ..estimator.saved_state import SavedState
@@ -28,9 +28,9 @@ from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import is_sparse_frame
 from ..inputs.moments import has_missing
 from ..inputs.types import Data, Floats, Integers
-from ..topics.collapsed import expected_shares, infer, table_of_rows
 from ..topics.completion import entries_apart, keys_of_content, mean_of_tokens
 from ..topics.corpus import corpus_of_rows, with_weights_of_rows
+from ..topics.new_documents import expected_shares, infer, table_of_rows
 from .soundness import check_bounded
 
 # Responsibilities that are held at a time.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.matching_components import blocks_that_differ, members, similarities
-from .last_resort import WORTH_A_TRIAL
+from .comparison import WORTH_A_TRIAL
 
 # Similarities from which components are linked.
 _LEVELS = (0.1,)

@@ -26,8 +26,8 @@ from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
 from .birth import ADAPT_BELOW
-from .last_resort import Comparison, affordable_rows, shows_everything
-from .pools import Pool
+from .comparison import Comparison, affordable_rows, shows_everything
+from .pooled_rows import Pool
 from .searches import Search
 
 # Work is counted in numbers, not in seconds, so that a fit does not depend on the machine: a step takes

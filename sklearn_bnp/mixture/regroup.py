@@ -17,9 +17,9 @@ from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
 from ..splits.creation import HOPELESS, Creation, most_seeds, seeded
-from ..splits.restricted import LEAST_ROWS, RestrictedMixture, most_collapsed
-from .last_resort import WORTH_A_TRIAL
-from .pools import Pool
+from ..splits.restricted_mixture import LEAST_ROWS, RestrictedMixture, most_collapsed
+from .comparison import WORTH_A_TRIAL
+from .pooled_rows import Pool
 
 # Loss in nats a row, if a component took the rows of another, beyond which the two are no neighbours.
 _NEAR = 6.0

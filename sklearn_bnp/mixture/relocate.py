@@ -12,8 +12,8 @@ from ..engine.last_resort import LastResort
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
-from ..splits.restricted import most_collapsed
-from .last_resort import WORTH_A_TRIAL, Comparison, affordable_rows, shows_everything
+from ..splits.restricted_mixture import most_collapsed
+from .comparison import WORTH_A_TRIAL, Comparison, affordable_rows, shows_everything
 
 
 class Relocate(LastResort):

@@ -11,10 +11,10 @@ from ..engine.agglomeration import agglomerate
 from ..engine.grouping import Parts, best_grouping
 from ..engine.last_resort import often_came_back
 from ..splits.creation import seeded
-from ..splits.restricted import most_collapsed
+from ..splits.restricted_mixture import most_collapsed
 from ..splits.slabs import NARROW_ADAPT, grouped_seeds, narrow_rows, statistics_apart
+from .comparison import WORTH_A_TRIAL
 from .exchange import exchanged
-from .last_resort import WORTH_A_TRIAL
 
 # Rows whose responsibility is less do not count as rows of a component when it is deleted.
 _LEAST_RESP = 1e-3

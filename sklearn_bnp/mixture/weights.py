@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..inputs.advice import ExplainedParameters
 from ..inputs.types import Floats
 from ..likelihood.limits import POSITIVE
-from ..splits.process import stick_breaking_term
+from ..splits.stick_breaking import stick_breaking_term
 
 # The search for a discount starts here, and ends after a step that is no longer than this: the error
 # that is left is of the order of its square.

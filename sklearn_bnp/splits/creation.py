@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .restricted import LEAST_ROWS, SLOW, USUAL, Pace, RestrictedMixture, most_collapsed
+from .restricted_mixture import LEAST_ROWS, SLOW, USUAL, Pace, RestrictedMixture, most_collapsed
 from .slabs import NARROW_ADAPT, grouped_seeds, narrow_seeds
 
 # On small samples, a split whose gain lacks less than this, in nats a row, gets more steps.

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from ..engine.l_sparse import Places, largest_shares
 from ..engine.statistics import StatBag
 from ..inputs.batches import even_slices
-from ..inputs.content import add_numbers, add_rows, unless_ones
+from ..inputs.content_hashes import add_numbers, add_rows, unless_ones
 from ..inputs.groups import even_cuts, group_cuts
 from ..inputs.rows import (
     at_hand,

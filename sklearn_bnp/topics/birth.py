@@ -14,7 +14,7 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, Policy, UndoTrial
 from .creation import LEAST_TOKENS
 from .documents import EVERYTHING
-from .fewer import SettlingTrial
+from .fewer_topics import SettlingTrial
 from .seeding import blended_with_all
 from .starts import ALL_USE, create_first_topics, create_topics, create_topics_again
 

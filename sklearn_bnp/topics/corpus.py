@@ -21,7 +21,7 @@ from ..estimator.validation import check_rows, read_frames
 from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource
 from ..inputs.frames import is_sparse_frame, require_zeros_to_fill
-from ..inputs.ids import check_groups
+from ..inputs.group_ids import check_groups
 from ..inputs.rows import canonical
 from ..inputs.tables import (
     in_numpy,

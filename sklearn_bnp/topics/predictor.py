@@ -23,9 +23,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from ..estimator.arguments import by_name
-from ..estimator.features import ComponentFeatures, in_containers
-from ..estimator.lazy import lazy_on_chunks, summed_over_chunks
+from ..estimator.component_features import ComponentFeatures, in_containers
+from ..estimator.lazy_methods import lazy_on_chunks, summed_over_chunks
+from ..estimator.named_arguments import by_name
 from ..estimator.observations import allows_missing, takes_sparse
 from ..estimator.prediction import suited_statistics
 from ..estimator.sample_weights import weighted_sums
@@ -36,10 +36,9 @@ from ..estimator.validation import check_positive_integers, checked_generator
 from ..inputs.advice import advice_on
 from ..inputs.blas import blas_on_one_thread
 from ..inputs.frames import with_categories
-from ..inputs.masks import refuse_masked
+from ..inputs.masked_arrays import refuse_masked
 from ..inputs.tables import in_numpy
 from ..inputs.types import Data, Floats, RandomState
-from .collapsed import expected_shares, infer, table_of_rows, table_of_words
 from .completion import (
     drawn_keys,
     entries_apart,
@@ -49,6 +48,7 @@ from .completion import (
     tokens_apart,
 )
 from .corpus import check_corpus, check_same_kind, has_documents_of_words, takes_words
+from .new_documents import expected_shares, infer, table_of_rows, table_of_words
 from .soundness import TOPICS, check_topics
 
 # Size of the arrays (documents or entries, times topics) that are worked on at a time.

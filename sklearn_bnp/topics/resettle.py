@@ -29,7 +29,7 @@ import numpy as np
 
 from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
-from .fewer import PatientTrial, worth_of_all
+from .fewer_topics import PatientTrial, worth_of_all
 
 # A stream has other new starts when so many times as many tokens have come.
 _MORE = 2.0

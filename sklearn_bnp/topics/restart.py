@@ -15,8 +15,8 @@ Design note
     several, and held-out words are predicted worse.
 (d) It is a last resort, made when laps have come to rest. It is made again as long as the objective has risen
     since the last one.
-(e) Long documents of few words settle in too many topics; see `fewer.py`. For these, fewer topics are tried
-    first, once for each set of topics. Blends are tried when no fewer topics were found, or in the next turn.
+(e) Long documents of few words settle in too many topics; see `fewer_topics.py`. For these, fewer topics are
+    tried first, once for each set of topics. Blends are tried when no fewer topics were found, or in the next turn.
 (f) Where topics have frequent words in common, the first birth may join them too soon. What is left settles
     with documents that mix blends of topics, and no restart leads away from that. So once in a fit, when
     blends have nothing left to try, a search that learns all priors before it joins topics is made, as in a
@@ -36,9 +36,9 @@ from ..engine.last_resort import TakesTurns
 from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
-from .common import with_common_topic
+from .common_topic import with_common_topic
 from .documents import EVERYTHING
-from .fewer import PatientTrial, SettlingTrial, are_long, fewer_topics, worth_of_all
+from .fewer_topics import PatientTrial, SettlingTrial, are_long, fewer_topics, worth_of_all
 from .seeding import blended_with_all
 from .starts import other_topics
 

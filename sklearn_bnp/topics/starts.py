@@ -46,7 +46,6 @@ import numpy as np
 from scipy import sparse
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .clusters import clustered_documents
 from .creation import (
     LEAST_SHARE,
     LEAST_TOKENS,
@@ -56,7 +55,8 @@ from .creation import (
     document_seeds,
     subset,
 )
-from .excess import topics_beyond
+from .document_clusters import clustered_documents
+from .hidden_topics import topics_beyond
 from .seeding import Anchors, with_total
 from .spectral import spectral_topics
 

@@ -15,7 +15,7 @@ distributed = pytest.importorskip("distributed")
 from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 
 from sklearn_bnp.distributed.cluster import OnClient  # noqa: E402
-from sklearn_bnp.distributed.turns import copies, holders_of, in_turns  # noqa: E402
+from sklearn_bnp.distributed.order_of_tasks import copies, holders_of, in_turns  # noqa: E402
 from sklearn_bnp.distributed.wire import Order  # noqa: E402
 
 

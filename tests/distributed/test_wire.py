@@ -12,8 +12,8 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 from dask.sizeof import sizeof  # noqa: E402
 
-from sklearn_bnp.distributed.on_workers import Visited  # noqa: E402
 from sklearn_bnp.distributed.wire import Nodes, Order, Packed, unpacked  # noqa: E402
+from sklearn_bnp.distributed.worker_tasks import Visited  # noqa: E402
 from sklearn_bnp.topics.counts import BatchCounts  # noqa: E402
 from sklearn_bnp.topics.documents import Documents  # noqa: E402
 

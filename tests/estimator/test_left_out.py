@@ -12,7 +12,7 @@ from sklearn_bnp import (
     GaussianObservation,
     HDPTopicVB,
 )
-from sklearn_bnp.estimator.left_out import warn_if_left_out_varies
+from sklearn_bnp.estimator.left_out_columns import warn_if_left_out_varies
 
 rng = np.random.default_rng(0)
 FIRST, LATER = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation
 from sklearn_bnp.hmm import local, predictor, sampling
-from sklearn_bnp.likelihood import rows as row_kernels
+from sklearn_bnp.likelihood import row_kernels
 from tests.estimators import assert_same_state, chains, one_hot, peak_memory, public_state
 
 X, STATES = chains(n_sequences=4, n_rows=200)

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, DPAllocation, StateBirth
 from sklearn_bnp.hmm.sampling import StateSample
-from sklearn_bnp.splits.process import DirichletProcess
+from sklearn_bnp.splits.stick_breaking import DirichletProcess
 
 N_STATES, N_FEATURES, N_ROWS = 20, 9, 3000
 

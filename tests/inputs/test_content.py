@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.hmm.batch import SequenceBatch
 from sklearn_bnp.inputs.batches import Batch
-from sklearn_bnp.inputs.content import add_rows
+from sklearn_bnp.inputs.content_hashes import add_rows
 from sklearn_bnp.inputs.rows import canonical
 from sklearn_bnp.topics.batch import DocumentBatch
 from tests.inputs.test_sparse import backwards, duplicated, rows, with_long_indices

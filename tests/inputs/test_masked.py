@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, GaussianObservation, HDPTopicVB, MemoryBoundedTopicVB
-from sklearn_bnp.inputs.masks import with_nan
+from sklearn_bnp.inputs.masked_arrays import with_nan
 from tests.inputs.test_sparse_formats import Reference
 
 GROUPS = np.arange(40) // 10

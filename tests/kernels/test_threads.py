@@ -8,9 +8,9 @@ from sklearn_bnp._kernels import threads
 from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.engine import unions
 from sklearn_bnp.hmm import local as chains
-from sklearn_bnp.likelihood import rows
-from sklearn_bnp.topics import collapsed
+from sklearn_bnp.likelihood import row_kernels
 from sklearn_bnp.topics import local as topics
+from sklearn_bnp.topics import new_documents
 from sklearn_bnp.topics.documents import Documents, DocumentSettings
 
 pytestmark = pytest.mark.usefixtures("threads_as_shipped")
@@ -37,9 +37,9 @@ def asked(monkeypatch):
     """Names of kernels -> the numbers of threads that they are called with."""
     found = {}
     for module, name, place in [
-        (rows, "local_step", 11), (chains.kernel, "forward", 5), (chains.kernel, "backward", 10),
+        (row_kernels, "local_step", 11), (chains.kernel, "forward", 5), (chains.kernel, "backward", 10),
         (unions, "union_entropies", 5), (topics.kernel, "document_step", 17),
-        (collapsed, "collapsed_shares", 9),
+        (new_documents, "collapsed_shares", 9),
     ]:  # fmt: skip
         watched = Watched(getattr(module, name), place, found.setdefault(name, []))
         monkeypatch.setattr(module, name, watched)
@@ -56,7 +56,7 @@ def test_each_thread_has_some_work(n_threads):
         assert n == n_threads or work < (n + 1) * least
 
 
-class Rows(rows.DenseRows):
+class Rows(row_kernels.DenseRows):
     """Rows with a full covariance."""
 
     n_features, n_statistics, quadratic = D, P, Quadratic.FULL
@@ -84,7 +84,7 @@ def test_threads_of_documents(asked, n, n_threads):
     docs = Documents(10 * np.arange(n + 1), np.ones(10 * n), words)
     table, prior = rng.dirichlet(np.ones(50), size=K).T.copy(), np.full(K, 0.1)
     topics.step_of_words(table, docs, prior, DocumentSettings(max_iter=2, n_threads=2))
-    collapsed.infer(table, docs, prior, 2, 1e-3, n_threads=2)
+    new_documents.infer(table, docs, prior, 2, 1e-3, n_threads=2)
     assert asked["document_step"] == asked["collapsed_shares"] == [n_threads]
 
 

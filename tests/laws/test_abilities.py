@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import Likelihood
 from sklearn_bnp.engine.affinity import union_evidence
-from sklearn_bnp.splits.restricted import most_collapsed
+from sklearn_bnp.splits.restricted_mixture import most_collapsed
 
 from .harness import given, random_resp
 

@@ -13,7 +13,7 @@ from sklearn_bnp.engine.unions import (
     UnionsOfRows,
     entropies_of_unions,
 )
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 
 
 def mixture_of(n_clusters, n_components):

@@ -10,8 +10,8 @@ from sklearn_bnp.engine.task import LocalTask, run
 from sklearn_bnp.hmm import local
 from sklearn_bnp.hmm.local import emission_table
 from sklearn_bnp.hmm.merge import CoarseningTrial
+from sklearn_bnp.hmm.sampled_steps import NO_STEPS
 from sklearn_bnp.hmm.sampling import RunSampling
-from sklearn_bnp.hmm.steps import NO_STEPS
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.hmm.unions import GroupsEdit, least_change
 from tests.reference import chains

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.distributed.chunks import Chunk
-from sklearn_bnp.distributed.here import Here
+from sklearn_bnp.distributed.this_process import Here
 from sklearn_bnp.engine.left_behind import Visit, parted
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.engine.task import LocalResult

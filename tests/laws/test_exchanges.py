@@ -8,7 +8,7 @@ from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.mixture import searches
 from sklearn_bnp.mixture.exchange import exchanged
 from sklearn_bnp.mixture.searches import Search
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 
 from .harness import learner_for, random_resp
 

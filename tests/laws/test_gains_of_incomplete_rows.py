@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 
 from .harness import quiet_fit
 from .test_state_exchanges import chain_of

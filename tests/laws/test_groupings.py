@@ -8,7 +8,7 @@ from sklearn_bnp import DPMixtureVB
 from sklearn_bnp.engine import grouping as grouping_module
 from sklearn_bnp.engine.grouping import _LEAST_GAIN, Grouping, Parts, best_grouping
 from sklearn_bnp.engine.samples import Sample
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 from tests.reference.partitions import partitions
 
 from .harness import learner_for, random_resp

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from sklearn_bnp import AdoptTrial, HDPTopicVB, TopicRestart
 from sklearn_bnp.topics.documents import EVERYTHING, Documents
-from sklearn_bnp.topics.fewer import SettlingTrial, are_long
+from sklearn_bnp.topics.fewer_topics import SettlingTrial, are_long
 from sklearn_bnp.topics.sampling import DocumentSample
 
 from .test_topic_restarts import with_restarts

@@ -11,9 +11,9 @@ from sklearn_bnp.engine.affinity import neighbourhoods
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.inputs.rows import equal_rows
 from sklearn_bnp.mixture import oversplit, sampling, searches
-from sklearn_bnp.mixture.last_resort import Comparison, affordable_rows
-from sklearn_bnp.mixture.pools import Pool
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.mixture.comparison import Comparison, affordable_rows
+from sklearn_bnp.mixture.pooled_rows import Pool
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 from tests.benchmarks.one_start_mixtures import gaussian
 
 from .harness import learner_for, quiet_fit, random_resp

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB
-from sklearn_bnp.hmm.ages import parts_by_age, uneven_states, unevenness
 from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings, Surroundings
 from sklearn_bnp.hmm.searches import StateSearch
+from sklearn_bnp.hmm.state_ages import parts_by_age, uneven_states, unevenness
 
 from .test_state_exchanges import chain_of
 from .test_state_oversplit import model_and_totals, search_of, toys

@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB, StateOversplit
-from sklearn_bnp.hmm import contexts
-from sklearn_bnp.hmm.contexts import Contexts
+from sklearn_bnp.hmm import row_contexts
 from sklearn_bnp.hmm.creation import statistics_of_labels
-from sklearn_bnp.hmm.joins import gains_of_links
 from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_unions import gains_of_links
+from sklearn_bnp.hmm.row_contexts import Contexts
 from sklearn_bnp.hmm.sampling import StateSample
 from tests.benchmarks.symbol_sequences import problems
 from tests.variants import variants
@@ -61,10 +61,10 @@ def test_rows_beyond_ends_of_runs_are_the_mean(distance):
 
 
 @pytest.mark.parametrize("reach", [(-2, -1, 0, 1, 2), (-1, 0, 1)])
-@pytest.mark.parametrize("n_columns", [contexts._COLUMNS, 2], ids=["stacked", "projected"])
+@pytest.mark.parametrize("n_columns", [row_contexts._COLUMNS, 2], ids=["stacked", "projected"])
 def test_contexts_tell_states_that_symbols_do_not(reach, n_columns, monkeypatch):
     """Three rows of the cycle are different for each state."""
-    monkeypatch.setattr(contexts, "_COLUMNS", n_columns)
+    monkeypatch.setattr(row_contexts, "_COLUMNS", n_columns)
     rows, states = cycles()
     of, states = contexts_of(rows), np.concatenate(states)
     inner = np.ones(len(states), dtype=bool)

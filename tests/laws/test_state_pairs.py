@@ -12,7 +12,7 @@ from sklearn_bnp.engine.streaming import stream_batch
 from sklearn_bnp.engine.task import LocalTask
 from sklearn_bnp.engine.trials import AdoptTrial
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.pairs import likely_pairs
+from sklearn_bnp.hmm.pair_births import likely_pairs
 from sklearn_bnp.hmm.sampling import RunProbe, RunSampling
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.likelihood import GaussianObservation

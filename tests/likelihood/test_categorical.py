@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, CategoricalObservation, ColumnObservation, DPMixtureVB, HDPTopicVB
 from sklearn_bnp.inputs.batches import Batch
-from sklearn_bnp.inputs.codes import CodesOfColumns
+from sklearn_bnp.inputs.category_codes import CodesOfColumns
 from sklearn_bnp.inputs.moments import column_moments
 
 SIZES = np.array([2, 3, 5, 4, 3, 4, 5, 3, 4, 5])

@@ -27,7 +27,7 @@ from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
 from sklearn_bnp.mixture import birth
 from sklearn_bnp.splits import creation
 from sklearn_bnp.splits.creation import _ways, create, most_rows_of_first
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
 ROWS, CLUSTERS, COLUMNS = 30, 10, 15

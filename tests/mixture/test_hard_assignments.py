@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.splits.creation import create
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 from tests.laws.families import FAMILIES
 from tests.laws.harness import estimator, quiet_fit
 

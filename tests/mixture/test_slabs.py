@@ -8,7 +8,7 @@ from sklearn_bnp import DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.likelihood.seeding import completed_as_one
 from sklearn_bnp.splits import slabs
-from sklearn_bnp.splits.restricted import RestrictedMixture
+from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 from sklearn_bnp.splits.slabs import grouped_seeds, statistics_apart, windows
 from tests.benchmarks.one_start_mixtures import spikes
 from tests.estimators import peak_memory

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPTopicVB
-from sklearn_bnp.topics.clusters import _shares, clustered_documents
+from sklearn_bnp.topics.document_clusters import _shares, clustered_documents
 from tests.benchmarks import corpora
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sklearn_bnp import HDPTopicVB
 from sklearn_bnp.topics import starts
-from sklearn_bnp.topics.common import with_common_topic
+from sklearn_bnp.topics.common_topic import with_common_topic
 from sklearn_bnp.topics.seeding import Anchors, anchor_topics
 from tests.benchmarks import corpora
 from tests.benchmarks.one_start_topics import boilerplate, common_words, power_law, thinned

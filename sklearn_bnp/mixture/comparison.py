@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..engine.samples import Sample, to_search
-from ..splits.restricted import RestrictedMixture
+from ..splits.restricted_mixture import RestrictedMixture
 
 # Ordinary steps of new components, and of the present ones with which they are compared.
 _SETTLING_STEPS = 10

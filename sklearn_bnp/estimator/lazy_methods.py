@@ -8,12 +8,12 @@ from inspect import signature
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..distributed.choice_of_place import place_of
 from ..distributed.chunks import chunks_of, with_others
-from ..distributed.places import place_of
 from ..distributed.recognition import are_chunks, is_of_dask
 from ..inputs.frames import as_numbers, is_frame
-from .arguments import require_names
 from .chunks import check_groups_are_whole, groups_beside, require_whole_groups
+from .named_arguments import require_names
 from .publishing import complete
 
 # What predictions do without: the learner, and the mark of a state that is checked when it is loaded.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 
-from .here import Here, evenly
+from .this_process import Here, evenly
 
 
 @contextmanager

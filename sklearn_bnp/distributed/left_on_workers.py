@@ -11,7 +11,7 @@ import dask
 from distributed import LocalCluster
 from distributed.protocol.pickle import dumps
 
-from .on_workers import Stored
+from .worker_tasks import Stored
 
 
 def shared_folder(client):

@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from ..engine.left_behind import parted
 from ..engine.task import added_siblings, partly_combined
 from .chunks import with_others
-from .here import Loaded, Through
+from .this_process import Loaded, Through
 from .wire import Nodes, n_bytes_on_the_way
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from .masks import refuse_masked
+from .masked_arrays import refuse_masked
 from .tables import in_numpy
 
 

@@ -12,8 +12,8 @@ Design note
     with what is left, so that no bit depends on which chunks lie together: not on the number of workers, and
     not on which of them did what, or did it twice.
 (d) `this_process.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the
-    workers of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when they
-    are given something of dask's.
+    workers of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when
+    they are given something of dask's.
 """
 
 from .errors import ChunkError, StalledError

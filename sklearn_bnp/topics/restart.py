@@ -16,7 +16,8 @@ Design note
 (d) It is a last resort, made when laps have come to rest. It is made again as long as the objective has risen
     since the last one.
 (e) Long documents of few words settle in too many topics; see `fewer_topics.py`. For these, fewer topics are
-    tried first, once for each set of topics. Blends are tried when no fewer topics were found, or in the next turn.
+    tried first, once for each set of topics. Blends are tried when no fewer topics were found, or
+    in the next turn.
 (f) Where topics have frequent words in common, the first birth may join them too soon. What is left settles
     with documents that mix blends of topics, and no restart leads away from that. So once in a fit, when
     blends have nothing left to try, a search that learns all priors before it joins topics is made, as in a

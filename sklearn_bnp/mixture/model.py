@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engine.affinity import union_evidence
+from ..engine.edits import SplitEdit, UnionEdit, union_row
 from ..engine.model import BaseModel
+from ..engine.statistics import added_up
+from ..engine.trials import KnownTrial, Outcome
 from .local import local_pass
-from .own_components import own_components
 from .sampling import RowSampling
-from .small_unions import small_unions
 from .weights import MixtureAllocation
 
 # Log weight of a component that no row may go to: beyond all others, and within single precision.
@@ -43,12 +45,48 @@ class MixtureModel(BaseModel):
     sampling = RowSampling
 
     def own_components(self, totals, bags, gains, new_uids, n_most):
-        """Trials by which new batches take rows along; statistics are sums over single rows."""
-        return own_components(totals, bags, gains, new_uids, n_most)
+        """Trials in which what new batches gave to a component becomes a new one; `Model.own_components`.
+
+        A split of the new rows alone cannot tell that all of them are unlike earlier ones, as when data come
+        sorted. Statistics are sums over single rows, so that all those of such a change are known.
+        """
+        bag = added_up(bags.values())
+        rest, trials = totals.add(bag, -1.0), []
+        for k in np.argsort(-gains, kind="stable").tolist():
+            if not gains[k] > 0 or len(trials) >= n_most:
+                break
+            created, removed = new_uids(1), (int(bag.uids[k]),)
+            uids = np.array(created, dtype=np.int64)
+            rows = {name: one.take([k])._replace(uids=uids) for name, one in bags.items()}
+            successors = rest.take([k]).concatenated(added_up(rows.values()))
+            outcome = Outcome(successors, SplitEdit(removed, created, rows))
+            trials.append(KnownTrial("birth", removed, created, outcome))
+        return trials
 
     def small_unions(self, totals, least):
-        """Trials by which components of less than ``least`` join others."""
-        return small_unions(self, totals, least)
+        """Trials by which components of less than ``least`` join the ones that suit them best.
+
+        These keep their names. For the entropy of a union a lower bound stands, which is nearly exact, since
+        there is little to lose.
+        """
+        trials, used, K = [], set(), len(totals.uids)
+        if K < 2:
+            return trials
+        own = self.likelihood.evidence(self.prior, totals.s)
+        for k in np.flatnonzero(totals.n < least).tolist():
+            others = np.delete(np.arange(K), k)
+            both = union_evidence(
+                self.likelihood, self.prior, totals.s, np.full(len(others), k), others
+            )
+            best = int(others[np.argmax(both - own[others])])
+            if used & {k, best}:
+                continue
+            used |= {k, best}
+            removed = (int(totals.uids[best]), int(totals.uids[k]))
+            created = removed[:1]
+            outcome = Outcome(union_row(totals, removed, created), UnionEdit(removed, created, {}))
+            trials.append(KnownTrial("merge", removed, created, outcome))
+        return trials
 
     def allocation_term(self, totals):
         """The allocation term of the objective, in nats."""
@@ -70,15 +108,8 @@ class MixtureModel(BaseModel):
         self, batch, params, uids, observers=(), *, carry=None, lap=0, n_nonzero=None, n_threads=1
     ):
         """`StatBag` of a batch after its local step; a mixture has no use for ``carry`` and ``lap``."""
-        return local_pass(
-            batch,
-            self.likelihood,
-            params,
-            uids,
-            observers,
-            n_nonzero=n_nonzero,
-            n_threads=n_threads,
-        )
+        how = {"n_nonzero": n_nonzero, "n_threads": n_threads}
+        return local_pass(batch, self.likelihood, params, uids, observers, **how)
 
     def in_order(self, totals):
         """Totals with the components by decreasing size, and the model for them."""

@@ -15,7 +15,7 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from ..splits.creation import most_rows_of_first
 from .creation import create_states
-from .nested_chain import NestedSettings
+from .nested_links import NestedSettings
 from .pair_births import create_from_pair, likely_pairs
 from .sampling import sample_key
 from .without_time import better_without_time, rows_without_time

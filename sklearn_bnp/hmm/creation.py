@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..likelihood.seeding import lloyd, seeding_mass, summaries
-from .nested_chain import Chain, Links, NestedModel, Surroundings, feature_tiles
+from .nested_chain import Chain, NestedModel, feature_tiles
+from .nested_links import Links, Surroundings
 from .sampling import EDGE, UNKNOWN
 from .transitions import Transitions
 from .visits import visit_groups

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
-from .nested_chain import Chain, Links, NestedModel, NestedSettings
+from .nested_chain import Chain, NestedModel
+from .nested_links import Links, NestedSettings
 from .sampling import EDGE
 
 # Two states with at least this many transitions between them are neighbours.

@@ -7,7 +7,8 @@ import numpy as np
 from ..engine.last_resort import often_came_back
 from .creation import StateCreation, statistics_of_labels, window_lengths, windows
 from .exchange import exchanged
-from .nested_chain import NestedModel, NestedSettings
+from .nested_chain import NestedModel
+from .nested_links import NestedSettings
 from .nested_unions import joined
 from .pair_births import as_they_are
 from .row_contexts import REACHES, Contexts

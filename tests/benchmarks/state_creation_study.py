@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sklearn_bnp.hmm.creation import create_states
-from sklearn_bnp.hmm.nested_chain import Chain, NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import Chain, NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments

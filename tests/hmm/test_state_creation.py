@@ -9,7 +9,8 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from sklearn_bnp._kernels._responsibilities import Quadratic
 from sklearn_bnp.hmm.creation import create_states
-from sklearn_bnp.hmm.nested_chain import Chain, Links, NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import Chain, NestedModel
+from sklearn_bnp.hmm.nested_links import Links, NestedSettings
 from sklearn_bnp.hmm.sampling import StateSample
 from sklearn_bnp.inputs.batches import Batch
 from sklearn_bnp.inputs.moments import column_moments

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 
 from sklearn_bnp import ColumnObservation, DPMixtureVB, GaussianObservation
 from sklearn_bnp.engine.samples import Sample
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
 
 from .harness import quiet_fit

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import HDPHMMVB
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings, Surroundings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings, Surroundings
 from sklearn_bnp.hmm.searches import StateSearch
 from sklearn_bnp.hmm.state_ages import parts_by_age, uneven_states, unevenness
 

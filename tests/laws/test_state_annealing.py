@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sklearn_bnp import BernoulliObservation, ColumnObservation, GaussianObservation
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.hmm.searches import StateSearch
 from tests.reference.chains import by_recursion
 

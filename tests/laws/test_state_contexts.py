@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_bnp import HDPHMMVB, StateOversplit
 from sklearn_bnp.hmm import row_contexts
 from sklearn_bnp.hmm.creation import statistics_of_labels
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.hmm.nested_unions import gains_of_links
 from sklearn_bnp.hmm.row_contexts import Contexts
 from sklearn_bnp.hmm.sampling import StateSample

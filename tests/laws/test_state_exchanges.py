@@ -6,7 +6,8 @@ import pytest
 from sklearn_bnp import HDPHMMVB
 from sklearn_bnp.hmm.creation import statistics_of_labels
 from sklearn_bnp.hmm.exchange import exchanged
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.hmm.searches import StateSearch
 
 from .harness import quiet_fit

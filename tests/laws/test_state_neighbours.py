@@ -15,7 +15,8 @@ from sklearn_bnp.estimator.soundness.laps import LapState, check_sampling
 from sklearn_bnp.estimator.soundness.statistics import Names
 from sklearn_bnp.hmm.creation import create_states
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.nested_chain import Links, NestedModel, NestedSettings, Surroundings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import Links, NestedSettings, Surroundings
 from sklearn_bnp.hmm.sampling import EDGE, UNKNOWN, RunProbe, RunSampling, StateSample
 from sklearn_bnp.hmm.transitions import Transitions
 from sklearn_bnp.hmm.visits import _dependence, _Mixture, visit_groups

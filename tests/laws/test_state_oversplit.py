@@ -11,7 +11,8 @@ from scipy.special import gammaln
 
 from sklearn_bnp import HDPHMMVB, AutoregressiveObservation, StateOversplit
 from sklearn_bnp.hmm import oversplit, searches
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings, Surroundings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings, Surroundings
 from sklearn_bnp.hmm.nested_unions import gains_of_links, joined
 from sklearn_bnp.hmm.pair_births import as_they_are
 from sklearn_bnp.hmm.sampling import StateSample

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn_bnp.hmm.batch import PreparedRows
 from sklearn_bnp.hmm.creation import windows
 from sklearn_bnp.hmm.model import chain_counts
-from sklearn_bnp.hmm.nested_chain import NestedModel, NestedSettings
+from sklearn_bnp.hmm.nested_chain import NestedModel
+from sklearn_bnp.hmm.nested_links import NestedSettings
 from sklearn_bnp.hmm.sampling import RunSampling, StateSample
 
 from . import chain_harness as h

@@ -13,7 +13,7 @@ from ..engine.proposal import Context, Proposal
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
-from ..splits.creation import most_rows_of_first
+from ..splits.more_rows import most_rows_of_first
 from .creation import create_states
 from .nested_links import NestedSettings
 from .pair_births import create_from_pair, likely_pairs

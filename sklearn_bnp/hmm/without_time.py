@@ -14,7 +14,9 @@ import numpy as np
 
 from ..engine.samples import Sample
 from ..likelihood.seeding import summaries
-from ..splits.creation import Creation, create, create_in_more_rows, most_rows_of_first
+from ..splits.creation import create
+from ..splits.development import Creation
+from ..splits.more_rows import create_in_more_rows, most_rows_of_first
 from ..splits.restricted_mixture import RestrictedMixture
 from ..splits.stick_breaking import RowModel
 from .creation import StateCreation, first_passes, refined, statistics_of_labels

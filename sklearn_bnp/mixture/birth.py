@@ -13,7 +13,9 @@ from ..engine.proposal import Context, Proposal
 from ..engine.samples import to_search
 from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial, SplitTrial
-from ..splits.creation import create, most_rows_of_first, tries_all_ways
+from ..splits.creation import create
+from ..splits.more_rows import most_rows_of_first
+from ..splits.ways import tries_all_ways
 
 # With this many components or fewer, the prior depends on each of them.
 ADAPT_BELOW = 12

@@ -16,8 +16,10 @@ from ..engine.proposal import Context
 from ..engine.statistics import StatBag
 from ..engine.trials import SplitTrial
 from ..likelihood.seeding import summaries
-from ..splits.creation import HOPELESS, Creation, most_seeds, seeded
+from ..splits.creation import HOPELESS
+from ..splits.development import Creation, seeded
 from ..splits.restricted_mixture import LEAST_ROWS, RestrictedMixture, most_collapsed
+from ..splits.ways import most_seeds
 from .comparison import WORTH_A_TRIAL
 from .pooled_rows import Pool
 

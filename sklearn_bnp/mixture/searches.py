@@ -10,7 +10,7 @@ from ..engine.affinity import loss_of_statistics, nearest
 from ..engine.agglomeration import agglomerate
 from ..engine.grouping import Parts, best_grouping
 from ..engine.last_resort import often_came_back
-from ..splits.creation import seeded
+from ..splits.development import seeded
 from ..splits.restricted_mixture import most_collapsed
 from ..splits.slabs import NARROW_ADAPT, grouped_seeds, narrow_rows, statistics_apart
 from .comparison import WORTH_A_TRIAL

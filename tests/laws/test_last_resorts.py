@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn_bnp import Birth, DPMixtureVB, Oversplit, Regroup, Relocate
 from sklearn_bnp.engine.trials import SplitTrial
 from sklearn_bnp.mixture import regroup
-from sklearn_bnp.splits import creation
+from sklearn_bnp.splits import ways
 from tests.benchmarks.one_start_mixtures import gaussian, nested
 
 from .families import FAMILIES
@@ -167,7 +167,7 @@ def test_the_cost_of_regrouping_is_bounded(most_seeds, monkeypatch):
         return settled(small, seeds, n_seeds)
 
     monkeypatch.setattr(regroup, "_settled", counted)
-    monkeypatch.setattr(creation, "_MOST_NUMBERS", most_seeds * P)
+    monkeypatch.setattr(ways, "_MOST_NUMBERS", most_seeds * P)
     monkeypatch.setattr(regroup, "_MOST_NUMBERS", most_numbers)
     X, rng = np.random.default_rng(0).standard_normal((n, 3)), np.random.default_rng(1)
     learner, source = learner_for(

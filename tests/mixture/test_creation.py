@@ -25,9 +25,11 @@ from sklearn_bnp.engine.samples import Sample
 from sklearn_bnp.engine.statistics import StatBag
 from sklearn_bnp.likelihood.gaussian import GaussianLikelihood
 from sklearn_bnp.mixture import birth
-from sklearn_bnp.splits import creation
-from sklearn_bnp.splits.creation import _ways, create, most_rows_of_first
+from sklearn_bnp.splits import creation, more_rows
+from sklearn_bnp.splits.creation import create
+from sklearn_bnp.splits.more_rows import most_rows_of_first
 from sklearn_bnp.splits.restricted_mixture import RestrictedMixture
+from sklearn_bnp.splits.ways import Search
 
 # Rows of a cluster, clusters and columns. A full covariance has 136 parameters for a cluster of 450 numbers.
 ROWS, CLUSTERS, COLUMNS = 30, 10, 15
@@ -219,7 +221,8 @@ def test_many_seeds_are_tried_first_and_ordinary_ways_later(n_rows):
     X = np.random.default_rng(0).standard_normal((n_rows, 20))
     model = DPMixtureVB(proposals=None).fit(X)._model
     sample, P = Sample(X, np.ones(n_rows), None), model.likelihood.n_statistics
-    ways = [_ways(model.likelihood, sample, P, 0, 10, 10**6, attempt) for attempt in range(4)]
+    search = Search(model.likelihood, sample, P, n_others=0, n_seeds=10)
+    ways = [search._replace(attempt=attempt).ways() for attempt in range(4)]
     assert max(way.n_seeds for way in ways[0]) > 10 and ways[0][0].n_collapsed
     assert min(way.n_seeds for way in ways[0]) == 10  # few as well: the better split is kept
     assert all(way.n_seeds <= 10 for later in ways[1:] for way in later)
@@ -232,14 +235,15 @@ def searched(monkeypatch):
 
     Nothing is narrow along several columns here, so that there are no groups of such rows.
     """
-    searched, developed = [], creation._developed
+    searched, developed = [], creation.developed
 
     def counted(small, target, way, rng):
         if not way.grouped:
             searched.append("narrow" if way.narrow else way.n_seeds)
         return developed(small, target, way, rng)
 
-    monkeypatch.setattr(creation, "_developed", counted)
+    for module in (creation, more_rows):
+        monkeypatch.setattr(module, "developed", counted)
     return searched
 
 
@@ -402,7 +406,7 @@ def test_few_seeds_are_tried_where_rows_are_few_for_the_columns():
     sample, target = Sample(np.zeros((2000, 100)), np.ones(2000), None), 5151
     likelihood = SimpleNamespace(n_features=100, leaves_out=False)
     for n_others, attempt, n_seeds in ((0, 0, [10, 4]), (0, 1, [10]), (3, 0, [10])):
-        found = _ways(likelihood, sample, target, n_others, 10, 10**6, attempt)
+        found = Search(likelihood, sample, target, n_others, 10, attempt=attempt).ways()
         assert [way.n_seeds for way in found] == n_seeds
-    first, last = _ways(likelihood, sample, target, 0, 10, 10**6, 0)
+    first, last = Search(likelihood, sample, target, 0, 10).ways()
     assert last.always and not first.always

@@ -15,7 +15,7 @@ from ..engine.statistics import StatBag
 from ..engine.trials import AdoptTrial
 from ..splits.more_rows import most_rows_of_first
 from .creation import create_states
-from .nested_links import NestedSettings
+from .nested_chain import NestedModel
 from .pair_births import create_from_pair, likely_pairs
 from .sampling import sample_key
 from .without_time import better_without_time, rows_without_time
@@ -181,16 +181,12 @@ class StateBirth(Proposal):
             return create_from_pair(
                 model, totals, rows, sample, n_most, context.rng, context.n_threads
             )
-        settings = NestedSettings.of(model, totals, rows)
         few = sample.within(self.n_rows, context.rng)
-        made = create_states(
-            model.likelihood, model.prior, few, settings, n_most, context.rng, context.n_threads,
-        )  # fmt: skip
+        nested = NestedModel.in_place_of(rows, model, totals, few, context.n_threads)
+        made = create_states(nested, n_most, context.rng)
         if not first:
             return made
-        return better_without_time(
-            model, sample, few, settings, made, n_most, context.rng, context.n_threads
-        )
+        return better_without_time(nested, sample, made, n_most, context.rng)
 
     def _adoption(self, context, uids, creation):
         """Trial of a creation's states in place of ``uids``."""

@@ -86,23 +86,16 @@ class StateCreation(NamedTuple):
         return Transitions(tuple(uids), counts)
 
 
-def create_states(
-    likelihood, prior, sample, settings, n_most, rng, n_threads=1, *, lengths=None, seeds=_SEEDS,
-    least_gain=None,
-):  # fmt: skip
+def create_states(nested, n_most, rng, *, lengths=None, seeds=_SEEDS, least_gain=None):
     """Successors of a state by a hidden Markov model nested in it.
 
     Parameters
     ----------
-    likelihood : Likelihood
-    prior : object
-        The likelihood's prior as it stands.
-    sample : StateSample
-    settings : NestedSettings
+    nested : NestedModel
+        In place of the state, on a sample of its rows. It stays as it is.
     n_most : int
         The most successors.
     rng : numpy.random.RandomState
-    n_threads : int
     lengths : list of int, or None
         Lengths of the windows to try; those of `window_lengths` if None.
     seeds : tuple of int
@@ -116,7 +109,7 @@ def create_states(
     StateCreation or None
         None if no split was found that raises the objective.
     """
-    field = _Field(likelihood, prior, sample, settings, n_threads)
+    field, sample, prior = _Field(nested), nested.sample, nested.prior
     worth = (least_gain or 0.0) - _SHORT * sample.total
     for L in window_lengths(sample) if lengths is None else lengths:
         if least_gain is not None and field.entrants and field.entrants[0].gain < least_gain:
@@ -154,9 +147,9 @@ class _Entrant(NamedTuple):
 class _Field:
     """All candidates by decreasing gain, each after few passes and a first cut."""
 
-    def __init__(self, likelihood, prior, sample, settings, n_threads):
+    def __init__(self, nested):
         # as it is before any pass; candidates work on copies, whose priors adapt
-        self._anew = NestedModel(likelihood, prior, sample, settings, n_threads, lenient=True)
+        self._anew = nested
         self.windows, self.entrants = {}, []
 
     def enter(self, L, n_seeds, rng):

@@ -27,7 +27,7 @@ from ..engine.agglomeration import agglomerate
 from ..engine.unions import GrowingUnions, entropies_of_unions
 from ..likelihood.seeding import completed_as_one
 from .local import filtered, over_sequences, smoothed
-from .nested_links import Links, Surroundings
+from .nested_links import Links, NestedSettings, Surroundings
 
 # Entries of the rows' statistics that are held at a time.
 _TILE_ENTRIES = 2**17
@@ -109,13 +109,25 @@ class NestedModel:
 
     def __init__(self, likelihood, prior, sample, settings, n_threads=1, *, lenient=False):
         self.likelihood, self.prior, self.sample = likelihood, prior, sample
-        self.settings, self.n_threads = settings, n_threads
+        self.settings, self.n_threads, self.lenient = settings, n_threads, lenient
         self.around = self._around_before = Surroundings(settings, sample, likelihood.lags)
         self.adapts = settings.others is not None and likelihood.adapts_prior
         # statistics (1, P) of all rows in one state, if these are not the sum over several states
         self._as_one = None
         if likelihood.imputes and not (lenient and likelihood.lags):
             self._as_one = completed_as_one(likelihood, prior, sample.z, sample.row_mass)
+
+    @classmethod
+    def in_place_of(cls, rows, model, totals, sample, n_threads=1):
+        """The nested model of a birth: in place of states, positions ``rows`` of totals, on their sample."""
+        settings = NestedSettings.of(model, totals, rows)
+        return cls(model.likelihood, model.prior, sample, settings, n_threads, lenient=True)
+
+    def on(self, sample):
+        """A nested model with the same settings and prior, on another sample of the rows."""
+        return NestedModel(
+            self.likelihood, self.prior, sample, self.settings, self.n_threads, lenient=self.lenient
+        )
 
     def within(self, around):
         """A copy in other `Surroundings`, such as those that another copy has learned."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.affinity import union_evidence
 from .creation import StateCreation, create_states, window_lengths
 from .nested_chain import Chain, NestedModel
-from .nested_links import Links, NestedSettings
+from .nested_links import Links
 from .sampling import EDGE
 
 # Two states with at least this many transitions between them are neighbours.
@@ -62,15 +62,12 @@ def create_from_pair(model, totals, pair, sample, n_most, rng, n_threads=1):
     StateCreation or None
         The gain is the change from the two states. None if there is no good one.
     """
-    settings = NestedSettings.of(model, totals, pair)
-    nested = NestedModel(model.likelihood, model.prior, sample, settings, n_threads, lenient=True)
+    nested = NestedModel.in_place_of(pair, model, totals, sample, n_threads)
     two = nested.pass_over(as_they_are(totals, pair, sample, nested.around))
     gain = nested.gain(two, model.prior)
     least = gain + _LEAST_GAIN + _LEAST_GAIN_A_ROW * sample.total
-    creation = create_states(
-        model.likelihood, model.prior, sample, settings, n_most, rng, n_threads,
-        lengths=_window_lengths(totals, pair, sample), seeds=_SEEDS, least_gain=least,
-    )  # fmt: skip
+    lengths = _window_lengths(totals, pair, sample)
+    creation = create_states(nested, n_most, rng, lengths=lengths, seeds=_SEEDS, least_gain=least)
     made = [] if creation is None else [creation]
     # alone with their rows, without all other states, the two may improve by mere passes
     two = nested.iterate(two, _STEPS, _TOL * sample.total)

@@ -20,7 +20,6 @@ from ..splits.more_rows import create_in_more_rows, most_rows_of_first
 from ..splits.restricted_mixture import RestrictedMixture
 from ..splits.stick_breaking import RowModel
 from .creation import StateCreation, first_passes, refined, statistics_of_labels
-from .nested_chain import NestedModel
 
 # Seeds of clusters, beside many more.
 _SEEDS = 10
@@ -33,30 +32,26 @@ def rows_without_time(likelihood):
     return 0 if likelihood.lags else most_rows_of_first(likelihood.n_statistics)
 
 
-def better_without_time(model, sample, few, settings, made, n_most, rng, n_threads=1):
+def better_without_time(nested, sample, made, n_most, rng):
     """New states from windows, or from clusters of rows if these explain a row better on average.
 
     Parameters
     ----------
-    model : Model
-        Of sequences, with one state.
+    nested : NestedModel
+        In place of the only state, on the rows from which ``made`` comes.
     sample : StateSample
-        Rows of the state.
-    few : StateSample
-        A part of these, or the same, from which ``made`` comes.
-    settings : NestedSettings
+        These rows, or more.
     made : StateCreation or None
         What windows have led to.
     n_most : int
         The most new states.
     rng : numpy.random.RandomState
-    n_threads : int
 
     Returns
     -------
     StateCreation or None
     """
-    rows = _Rows(model, settings, n_most, rng, n_threads)
+    rows, few = _Rows(nested, n_most, rng), nested.sample
     found = rows.clusters(few)
     if found is None:
         return made
@@ -76,9 +71,9 @@ def better_without_time(model, sample, few, settings, made, n_most, rng, n_threa
 class _Rows:
     """Clusters of rows, and states that start from them."""
 
-    def __init__(self, model, settings, n_most, rng, n_threads):
-        self.model = RowModel(model.likelihood, model.prior)
-        self.settings, self.n_most, self.rng, self.n_threads = settings, n_most, rng, n_threads
+    def __init__(self, nested, n_most, rng):
+        self.nested, self.n_most, self.rng = nested, n_most, rng
+        self.model = RowModel(nested.likelihood, nested.prior)
 
     def _mixture(self, sample):
         """The sample as one of rows, the statistics (P,) of all of them, and no other components."""
@@ -106,15 +101,15 @@ class _Rows:
 
     def states(self, sample, clusters):
         """`StateCreation` that starts from each row in the cluster where it fits best, or None."""
-        likelihood, prior = self.model.likelihood, self.model.prior
+        likelihood = self.model.likelihood
         resp = likelihood.local_step(clusters.coef, sample.z, None, None, None, None)
         names, labels = np.unique(resp.argmax(axis=1), return_inverse=True)
         s = statistics_of_labels(likelihood, sample, labels, len(names))
-        nested = NestedModel(likelihood, prior, sample, self.settings, self.n_threads, lenient=True)
+        nested = self.nested.on(sample)
         chain = first_passes(nested, nested.labelled(s, labels))
         if len(chain.s) > 1:
             chain = refined(nested, chain)
         if len(chain.s) < 2:
             return None
-        creation = StateCreation.of(nested, chain, prior)
+        creation = StateCreation.of(nested, chain, self.model.prior)
         return creation if creation.gain > 0 else None

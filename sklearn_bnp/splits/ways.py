@@ -158,7 +158,7 @@ class Search(NamedTuple):
         return ways * _FEW_RESTARTS if few else ways
 
     def _first_ways(self, usual):
-        """Ways of a first birth, beside the ``usual`` ones: from many seeds, and from few; there may be none."""
+        """Ways of a first birth, beside the ``usual`` ones: from many seeds, and from few; maybe none."""
         n, P = self.n_first, self.n_statistics
         n_many = min(MOST_SEEDS, n // _ROWS_A_SEED, most_seeds(P))
         n_many = min(max(self.n_seeds, n_many), self.n_most)

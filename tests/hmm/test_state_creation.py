@@ -268,8 +268,8 @@ def test_pruning_gives_scattered_rows_back():
 def create(likelihood, prior, sample, *, n_most=20, seed=0, settings=None, n_threads=1):
     if settings is None:
         settings = NestedSettings(1.0, 20.0, np.empty((0, likelihood.n_statistics)))
-    rng = np.random.RandomState(seed)
-    return create_states(likelihood, prior, sample, settings, n_most, rng, n_threads)
+    nested = NestedModel(likelihood, prior, sample, settings, n_threads, lenient=True)
+    return create_states(nested, n_most, np.random.RandomState(seed))
 
 
 def test_sums_add_up(family):

@@ -450,9 +450,10 @@ def test_creation_knows_states_by_their_neighbours():
     prior = likelihood.update_prior(likelihood.prior, likelihood.features(z).sum(axis=0)[None], 20)
     around = np.array([[7, 9], [9, 7]])[np.arange(300) % 2]
     sample = StateSample(z, np.arange(0, 601, 2), None, around)
-    found = create_states(likelihood, prior, sample, SETTINGS, 10, np.random.RandomState(0))
-    blind = sample._replace(neighbours=None)
-    assert create_states(likelihood, prior, blind, SETTINGS, 10, np.random.RandomState(0)) is None
+    nested = NestedModel(likelihood, prior, sample, SETTINGS, lenient=True)
+    found = create_states(nested, 10, np.random.RandomState(0))
+    blind = nested.on(sample._replace(neighbours=None))
+    assert create_states(blind, 10, np.random.RandomState(0)) is None
     assert len(found.s) == 2 and found.gain > 50.0
     assert_allclose(found.links.entries.max(axis=1), 150.0, atol=1.0)
     assert_allclose(found.links.exits.max(axis=0), 150.0, atol=1.0)

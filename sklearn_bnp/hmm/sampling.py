@@ -11,7 +11,7 @@ import numpy as np
 
 from ..engine import random_keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import copies, frequencies, rows_owned, times_raised, without_copies
+from ..engine.row_frequencies import copies, frequencies, rows_owned, times_raised, without_copies
 from ..engine.task import Purpose
 from ..inputs.rows import stacked
 from .sampled_steps import NO_STEPS, StepObserver, Steps

@@ -38,8 +38,9 @@ from .correlated_rows import MOST_CORRELATION, CorrelatedGaussian, CorrelatedPri
 from .gaussian import GaussianObservation, GaussianParameters
 from .new_starts import MOST_RESTART, RestartingGaussian
 
-# Where empirical Bayes starts: no correlation, and one new start in twenty rows.
-_FIRST_CORRELATION, _FIRST_RESTART = 0.0, 0.05
+# Where empirical Bayes starts: no correlation, and one new start in twenty rows. They are in the order
+# of the fields of `CorrelatedPrior`.
+_FIRST = {"autocorrelation": 0.0, "restart_probability": 0.05}
 
 
 class CorrelatedGaussianObservation(GaussianParameters):
@@ -148,34 +149,19 @@ class CorrelatedGaussianObservation(GaussianParameters):
         """The likelihood for lagged rows with these moments; see `ObservationModel.bind`."""
         self._validate_params()
         rows: Any = self._of_rows().bind(_moments_of_rows(moments), streaming=streaming)
-        learned = [
-            name for name in ("autocorrelation", "restart_probability") if self._learns(name)
-        ]
-        m, kappa, nu, b = rows.prior
-        prior = CorrelatedPrior(
-            m,
-            kappa,
-            nu,
-            b,
-            _FIRST_CORRELATION if self._learns("autocorrelation") else float(self.autocorrelation),
-            _FIRST_RESTART
-            if self._learns("restart_probability")
-            else float(self.restart_probability),
-        )
+        given = {name: getattr(self, name) for name in _FIRST}
+        learned = [name for name, value in given.items() if isinstance(value, str)]
+        first = [float(_FIRST[name] if name in learned else given[name]) for name in _FIRST]
+        prior = CorrelatedPrior(*rows.prior, *first)
         complete: Any = CorrelatedGaussian(rows, prior, learned)
         if prior.epsilon > 0:
             complete = RestartingGaussian(complete, _typical_correlation(moments, rows.scaling))
         return complete if moments.observed is None else complete.with_missing()
 
-    def _learns(self, name):
-        return isinstance(getattr(self, name), str)
-
     def _of_rows(self):
         """The model of rows that are independent given their states."""
-        own = {"autocorrelation", "restart_probability"}
-        return GaussianObservation(
-            **{name: value for name, value in self.get_params().items() if name not in own}
-        )
+        of_rows = {name: v for name, v in self.get_params().items() if name not in _FIRST}
+        return GaussianObservation(**of_rows)
 
 
 def _moments_of_rows(moments):

@@ -15,6 +15,8 @@ _SEED_ROWS_A_COMPONENT = 100
 _FARTHEST = 1e7
 # Numbers of vectors that are made of rows at a time, where prepared rows are no vectors.
 _VECTOR_NUMBERS = 2**22
+# Rows whose distances from a seed are found at a time.
+_BLOCK_ROWS = 256
 # Steps of k-means after k-means++: laps of the fit do the rest.
 LLOYD_STEPS = 3
 # Steps in which one component and the missing entries of its rows suit each other.
@@ -115,10 +117,6 @@ def _nearest(likelihood, z, centers):
     return likelihood.local_step(coef, z, None, None, None, None, n_nonzero=1)
 
 
-# Rows whose distances from a seed are found at a time.
-_BLOCK_ROWS = 256
-
-
 def kmeans_plusplus(points, mass, n_seeds, rng):
     """Indices of seeds, drawn with probability ``mass * least squared distance`` (Alg. 2.2)."""
     seeds = [int(np.searchsorted(np.cumsum(mass), rng.random_sample() * mass.sum()))]
@@ -189,14 +187,14 @@ def directions(y):
     return out
 
 
-def completed(likelihood, prior, z, shares, n_steps=_COMPLETIONS):
+def completed(likelihood, prior, z, shares):
     """Statistics (J, P) of rows under given shares (n, J), of which each component completes its own rows.
 
     `summaries` completes missing entries under one Gaussian of all the data, which is much wider than a
     component of a narrow column.
     """
     s = summaries(likelihood, z, shares)
-    for _ in range(n_steps if likelihood.imputes else 0):
+    for _ in range(_COMPLETIONS if likelihood.imputes else 0):
         likelihood.summarise(z, shares, s, coef=likelihood.coefficients(prior, s))
     return s
 

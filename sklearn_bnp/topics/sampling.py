@@ -12,7 +12,8 @@ from scipy.special import gammaln
 
 from ..engine import random_keys
 from ..engine.probe import Each, Observer, Probe
-from ..engine.samples import UniformSample, copies, frequencies, least_weight, without_copies
+from ..engine.row_frequencies import copies, frequencies, least_weight, without_copies
+from ..engine.samples import UniformSample
 from ..engine.task import Purpose
 from ..inputs.rows import equal_rows, stacked
 from .document_terms import TINY

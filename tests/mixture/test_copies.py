@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import DPMixtureVB, GaussianObservation, Sample
-from sklearn_bnp.engine.samples import copies, frequencies, without_copies
+from sklearn_bnp.engine.row_frequencies import copies, frequencies, without_copies
 
 SHAPES = ("full", "diag", "spherical")
 

@@ -181,9 +181,9 @@ def _cut(value, name, n, sizes):
         if isinstance(value, (list, tuple)) and len(value) == n:
             return list(value)
         raise ValueError(
-            f"{name} must be a list with one entry for each of the {n} chunks of X, or a dask array in "
-            "chunks that go with those of X, for the numbers of rows in these are not known. For a dask "
-            f"array call X.compute_chunk_sizes() before, or give {name} as a dask array."
+            f"{name} cannot be divided among the {n} chunks of X, whose numbers of rows are not known. Give "
+            "a list with one entry for each chunk, or a dask array in the same chunks; or call "
+            "X.compute_chunk_sizes() before, if X is a dask array."
         )
     refuse_masked(value, name)
     value, edges = np.asarray(value), np.cumsum(sizes)
@@ -198,8 +198,12 @@ def _cut(value, name, n, sizes):
             )
         return np.split(value, cuts[:-1])
     if len(value) != edges[-1]:
-        raise ValueError(f"{name} has {len(value)} entries, but X has {edges[-1]} rows.")
+        raise ValueError(_other_number(name, len(value), edges[-1]))
     return np.split(value, edges[:-1])
+
+
+def _other_number(name, n, n_rows):
+    return f"{name} has {n} entries, but X has {n_rows} rows; give one entry for each row."
 
 
 def _cut_lazy(value, name, n, sizes):
@@ -208,7 +212,7 @@ def _cut_lazy(value, name, n, sizes):
         if value.shape[0] == sizes.sum():
             value = value.rechunk((tuple(sizes.tolist()),))
         elif not np.isnan(value.shape[0]):
-            raise ValueError(f"{name} has {value.shape[0]} entries, but X has {sizes.sum()} rows.")
+            raise ValueError(_other_number(name, value.shape[0], sizes.sum()))
     parts = np.ravel(value.to_delayed()).tolist() if _has_parts(value) else [value]
     if len(parts) != n:
         raise ValueError(

@@ -175,7 +175,7 @@ def _content(whole, size):
         raise ValueError("its parts overlap")
     header = json.loads(whole.read(parts["header.json"]).decode())
     if not isinstance(header, dict):
-        raise ValueError("its header is no object of JSON")
+        raise ValueError("its header is not an object of JSON")
     text = whole.read(parts["nodes.json"]).decode()
     return Archive(header, text, [_array(whole, parts[name], size) for name in wanted[2:]])
 
@@ -184,7 +184,7 @@ def _array(whole, info, size):
     """The array of one part of a file of ``size`` bytes."""
     with whole.open(info) as part:
         if np.lib.format.read_magic(part) != (1, 0):
-            raise ValueError(f"{info.filename} is no array of version 1.0")
+            raise ValueError(f"{info.filename} is not an array of version 1.0")
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(part)
         if dtype.kind not in _KINDS or dtype.hasobject or dtype.names or dtype.subdtype:
             raise ValueError(f"{info.filename} holds values of type {dtype}")

@@ -208,7 +208,7 @@ class FitFile:
         graph = Graph(archive.text, archive.arrays, others_of(header["others"], self._known))
         check_graph(graph, None, self._known)
         if graph.checksum(f"checkpoint of {name} {header['version']}") != header["checksum"]:
-            raise ValueError("its content is not what its checksum was made of")
+            raise ValueError("its content does not match its checksum")
         state = value_of(graph)
         self._check(state)
         return state

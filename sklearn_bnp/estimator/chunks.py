@@ -154,7 +154,7 @@ def _look(arguments):
     validate_data(columns, parts[0], reset=True, skip_check_array=True)
     if not hasattr(columns, "n_features_in_"):
         raise ValueError(
-            f"Chunk 0 was loaded as {_in_short(parts[0])}, which is no table; loaders must return rows, "
+            f"Chunk 0 was loaded as {_in_short(parts[0])}, which is not a table; loaders must return rows, "
             "an array or a frame of two dimensions, or a dict that holds them as 'X'."
         )
     frames = all(is_frame(part) for part in parts)

@@ -142,7 +142,7 @@ def _check_goes_with(first, other, i):
         if not are_alike(mine[what], its[what]):
             raise ValueError(
                 f"models[{i}] has {what}={its[what]!r:.200}, but models[0] has {mine[what]!r:.200}; only "
-                "models with the same one can be combined."
+                f"models with the same {what} can be combined."
             )
 
 

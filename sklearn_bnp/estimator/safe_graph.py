@@ -162,9 +162,9 @@ def _generator(key, pos, has_gauss, gauss):
     """A `RandomState`; its position must be within its key, beyond which it would read."""
     array = np.array(key)
     if array.shape != (624,) or array.dtype.kind not in "iu" or not array.min() >= 0:
-        raise ValueError("the key of a random generator is none")
+        raise ValueError("the key of a random generator is not valid")
     if array.max() >= 2**32 or type(pos) is not int or not 0 <= pos <= 624:
-        raise ValueError("the position of a random generator is none")
+        raise ValueError("the position of a random generator is not valid")
     rng = np.random.RandomState()
     rng.set_state(("MT19937", array.astype(np.uint32), pos, int(has_gauss), float(gauss)))
     return rng
@@ -199,7 +199,7 @@ class _Checks:
 
     def __init__(self, nodes, graph: Graph, known):
         if type(nodes) is not list or nodes[:1] != [["owner"]]:
-            raise ValueError("its nodes are no list")
+            raise ValueError("its nodes are not a list")
         self._nodes, self._graph, self._known = nodes, graph, known
         self._sizes = {0: 1}
         self._most = _MOST_TIMES * (len(nodes) + len(graph.text))

@@ -318,7 +318,7 @@ def _attributes(estimator, state):
     """Attributes by name of a saved state, once its checksum is verified."""
     graph = Graph(*(state[name] for name in Graph._fields))
     if _checksum(estimator, state["version"], graph) != state["checksum"]:
-        raise ValueError("its content is not what its checksum was made of")
+        raise ValueError("its content does not match its checksum")
     if not all(_is_plain(array.dtype) for array in graph.arrays):
         raise ValueError("an array's type of numbers is not as NumPy makes it")
     return value_of(graph, estimator)

@@ -142,8 +142,8 @@ def _without_gaps(rows, observation):
     remedy = f"{remedy}, or lower the order" if lags > 1 else f"or {remedy}"
     if n_whole == 0:
         raise ValueError(
-            f"observation={observation!r} explains rows by the {lags} before them, but X nowhere has "
-            f"{lags + 1} rows without NaN one after the other. Fill values in, {remedy}."
+            f"observation={observation!r} explains rows by the {lags} before them, but X has no "
+            f"{lags + 1} successive rows without NaN. Fill values in, {remedy}."
         )
     if n_whole < _FEW_WHOLE * len(rows):
         warn_caller(

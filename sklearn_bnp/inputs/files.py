@@ -106,17 +106,17 @@ def open_batches(
         if columns is not None and not isinstance(opened, _Parquet):
             what = one if isinstance(one, (str, Path)) else f"this {type(one).__name__}"
             raise ValueError(
-                f"columns={columns!r} is for parquet files, and {what} is none: its columns are read "
+                f"columns={columns!r} is for parquet files, and {what} is not one: its columns are read "
                 "together. Leave columns out, or save those that you want in a file of their own."
             )
         if isinstance(opened, _Arrays):
             parts += opened.cut(batch_size, lengths)
         elif lengths is not None:
-            raise ValueError(f"lengths are for rows of an array, and {one} is of another kind.")
+            raise ValueError(f"lengths are for arrays of rows: leave lengths out for {one}.")
         else:
             parts += opened.cut(batch_size)
     if not parts:
-        raise ValueError(f"source={source!r} holds no rows.")
+        raise ValueError(f"source={source!r} holds no rows; give files or arrays that hold some.")
     return [part.named(i) for i, part in enumerate(parts)]
 
 
@@ -227,7 +227,8 @@ def _opened(source, name, columns):
         _refuse_collections(source)
         if not all(hasattr(source, key) for key in ("shape", "dtype", "__getitem__")):
             raise ValueError(
-                f"source={source!r} is neither a path nor an array with shape, dtype and slices of rows."
+                f"source={source!r} is neither a path nor an array with shape, dtype and slices of rows. "
+                "Give the path of a file, a memory map, a dataset of h5py or an array of zarr."
             )
         if name is not None:
             raise ValueError(
@@ -237,7 +238,7 @@ def _opened(source, name, columns):
         return _Arrays(_lasting(source), source.shape, source.dtype, _chunk_rows(source))
     path, ending = str(Path(source).resolve()), Path(source).suffix.lower()
     if not Path(path).exists():
-        raise FileNotFoundError(f"There is no {path}.")
+        raise FileNotFoundError(f"There is no {path}, which source names: correct the path.")
     if name is not None and ending not in (".h5", ".hdf5", ".zarr"):
         raise ValueError(f"name={name!r} is for HDF5 files and zarr groups, and {path} is neither.")
     if ending == ".parquet":
@@ -248,7 +249,9 @@ def _opened(source, name, columns):
         array = _Npy(path)
     elif ending in (".h5", ".hdf5"):
         if name is None:
-            raise ValueError(f"{path} is an HDF5 file: give the name of a dataset in it.")
+            raise ValueError(
+                f"{path} is an HDF5 file: give the name of a dataset in it by name=..."
+            )
         array = _HDF5(path, name)
     elif ending == ".zarr":
         array = _Zarr(path, name)
@@ -295,7 +298,8 @@ class _Arrays:
         """List of `_Slice`, of nearly equal size."""
         if len(self.shape) != 2:
             raise ValueError(
-                f"An array has shape {self.shape}; it must have two axes, rows and columns."
+                f"source is an array of shape {self.shape}; it must have two axes, rows and columns. Save "
+                "array.reshape(-1, 1) if it has a single column."
             )
         if batch_size is None:
             row_bytes = max(1, prod(self.shape[1:]) * self.dtype.itemsize)
@@ -311,7 +315,7 @@ class _Arrays:
     def _whole_sequences(self, batch_size, lengths):
         """Slices of whole sequences of these ``lengths`` (n,)."""
         if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=1) < 1:
-            raise ValueError("lengths must be whole numbers, 1 or more, one for each sequence.")
+            raise ValueError(f"lengths={lengths.tolist()!r:.200} must be whole numbers, 1 or more.")
         ends = np.cumsum(lengths)
         if (ends[-1] if len(ends) else 0) != self.shape[0]:
             raise ValueError(
@@ -351,7 +355,7 @@ class _Parquet:
             ]
         unknown = sorted(set(self.columns or ()) - set(known))
         if unknown:
-            raise ValueError(f"columns holds {unknown}; {self.path} has the columns {known}.")
+            raise ValueError(f"columns holds {unknown}; the columns of {self.path} are {known}.")
         out, groups, n_rows = [], [], 0
         for g, size in enumerate(sizes):
             if groups and (batch_size is None or n_rows + size > batch_size):
@@ -433,7 +437,9 @@ class _HDF5(_Readable):
                 lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None
             )
             file.close()
-            raise ValueError(f"name={self.name!r} is no dataset of {self.path}, which has {names}.")
+            raise ValueError(
+                f"name={self.name!r} is not a dataset in {self.path}; give the name of one, among {names}."
+            )
         return _Opened(file[self.name], file)
 
 
@@ -451,7 +457,8 @@ class _Zarr(_Readable):
         if self.name is not None and not isinstance(found, zarr.Array):
             if self.name not in found:
                 raise ValueError(
-                    f"name={self.name!r} is no array of {self.path}, which has {sorted(found.keys())}."
+                    f"name={self.name!r} is not in {self.path}; give the name of an array, among "
+                    f"{sorted(found.keys())}."
                 )
             found = found[self.name]
         if not isinstance(found, zarr.Array):

@@ -171,7 +171,7 @@ def _require_categories_like_codes(reading):
         of_numbers = all(isinstance(value, (Number, np.bool_)) for value in categories)
         if of_numbers and not all(value == i for i, value in enumerate(categories)):
             raise ValueError(
-                f"X is no frame, but the model has learned from frames whose column {reading.names[d]!r} "
+                f"X is not a frame, but the model has learned from frames whose column {reading.names[d]!r} "
                 f"holds the categories {_some(categories)}. An array does not say whether its numbers are "
                 "these categories or their codes: give a frame."
             )
@@ -342,6 +342,6 @@ def _refuse_numbers(column, categories, name):
         remedy = f"Convert the column, as by frame[{name!r}].{text}"
     raise ValueError(
         f"Column {name!r} of X has dtype {column.dtype} and holds the number {given!r}, but the categories "
-        f"of this column are {listed(categories)}, such as {other!r}, which is no number. {remedy}. Only an "
-        "array without names of columns may hold codes in their place."
+        f"of this column are {listed(categories)}, such as {other!r}, which is not a number. {remedy}. Only "
+        "an array without names of columns may hold codes in their place."
     )

@@ -140,7 +140,8 @@ class ConvergenceDisplay:
         shown = [i for i, lap in enumerate(laps) if lap >= first_lap]
         if not shown:
             raise ValueError(
-                f"first_lap={first_lap!r} leaves nothing to draw: the last of the {unit}s was {laps[-1]}."
+                f"first_lap={first_lap!r} leaves nothing to draw: the last of the {unit}s was {laps[-1]}. "
+                "Give that number or less."
             )
         history = [entries[i] for i in shown]
         changes = [_changes(entry) for entry in history]

@@ -43,7 +43,7 @@ def in_units_of(likelihood, target, s):
         s = likelihood.from_complete(s) if likelihood is not complete else s
     if _family(likelihood) is not _family(target):
         if likelihood.has_missing == target.has_missing:
-            raise ValueError(f"their rows have distributions of another kind. {_BEGIN_AS_COPIES}")
+            raise ValueError(f"its rows have distributions of another kind. {_BEGIN_AS_COPIES}")
         raise ValueError(
             "some models have learned from rows with missing values, and the others cannot do without any "
             f"column. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
@@ -86,7 +86,7 @@ def _converted(likelihood, target, s):
             f"they are. {_BEGIN_AS_COPIES} with missing values, or fit them to rows without missing entries"
         )
     raise ValueError(
-        "their statistics cannot be given in the units of other data than those from which they are. "
+        "its statistics cannot be given in the units of other data than those from which they are. "
         f"{_BEGIN_AS_COPIES}"
     )
 
@@ -117,7 +117,35 @@ def _same_axes(one, other):
 def _require_same_columns(likelihood, target):
     """Raise unless the statistics of two likelihoods of one type are of the same columns."""
     if likelihood.n_statistics != target.n_statistics:
-        raise ValueError("other columns were constant")
+        raise ValueError(_differences(likelihood, target))
+
+
+def _differences(likelihood, target):
+    """What one of two likelihoods of one type has left out as constant, and the other one has not."""
+    own, its = (_left_out(getattr(each, "scaling", None)) for each in (likelihood, target))
+    if own is None or its is None or own == its:
+        return (
+            "combinations of columns that are constant in its data vary in those of another model, or the "
+            f"other way round. {_BEGIN_AS_COPIES} in which all of them vary, or leave out columns that "
+            "follow from others"
+        )
+    d = min(own ^ its)
+    found = (
+        "is constant in its data, so that it has left it out, but varies in those of another model"
+    )
+    if d in its:
+        found = (
+            "varies in its data, but is constant in those of another model, which has left it out"
+        )
+    return f"column {d} {found}. {_BEGIN_AS_COPIES} in which it varies, or leave the column out"
+
+
+def _left_out(scaling):
+    """The columns that a scaling leaves out; None if it leaves out directions, or is of another kind."""
+    if not isinstance(scaling, Scaling) or (scaling.basis is not None and scaling.kept is None):
+        return None
+    columns = range(len(scaling.shift))
+    return set(columns) - set(columns if scaling.kept is None else scaling.kept.tolist())
 
 
 @_converted.register(ColumnsOfCounts)
@@ -134,8 +162,8 @@ def _(likelihood: CategoricalLikelihood, target, s):
     if len(more):
         d = int(more[0])
         raise ValueError(
-            f"column {d} has codes from 0 to {likelihood.sizes[d] - 1}, and not only to "
-            f"{target.sizes[d] - 1}"
+            f"column {d} has codes from 0 to {likelihood.sizes[d] - 1}, and in another model only to "
+            f"{target.sizes[d] - 1}. Fit all models with the same n_categories"
         )
     out = np.zeros((len(s), target.n_statistics))
     before = np.arange(likelihood.n_statistics - 1)
@@ -150,9 +178,16 @@ def _(likelihood: ColumnLikelihood, target, s):
     out[:, -1] = s[:, -1]
     for mine, its in zip(likelihood.blocks, target.blocks, strict=True):
         if mine.name != its.name or not np.array_equal(mine.columns, its.columns):
-            raise ValueError(f"block {mine.name!r} has other columns")
+            raise ValueError(
+                f"block {mine.name!r} has the columns {mine.columns.tolist()}, and in another model "
+                f"{its.columns.tolist()}. Fit all models with the same blocks"
+            )
         own = np.column_stack([s[:, mine.s], s[:, -1]])
-        out[:, its.s] = in_units_of(mine.likelihood, its.likelihood, own)[:, :-1]
+        try:
+            out[:, its.s] = in_units_of(mine.likelihood, its.likelihood, own)[:, :-1]
+        except ValueError as error:
+            where = f"in block {mine.name!r}, whose X is X[:, {mine.columns.tolist()}]"
+            raise ValueError(f"{where}, {error}") from error
     return out
 
 
@@ -180,7 +215,7 @@ def _moved(likelihood, target, s, n_squares, counts):
     _require_same_columns(likelihood, target)
     if _same_units(likelihood, target):
         return s
-    a, c = _change(likelihood.scaling, target.scaling)
+    a, c = _change(likelihood, target)
     out = s.copy()
     n, squares, sums = out[:, counts], out[:, :n_squares], out[:, n_squares : counts.start]
     linear = sums if sums.shape[1] else np.zeros((len(s), len(a)))
@@ -194,10 +229,11 @@ def _moved(likelihood, target, s, n_squares, counts):
     return out
 
 
-def _change(here, there):
+def _change(likelihood, target):
     """Factors ``a`` and constants ``c`` (D,) with which ``a z + c`` are rows z in other units."""
+    here, there = likelihood.scaling, target.scaling
     if not _same_axes(here, there) or (here.basis is not None and here.kept is None):
-        raise ValueError("other columns, or directions, were constant")
+        raise ValueError(_differences(likelihood, target))
     a, c = here.scale / there.scale, (here.shift - there.shift) / there.scale
     if here.kept is not None:
         _require_same_constants(here, there)
@@ -215,7 +251,10 @@ def _move_squares(squares, linear, n, a, c):
         squares[...] = a**2 * squares + added
         return
     if not np.allclose(a, a[0], rtol=1e-12, atol=0):
-        raise ValueError("columns have other units, and only their sum of squares is known")
+        raise ValueError(
+            "its columns have other units than those of another model, and with spherical covariances only "
+            f"the sum of their squares is known. {_BEGIN_AS_COPIES}"
+        )
     squares[...] = a[0] ** 2 * squares + added.sum(axis=1, keepdims=True)
 
 

@@ -65,7 +65,7 @@ def _needed(frame, columns):
     """The frame; ValueError if there is none."""
     if frame is None:
         raise ValueError(
-            f"columns={columns!r} are for frames, in which columns have names, but X is none; give "
+            f"columns={columns!r} are for frames, in which columns have names, but X is not a frame; give "
             "numbers of columns, or X as a pandas or polars DataFrame."
         )
     return frame

@@ -372,6 +372,7 @@ class BoundedPredictor(
         found = self._likelihood.attributes(self._topics.prior, many)
         if "means_" not in found:
             raise AttributeError(
-                f"observation={self._observation!r} has no means_ of topics or clumps."
+                f"observation={self._observation!r} has no means_ of topics or clumps. Its topics have "
+                f"{', '.join(sorted(found))}."
             )
         return found["means_"]

@@ -27,7 +27,9 @@ _SCATTER = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB]
 def mean_of_tokens(log_prob, n_tokens):
     """Mean per token of so many, whose log probabilities sum to ``log_prob``."""
     if not n_tokens > 0:
-        raise ValueError("X holds no tokens to be predicted: all its counts are zero.")
+        raise ValueError(
+            "X holds no tokens to be predicted: all its counts are zero. Give documents that have words."
+        )
     return float(log_prob / n_tokens)
 
 

@@ -348,11 +348,54 @@ def test_what_cannot_be_combined():
         combine([one, DPMixtureVB(allocation=PitmanYorAllocation(0.5)).fit(ROWS)])
 
 
-def test_other_constant_columns():
-    rows = np.column_stack([ROWS, np.full(N, 7.0)])
-    rows[0, -1] = 8.0
-    with pytest.raises(ValueError, match=names("models[1]", "constant")):
-        combine([DPMixtureVB(random_state=0).fit(rows), DPMixtureVB(random_state=0).fit(rows[1:])])
+BLOCKS = ColumnObservation([("a", "gaussian", [0]), ("b", "gaussian", [1, 2, 3])])
+
+
+@pytest.mark.parametrize(
+    ("observation", "column"),
+    [
+        ("gaussian", "column 3"),
+        (GaussianObservation("diag"), "column 3"),
+        ("fixed_variance_gaussian", "column 3"),
+        (BLOCKS, "column 2"),  # of its block, which is named
+    ],
+    ids=str,
+)
+def test_other_constant_columns(observation, column):
+    """The error names the column, and says in whose data it is constant, and what to do."""
+    varying = np.column_stack([ROWS, np.full(N, 7.0)])
+    constant = varying.copy()
+    varying[0, -1] = 8.0
+    model = DPMixtureVB(observation=observation, proposals=None, random_state=0)
+    for larger, other, told in (
+        (varying, constant[1:], f"{column} is constant in its data"),
+        (constant, varying[:-1], f"{column} varies in its data"),
+    ):
+        told = names("models[1]", told, "leave the column out")
+        with pytest.raises(ValueError, match=told) as error:
+            combine([clone(model).fit(rows) for rows in (larger, other)])
+        assert (observation is BLOCKS) == ("block 'b'" in str(error.value))
+
+
+def test_columns_that_are_constant_elsewhere():
+    """As many columns are left out in each, but not the same."""
+    models = [
+        DPMixtureVB(proposals=None, random_state=0).fit(np.insert(rows, at, 7.0, axis=1))
+        for at, rows in ((1, ROWS), (2, ROWS[1:]))
+    ]
+    with pytest.raises(ValueError, match=names("models[1]", "column 1", "varies", "constant")):
+        combine(models)
+
+
+def test_other_dependent_columns():
+    """Directions have no numbers: the error says what they are."""
+    rows = np.column_stack([ROWS, ROWS[:, 0] + np.random.default_rng(0).normal(size=N)])
+    dependent = np.column_stack([ROWS, 2.0 * ROWS[:, 0]])
+    model = DPMixtureVB(proposals=None, random_state=0)
+    with pytest.raises(
+        ValueError, match=names("models[1]", "combinations of columns", "leave out")
+    ):
+        combine([clone(model).fit(x) for x in (rows, dependent[1:])])
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_tag_and_errors():
     assert get_tags(HDPHMMVB(observation="autoregressive")).input_tags.allow_nan
     X = np.full((20, 2), np.nan)
     X[::2] = 1.0  # no two rows one after the other
-    with pytest.raises(ValueError, match="nowhere has 2 rows without NaN one after the other"):
+    with pytest.raises(ValueError, match="has no 2 successive rows without NaN"):
         HDPHMMVB(observation="autoregressive").fit(X)
 
 

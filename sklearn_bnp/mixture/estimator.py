@@ -76,12 +76,8 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
     $learning_method
     batch_size : int, default=None
         Number of rows in a batch. If it and ``n_batches`` are None, there are ten batches of at least 4096
-        rows. The fit of a memory map with D columns in b batches takes at most 4 MB and
-        ``8 * ((b + 10) * K * (P + 1) + 4 * max(200_000, m * D) + 4 * (n + 4000) * K)`` bytes, however
-        many rows there are. Here n is the number of rows in a batch, or 4096 if that is less; m is the
-        greatest of 5 n, 2000 and ``100 * n_components``; K is the largest number of components in the
-        model and on trial; and P is the length of their statistics (D (D + 3) / 2 + 1 for full
-        covariances, 2 D + 1 for diagonal ones).
+        rows. It matters little for the result. A fit of a memory map holds 4096 rows at most, and sums over
+        the rows of each batch; :doc:`/costs` has the formula of its memory.
     $n_batches
     n_nonzero_resp : int, default=None
         The greatest number L of components that may share a row: its other responsibilities are 0

@@ -16,8 +16,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn_bnp import DPMixtureVB
 
 # %%
-# A table with holes
-# ------------------
+# A table with missing entries
+# ----------------------------
 # Four clusters in seven columns, which are correlated within a cluster. A third of the entries are lost at
 # random.
 
@@ -35,7 +35,8 @@ print(f"{lost.mean():.0%} of the entries are lost, {kept.sum()} of {N} rows are 
 # %%
 # Four ways
 # ---------
-# Each model is judged by the clusters of all rows. A model of complete rows predicts rows with holes, too.
+# Each model is judged by the clusters of all rows. A model of complete rows predicts rows with missing
+# entries, too.
 
 model = DPMixtureVB(random_state=0).fit(X)
 ways = {"nothing is lost": DPMixtureVB(random_state=0).fit_predict(complete)}

@@ -19,6 +19,8 @@ import sklearn_bnp
 import sklearn_bnp.engine
 import sklearn_bnp.inspection
 import sklearn_bnp.mixture
+from sklearn_bnp.engine.state import Lap
+from sklearn_bnp.memory_bounded.estimator import EpochRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = sklearn_bnp.__name__
@@ -150,6 +152,22 @@ def test_reference_lists_all(module):
     tables = re.findall(r"\.\. autosummary::\n(?:   :.*\n)*\n((?:   \w+\n)+)", page)
     listed = {name for table in tables for name in table.split()}
     assert set(module.__all__) <= listed
+
+
+@pytest.mark.parametrize(
+    ("cls", "record"),
+    [
+        (sklearn_bnp.DPMixtureVB, Lap),
+        (sklearn_bnp.HDPTopicVB, Lap),
+        (sklearn_bnp.HDPHMMVB, Lap),
+        (sklearn_bnp.MemoryBoundedTopicVB, EpochRecord),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_records_of_the_history_are_described_in_full(cls, record):
+    entry = re.search(r"(?m)^history_ : .*\n((?:    .*\n)+)", inspect.getdoc(cls))[1]
+    listed = re.match(r"[^:]*: ([^.]*)\.", " ".join(entry.split()))[1]
+    assert listed.split(", ") == list(record._fields)
 
 
 def test_a_bad_docstring_is_found():

@@ -182,9 +182,10 @@ class MemoryBoundedTopicVB(CallbackSupport, ObservationParameters, BoundedPredic
         Bytes of all arrays that are kept of the data and of the topics.
     history_ : list of EpochRecord
         One record per epoch, a named tuple: epoch, n_components, lower_bound, kept_lower_bound, n_clumps,
-        n_singlets, n_document_groups, memory, memory_bytes, n_splits, n_merges, seconds. The two bounds are
-        those before and after compression, in nats. ``n_splits`` and ``n_merges`` count what was accepted.
-        It may be deleted to save memory; the next epoch begins another.
+        n_singlets, n_document_groups, memory, memory_bytes, n_splits, n_merges, seconds, n_rows. The two
+        bounds are those before and after compression, in nats. ``n_splits`` and ``n_merges`` count what was
+        accepted, and ``n_rows`` all rows seen so far. It may be deleted to save memory; the next epoch
+        begins another.
     n_iter_ : int
         Epochs.
     $n_features_in_

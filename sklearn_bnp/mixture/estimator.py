@@ -334,6 +334,11 @@ class DPMixtureVB(base.LearnerEstimator, MixturePredictor):
         ``max_components`` are then the new ones. The ELBO is that of the new prior, and may be lower than
         before. Another ``observation`` is an error.
 
+        A few rows rarely pay for a new component. The latest batches are therefore kept with their rows, up
+        to 20,000 rows or 2,000,000 numbers, and now and then laps go over all of them as in `fit`
+        (:doc:`/streams`). Once a batch comes back, in a second epoch, these rows are not needed and are
+        forgotten. Until then, a pickle of the estimator holds them.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), dask collection or list of chunks

@@ -134,6 +134,31 @@ def test_code_of_pages_fits_the_screen():
         assert [line for line in code if len(line) > 100] == [], path.name
 
 
+def rows_of_simple_tables(lines):
+    """Lines between the rulers of simple tables, with the place where the first column ends."""
+    ends = None
+    for line in lines:
+        ruler = re.fullmatch(r" *(=+)( +=+)+", line)
+        if ruler:
+            ends = ruler.end(1)
+        elif not line.strip():
+            ends = None
+        elif ends is not None:
+            yield line, ends
+
+
+def test_rows_of_tables_go_on_in_other_columns():
+    """A line with text in the first column begins a row; with nothing else, it was meant to go on."""
+    rows = list(rows_of_simple_tables(["==  ==", "a   b", "c", "==  ==", "", "d"]))
+    assert rows == [("a   b", 2), ("c", 2)]
+    for path in (ROOT / "doc").glob("*.rst"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        cut = [
+            x for x, end in rows_of_simple_tables(lines) if x[:end].strip() and not x[end:].strip()
+        ]
+        assert cut == [], path.name
+
+
 @pytest.mark.parametrize(("name", "value"), list(exported(sklearn_bnp)))
 def test_documented_defaults(name, value):
     """Of numbers, strings and the like; ``default=10`` may stand for 10.0."""

@@ -4,7 +4,8 @@ The rules, on the source text alone (nothing is imported, and imports inside fun
 
 - a module imports from its own folder or from a lower one;
 - the slices (one a model) know nothing of each other, except that memory-bounded topics may use topics;
-- no source file and no page of the documentation is longer than 400 lines, docstrings not counted.
+- no source file and no page of the documentation is longer than 400 lines, docstrings not counted;
+- the docstring of a folder says where each of its modules belongs.
 """
 
 import ast
@@ -103,6 +104,16 @@ def test_imports_point_down(path):
     name = module_name(path)
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     assert not violations(source if path.suffix == ".py" else as_python(source), name, package)
+
+
+@pytest.mark.parametrize("folder", sorted(HEIGHTS.keys() - {"_version", "_kernels"}))
+def test_the_docstring_of_a_folder_names_its_modules(folder):
+    """Somebody who is new finds each of them by its subject, and not by going through all of them."""
+    path = ROOT / PACKAGE / folder
+    doc = ast.get_docstring(ast.parse((path / "__init__.py").read_text(encoding="utf-8"))) or ""
+    modules = {module.stem for module in path.glob("*.py")} - {"__init__"}
+    named = set(re.findall(r"`(\w+)[`.]", doc))
+    assert not modules - named, f"name these in the docstring of {folder}/__init__.py"
 
 
 def n_docstring_lines(source):

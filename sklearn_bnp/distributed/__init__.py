@@ -14,6 +14,12 @@ Design note
 (d) `this_process.Here` works on the chunks in this process, one after the other; `cluster.OnClient` on the
     workers of a `distributed.Client`. Nothing else in the package imports dask, and these modules only when
     they are given something of dask's.
+
+What is where
+-------------
+- `recognition` of such data, `chunks` of them, and their `source` of batches for the engine; `errors`.
+- `choice_of_place`: `this_process`, or a `cluster` with `waiting` for its tasks.
+- Tasks on workers: `worker_tasks`, the `order_of_tasks`, values on the `wire`, and what is `left_on_workers`.
 """
 
 from .errors import ChunkError, StalledError

@@ -1,4 +1,8 @@
-"""Displays: pictures of fitted models, drawn with matplotlib."""
+"""Displays: pictures of fitted models, drawn with matplotlib.
+
+`components`, `convergence`, `states` and `topics` have a Display each. `columns` and `drawing` are what
+they share.
+"""
 
 from .components import ComponentsDisplay
 from .convergence import ConvergenceDisplay

@@ -2,6 +2,19 @@
 
 A family of one's own derives from `ObservationModel` and `Likelihood`, and from one of the layouts of rows if
 rows are not dense arrays; see "Add a likelihood" in the documentation.
+
+What is where
+-------------
+- For all families: `base`, steps over rows in `row_kernels`, `seeding`, `leaving_out` of rows, entries that
+  are `missing`, `limits` of parameters, and `ascent` of functions of few numbers.
+- Gaussians: `gaussian`, with `covariance_shapes`, `scaling`, and `cells` for rounded values;
+  `fixed_variance`; with missing entries `gaussian_missing` and `full_gaussian_missing`.
+- Rows that depend on rows before, which are `lags`: `autoregressive` with `autoregressive_gaps`; and
+  `correlated` with `correlated_rows`, `new_starts` and `step_scaling`.
+- Discrete columns: `bernoulli`, `categorical`, `poisson` and `multinomial`, with `counts` and `dirichlet`
+  priors.
+- Families side by side: `columns`, `column_likelihood` and `column_numbers`.
+- `change_of_units` is for models of different data that become one.
 """
 
 from .._kernels._responsibilities import Quadratic

@@ -5,4 +5,7 @@ updates in `local`, the objective in `model`, candidates in `birth` and `merge`)
 again (`compression`). All epochs iterate over all items together, outside the engine's learner.
 
 R. Gomes, M. Welling and P. Perona, Memory bounded inference in topic models, ICML 2008.
+
+Topics are split in `halves`, and in several `parts`. `estimator`, `predictor` and `soundness` are as in other
+models.
 """

@@ -100,48 +100,82 @@ def agglomerate(s, entropy, unions, evidence, allocation_elbo, neighbours=None):
     tree : Agglomeration
         Its ``nodes`` are all unions, its ``cut`` is the best grouping, and its ``gain`` that of the cut.
     """
-    K = len(s)
-    s, value = s.copy(), evidence(s) + entropy
-    own = value.copy()  # sums over the members kept apart
+    K, apart = len(s), evidence(s) + entropy
     near = np.ones((K, K), dtype=bool) if neighbours is None else neighbours | neighbours.T
-    near = near & ~np.eye(K, dtype=bool)
-    members = [(k,) for k in range(K)]
-    alive = list(range(K))
-    joined = np.full((K, K), -np.inf)  # value of the union of i and j, in both triangles
-
-    def score(i, j):
-        joined[i, j] = joined[j, i] = evidence_of_sums(evidence, s, i, j) + unions.of_pairs(i, j)
-
-    i, j = np.nonzero(np.triu(near))
-    if len(i):
-        score(i, j)
-    total = value.sum()
-    base = total + allocation_elbo(s[:, -1])
-    best, cut, nodes, several, one = base, list(members), [], base, -np.inf
+    forest = _Forest(s, apart, near, unions, evidence)
+    base = apart.sum() + allocation_elbo(s[:, -1])
+    best, cut, nodes, several, one = base, list(forest.members), [], base, -np.inf
+    total = apart.sum()
     for _ in range(K - 1):
-        smaller = np.maximum(np.minimum.outer(s[:, -1], s[:, -1]), _LEAST_MASS)
-        a, b = divmod(int(np.argmax((joined - np.add.outer(value, value)) / smaller)), K)
-        if joined[a, b] == -np.inf:
+        pair = forest.best_pair()
+        if pair is None:
             break
-        total += joined[a, b] - value[a] - value[b]
-        value[a], own[a] = joined[a, b], own[a] + own[b]
-        s[a] += s[b]
-        members[a] += members[b]
-        unions.join(a, b)
-        near[a] |= near[b]
-        near[:, a] |= near[:, b]
-        near[b] = near[:, b] = near[a, a] = False
-        joined[b] = joined[:, b] = joined[a] = joined[:, a] = -np.inf
-        alive.remove(b)
-        nodes.append(Node(members[a], float(value[a] - own[a])))
-        others = np.flatnonzero(near[a])
-        if len(others):
-            score(np.full(len(others), a), others)
-        objective = total + allocation_elbo(s[alive, -1])
-        if len(alive) > 1:
+        total += forest.join(*pair)
+        nodes.append(forest.node(pair[0]))
+        objective = total + allocation_elbo(forest.s[forest.alive, -1])
+        if len(forest.alive) > 1:
             several = max(several, objective)
         else:
             one = objective
         if objective > best:
-            best, cut = objective, [members[k] for k in alive]
+            best, cut = objective, [forest.members[k] for k in forest.alive]
     return Agglomeration(nodes, cut, float(best - base), float(several - one))
+
+
+class _Forest:
+    """The unions so far, each in the place of its first member, and what joining two of them would lead to.
+
+    Attributes
+    ----------
+    alive : list of int
+        Places of the unions.
+    members : list of tuple
+        Components of the union at each place.
+    s : ndarray, shape (K, P)
+        Their statistics.
+    """
+
+    def __init__(self, s, value, near, unions, evidence):
+        K = len(s)
+        self.s, self.alive, self.members = s.copy(), list(range(K)), [(k,) for k in range(K)]
+        self._unions, self._evidence = unions, evidence
+        self._value, self._apart = value, value.copy()  # of unions, and of their members kept apart
+        self._near = near & ~np.eye(K, dtype=bool)
+        self._joined = np.full((K, K), -np.inf)  # value of the union of two, in both triangles
+        self._score(*np.nonzero(np.triu(self._near)))
+
+    def _score(self, i, j):
+        """Find the values of the unions of ``i[m]`` and ``j[m]``."""
+        if len(i):
+            value = evidence_of_sums(self._evidence, self.s, i, j) + self._unions.of_pairs(i, j)
+            self._joined[i, j] = self._joined[j, i] = value
+
+    def best_pair(self):
+        """The pair whose union loses least per row of the smaller one; None if no two may be joined."""
+        n = self.s[:, -1]
+        smaller = np.maximum(np.minimum.outer(n, n), _LEAST_MASS)
+        change = (self._joined - np.add.outer(self._value, self._value)) / smaller
+        a, b = divmod(int(np.argmax(change)), len(n))
+        return None if self._joined[a, b] == -np.inf else (a, b)
+
+    def join(self, a, b):
+        """Let union ``b`` become a part of ``a``; the change of their values."""
+        change = self._joined[a, b] - self._value[a] - self._value[b]
+        self._value[a] = self._joined[a, b]
+        self._apart[a] += self._apart[b]
+        self.s[a] += self.s[b]
+        self.members[a] += self.members[b]
+        self.alive.remove(b)
+        self._unions.join(a, b)
+        near, joined = self._near, self._joined
+        near[a] |= near[b]
+        near[:, a] |= near[:, b]
+        near[b] = near[:, b] = near[a, a] = False
+        joined[b] = joined[:, b] = joined[a] = joined[:, a] = -np.inf
+        others = np.flatnonzero(near[a])
+        self._score(np.full(len(others), a), others)
+        return change
+
+    def node(self, a):
+        """The union at place ``a`` as a `Node`."""
+        return Node(self.members[a], float(self._value[a] - self._apart[a]))

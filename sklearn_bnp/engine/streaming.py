@@ -264,12 +264,12 @@ def _come_alone(learner, batch):
 def _is_due(model, stream, remembered, forgets):
     """Whether there should be laps over the pool, if the stream remembers so much mass."""
     new = min(stream.came - stream.learned, remembered)
-    size, known = stream.size, min(stream.learned - stream.news, remembered - new)
     if forgets:
         return new >= _GROWTH * remembered
-    all_there = known * size.rows <= _room(model, size) * size.mass
-    growth = _GROWTH if all_there else _LATER
-    return new >= max(_GROWTH * min(size.mass, remembered - new), growth * known)
+    pool, since_news = stream.size, min(stream.learned - stream.news, remembered - new)
+    fits_in_pool = since_news * pool.rows <= _room(model, pool) * pool.mass
+    growth = _GROWTH if fits_in_pool else _LATER
+    return new >= max(_GROWTH * min(pool.mass, remembered - new), growth * since_news)
 
 
 def _learn(learner, first=None):

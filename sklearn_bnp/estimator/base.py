@@ -231,39 +231,43 @@ class LearnerEstimator(CallbackSupport, ObservationParameters):
     def _partial_fit(self, X, data, batch_id):
         """Learn from one batch, and publish."""
         batch_id = checked_batch_id(batch_id)
-        settings, name = settings_of(self), type(self).__name__
-        stream = settings.stream
+        settings, n_laps = settings_of(self), self._learner_.n_laps if self._is_begun else 0
         with blas_on_one_thread():
             content = data.batch.content_hash() if settings.memoize else None
             batch_id = content if batch_id is None else batch_id
-            if self._is_begun:
-                learner = Learner(self._learner_, learner_settings(settings))
-                n_laps = learner.n_laps
-                go_on_with_proposals(learner, proposals_of(settings, self._kind))
-                self._keeps_order = self._keeps_order and not learner.scheduler.proposals_at_rest
-                batch = self._present_batch(learner, data.batch)
-            else:
-                n_laps, rng = 0, check_random_state(self.random_state)
-                start = self._started(X, data, rng, settings, streaming=True)
-                learner, batch = self._begun_learner(start, rng, settings), start.source.everything
+            learner, batch = self._learner_for(X, data, settings)
             if content is None and learner.memo.content(batch_id) is not None:
                 content = data.batch.content_hash()  # the stream remembered batches before
-            batch = batch._replace(batch_id=batch_id)
-            holds_something = batch.total_weight > 0  # documents may have no words
-            if not settings.stochastic and holds_something:
-                stream_batch(learner, batch, stream, content)
-            elif not settings.stochastic:
-                _leave_out(learner, batch_id)
-            elif holds_something:
-                total = None if settings.total_samples is None else self._population(batch)
-                stochastic_step(
-                    learner, batch, total, settings.learning_decay, settings.learning_offset
-                )
+            self._learn_from(learner, batch._replace(batch_id=batch_id), content, settings)
             self._publish_batch(learner)
             if self._has_labels(data):
                 label_later(self, data._replace(batch=data.batch.kept()))
-        show_laps(learner, n_laps, settings.verbose, name)
+        show_laps(learner, n_laps, settings.verbose, type(self).__name__)
         return self
+
+    def _learner_for(self, X, data, settings):
+        """A `Learner` that goes on with a batch, or begins with it; and the batch in its terms."""
+        if not self._is_begun:
+            rng = check_random_state(self.random_state)
+            start = self._started(X, data, rng, settings, streaming=True)
+            return self._begun_learner(start, rng, settings), start.source.everything
+        learner = Learner(self._learner_, learner_settings(settings))
+        go_on_with_proposals(learner, proposals_of(settings, self._kind))
+        self._keeps_order = self._keeps_order and not learner.scheduler.proposals_at_rest
+        return learner, self._present_batch(learner, data.batch)
+
+    def _learn_from(self, learner, batch, content, settings):
+        """Let a learner learn from a batch, whose rows have a hash, ``content``, if it is remembered."""
+        holds_something = batch.total_weight > 0  # documents may have no words
+        if not settings.stochastic and holds_something:
+            stream_batch(learner, batch, settings.stream, content)
+        elif not settings.stochastic:
+            _leave_out(learner, batch.batch_id)
+        elif holds_something:
+            total = None if settings.total_samples is None else self._population(batch)
+            stochastic_step(
+                learner, batch, total, settings.learning_decay, settings.learning_offset
+            )
 
     @leaves_model_on_error
     def forget(self, batch_id: Hashable) -> Self:

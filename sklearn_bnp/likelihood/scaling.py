@@ -189,14 +189,8 @@ def find_scaling(
     """
     mean = np.zeros_like(moments.mean) if zero_mean else moments.mean
     square = moments.variance + (moments.mean**2 if zero_mean else 0.0)
-    # float32 rows far from zero have few digits, which are data; of float64 ones the last three bits are not
-    units = 8 if moments.precision < 1e-12 else 1
-    rounding = (units * moments.precision * np.maximum(np.abs(moments.mean), 1e-3)) ** 2
-    constant = square <= rounding
-    magnitude = moments.magnitude
-    if units == 1:
-        _warn_of_few_digits(moments, constant & (square > 0.01 * rounding))
-    log_sd = np.log(np.where(constant, 1.0, square)) / 2 + np.log(magnitude)
+    constant = _are_constant(moments, square)
+    log_sd = np.log(np.where(constant, 1.0, square)) / 2 + np.log(moments.magnitude)
     largest = np.exp(log_sd[~constant].max()) if np.any(~constant) else 1.0
     sd = np.where(constant, largest, np.exp(log_sd))
     step = np.where(constant, 0.0, step)
@@ -207,7 +201,7 @@ def find_scaling(
     cell = (step / sd) ** 2 / 12.0  # variance of a uniform cell, Sheppard's correction
     blurred = 1.0 + floor + (cell.mean() if common_scale else cell)
     scale, ridge = sd * np.sqrt(blurred), (floor + cell) / blurred
-    scaling = Scaling(mean * magnitude, scale, None, floor, 0.0, ridge)
+    scaling = Scaling(mean * moments.magnitude, scale, None, floor, 0.0, ridge)
     if moments.observed is not None:  # missing entries are of columns, and not of other axes
         rotate = False
     if streaming and moments.n_rows < _STREAM_ROWS_A_COLUMN * len(mean):
@@ -221,6 +215,17 @@ def find_scaling(
     if basis is not None:
         ridge = np.einsum("dj,d->j", basis**2, ridge)  # variances along the new axes
     return scaling._replace(basis=basis, left_out=left_out, ridge=ridge, kept=kept)
+
+
+def _are_constant(moments, square):
+    """Whether the mean squares (D,) of columns, about their means or about 0, are no more than rounding."""
+    # float32 rows far from zero have few digits, which are data; of float64 ones the last three bits are not
+    units = 8 if moments.precision < 1e-12 else 1
+    rounding = (units * moments.precision * np.maximum(np.abs(moments.mean), 1e-3)) ** 2
+    constant = square <= rounding
+    if units == 1:
+        _warn_of_few_digits(moments, constant & (square > 0.01 * rounding))
+    return constant
 
 
 def _warn_of_few_digits(moments, lost):

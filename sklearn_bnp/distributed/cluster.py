@@ -162,21 +162,19 @@ class OnClient:
         down = self._submit(Order, order.head, *order.arrays)
         wave, level = {down: (first, first + n)}, [None] * len(shares)
         for turn, i in enumerate(turns):
-            priority = -turn / len(turns)
-            group, lo, hi, own, before = shares[i]
-            items = dumps([(task.part, task.carry, task.seed) for task in own])
-            about = down, items, lo - first, n
+            share, how = shares[i], {"priority": -turn / len(turns)}
+            about = down, share.items, share.lo - first, n
             if visit is None:
-                done = self._submit(run_group, *about, group, priority=priority)
+                done = self._submit(run_group, *about, share.group, **how)
             else:
-                path = None if folder is None else os.path.join(folder, f"{visit.name}-{lo}")
-                about = (*about, dumps(visit), path, group)
-                done = self._submit(Visited, *about, *before, priority=priority)
-                visit.files |= shares[i].files
-                visit.kept.update(dict.fromkeys(range(lo, hi), done))
-                wave[done] = (lo, hi)
-                done = self._submit(nodes_of, done)
-            wave[done] = (lo, hi)
+                path = None if folder is None else os.path.join(folder, f"{visit.name}-{share.lo}")
+                about = (*about, dumps(visit), path, share.group)
+                visited = self._submit(Visited, *about, *share.before, **how)
+                visit.files |= share.files
+                visit.kept.update(dict.fromkeys(range(share.lo, share.hi), visited))
+                wave[visited] = (share.lo, share.hi)
+                done = self._submit(nodes_of, visited)
+            wave[done] = (share.lo, share.hi)
             level[i] = done
         nodes = [result.nodes for result in self._summed(level, wave, down, order.n_bytes, n)]
         if visit is not None and folder is not None:
@@ -317,6 +315,11 @@ class _Share(NamedTuple):
     hi: int
     tasks: list
     before: list
+
+    @property
+    def items(self):
+        """In which the tasks differ, pickled."""
+        return dumps([(task.part, task.carry, task.seed) for task in self.tasks])
 
     @property
     def files(self):

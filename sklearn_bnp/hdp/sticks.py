@@ -128,29 +128,32 @@ def maximise_over_sticks(objective, start, ones, zeros, max_iter):
     rho = expit(logit_rho)
     draws = np.cumsum(terms.draws[::-1])[::-1]
     units = 1.0 / np.sqrt(1.0 + rho * (1.0 - rho) * draws)
-    # the two sides of `balanced_omega`
-    of_u, of_left = ones * np.exp(-logit_rho), zeros * np.exp(logit_rho)
 
-    def slopes_of(terms, of_u, of_left):
-        drift = (of_left - of_u) / (of_u + of_left)
-        return np.concatenate(
-            [(terms.logit_rho + terms.log_omega * drift) * units, terms.log_omega]
-        )
+    def balanced(logit_rho):
+        """Logarithm of `balanced_omega`, and its derivative by logit rho."""
+        of_u, of_left = ones * np.exp(-logit_rho), zeros * np.exp(logit_rho)
+        return np.log(of_u + of_left), (of_left - of_u) / (of_u + of_left)
 
+    def slopes_of(terms, derivative):
+        """Derivatives of the objective by the coordinates, given that of `balanced`."""
+        by_rho = (terms.logit_rho + terms.log_omega * derivative) * units
+        return np.concatenate([by_rho, terms.log_omega])
+
+    log_balanced, derivative = balanced(logit_rho)
     best = terms.value, (logit_rho, log_omega)
-    at_origin = terms.value, slopes_of(terms, of_u, of_left), best[1]
+    at_origin = terms.value, slopes_of(terms, derivative), best[1]
     if np.abs(at_origin[1]).max() < _SLOPE:
         return start, terms.value
-    origin = np.concatenate([logit_rho / units, log_omega - np.log(of_u + of_left)])
+    origin = np.concatenate([logit_rho / units, log_omega - log_balanced])
 
     def at(point):
         if (point == origin).all():  # the search begins with a point that is known already
             return at_origin
         logit_rho = units * point[: len(units)]
-        of_u, of_left = ones * np.exp(-logit_rho), zeros * np.exp(logit_rho)
-        log_omega = point[len(units) :] + np.log(of_u + of_left)
+        log_balanced, derivative = balanced(logit_rho)
+        log_omega = point[len(units) :] + log_balanced
         terms = objective(logit_rho, log_omega)
-        return terms.value, slopes_of(terms, of_u, of_left), (logit_rho, log_omega)
+        return terms.value, slopes_of(terms, derivative), (logit_rho, log_omega)
 
     most = np.concatenate([_MAX_LOGIT / units, np.full(len(units), _MAX_LOG_RATIO)])
     value, (logit_rho, log_omega) = ascended(

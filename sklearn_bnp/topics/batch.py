@@ -250,11 +250,10 @@ def document_pass(batch, likelihood, params, uids, observers, carry, settings):
     """
     total = StatBag.zeros(uids, likelihood.n_statistics)
     names, parts, lengths = uids.tolist(), [], []
-    start = None
-    if carry is not None:
-        before = carry.dense(names)
-        if len(before) == len(batch.indptr) - 1:  # a name may come back with other documents
-            start = params.starting_counts(before)
+    before = None if carry is None else carry.dense(names)
+    # a name may come back with other documents
+    goes_on = before is not None and len(before) == batch.n_units
+    start = params.starting_counts(before) if goes_on else None
     observed = len(observers) > 0
     size = max(1, _BLOCK_NUMBERS // max(1, len(uids))) if observed else _BLOCK_ENTRIES
     for first, last in pairwise(batch.cuts(size)):
@@ -273,11 +272,10 @@ def document_pass(batch, likelihood, params, uids, observers, carry, settings):
         lengths.append(docs.lengths)
         if observed:
             theta = None if likelihood.words or batch.resp is not None else params.theta
-            L = settings.n_nonzero
+            places = None if settings.n_nonzero is None else Places(step.resp, settings.n_nonzero)
             block = DocumentBlock(
-                docs, first, docs.entry_weight, step.resp, step.counts, uids, theta,
-                None if L is None else Places(step.resp, L),
-            )  # fmt: skip
+                docs, first, docs.entry_weight, step.resp, step.counts, uids, theta, places
+            )
             for observer in observers:
                 observer.observe(block)
     part = BatchCounts.of(np.concatenate(parts), np.concatenate(lengths), names, batch.weight)

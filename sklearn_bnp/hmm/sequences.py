@@ -91,6 +91,21 @@ def check_sequences(
     y=None,
 ):  # fmt: skip
     """`Sequences` of what was given to a method of the estimator, or of a chunk; ``y`` is not used."""
+    _refuse_other_forms(x, lengths, groups)
+    found = _read(estimator, x, lengths, groups, reset)
+    if lengths is None and groups is None:
+        _check_unused(y, found)
+    _check_number(found.n_rows, min_rows)
+    _check_lags(found.batch.indptr, observation)
+    if sample_weight is not None:
+        weight = _weight_of_sequences(found, sample_weight, lengths, of_chunk)
+        found = _weighted(found, weight)
+        _check_number(found.n_rows, min_rows)
+    return found._replace(batch=found.batch._replace(lags=observation.lags))
+
+
+def _refuse_other_forms(x, lengths, groups):
+    """Raise unless X is a table or a list, and its sequences are told in one way."""
     if lengths is not None and groups is not None:
         raise ValueError(
             "lengths and groups are both given; give lengths if the rows of a sequence are next to "
@@ -103,27 +118,19 @@ def check_sequences(
             f"sequences, such as {items}."
         )
     require_table(x, of_steps=True)
+
+
+def _read(estimator, x, lengths, groups, reset):
+    """`Sequences` of a list, or of a table whose rows are told apart by lengths or groups."""
     if _is_list(x):
-        found = _of_list(estimator, x, lengths, groups, reset)
-    else:
-        _require_rows(x)
-        rows, reading = check_rows(estimator, x, reset=reset)
-        if groups is not None:
-            found = _of_groups(rows, groups)
-        else:
-            n_rows = rows.shape[0]
-            n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
-            found = Sequences(SequenceBatch("all", rows, _edges(n)))
-        found = found._replace(reading=reading)
-    if lengths is None and groups is None:
-        _check_unused(y, found)
-    _check_number(found.n_rows, min_rows)
-    _check_lags(found.batch.indptr, observation)
-    if sample_weight is not None:
-        weight = _weight_of_sequences(found, sample_weight, lengths, of_chunk)
-        found = _weighted(found, weight)
-        _check_number(found.n_rows, min_rows)
-    return found._replace(batch=found.batch._replace(lags=observation.lags))
+        return _of_list(estimator, x, lengths, groups, reset)
+    _require_rows(x)
+    rows, reading = check_rows(estimator, x, reset=reset)
+    if groups is not None:
+        return _of_groups(rows, groups)._replace(reading=reading)
+    n_rows = rows.shape[0]
+    n = np.array([n_rows]) if lengths is None else _check_lengths(lengths, n_rows)
+    return Sequences(SequenceBatch("all", rows, _edges(n)), reading=reading)
 
 
 def require_one_sequence(x):

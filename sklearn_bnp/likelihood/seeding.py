@@ -23,9 +23,7 @@ LLOYD_STEPS = 3
 _COMPLETIONS = 10
 
 
-def seeded_statistics(
-    likelihood, source, n_components, rng, *, means=None, spread=True, n_steps=LLOYD_STEPS
-):
+def seeded_statistics(likelihood, source, n_components, rng, *, means=None, n_steps=LLOYD_STEPS):
     """Statistics (K, P) of a sample of rows, each of which is given to the nearest of K seeds.
 
     There are fewer components where fewer than K rows differ.
@@ -42,11 +40,9 @@ def seeded_statistics(
         Source of random numbers.
     means : ndarray, shape (K, D), or None
         Seeds in the data's units; if None, rows are chosen.
-    spread : bool
-        Whether to choose rows by Bregman k-means++ (Hughes 2016, Alg. 2.2), followed by a few steps of
-        Bregman k-means (Alg. 2.1). If false, rows are chosen uniformly.
-    n_steps : int
-        The most of these steps. They end when no row changes its seed.
+    n_steps : int or None
+        Rows are chosen by Bregman k-means++ (Hughes 2016, Alg. 2.2), followed by at most so many steps of
+        Bregman k-means (Alg. 2.1), which end when no row changes its seed. None chooses rows uniformly.
     """
     least = _SEED_ROWS_A_COMPONENT * n_components
     x, weight = source.sample(max(_SEED_ROWS, least), rng, least=least)
@@ -64,13 +60,11 @@ def seeded_statistics(
         return _about_means(likelihood, x, z, mass, everything, np.asarray(means, dtype=float))
     points = likelihood.seeding_points(likelihood.prior, everything, z, whiten=False)
     seeds = None
-    if not spread:
+    if n_steps is None:
         p = mass / mass.sum()
         rows = rng.choice(z.shape[0], min(n_components, np.count_nonzero(p)), replace=False, p=p)
         seeds = points[rows]
-    resp = lloyd(
-        points, seeding, n_components, rng, n_steps=n_steps if seeds is None else 0, centers=seeds
-    )
+    resp = lloyd(points, seeding, n_components, rng, n_steps=n_steps or 0, centers=seeds)
     resp *= mass[:, np.newaxis].astype(resp.dtype)
     return summaries(likelihood, z, resp)
 

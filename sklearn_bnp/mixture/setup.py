@@ -64,10 +64,7 @@ def starting_statistics(settings, source, likelihood, rng):
         means = check_means(means, n_components, source.n_features)
         check_reach(likelihood, means)
     n_steps = SEEDINGS[settings.init_params] if settings.starts_by_name else None
-    s = seeded_statistics(
-        likelihood, source, n_components, rng,
-        means=means, spread=n_steps is not None, n_steps=n_steps,
-    )  # fmt: skip
+    s = seeded_statistics(likelihood, source, n_components, rng, means=means, n_steps=n_steps)
     return base.as_many_as_wanted(s, settings)
 
 

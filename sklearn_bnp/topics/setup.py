@@ -19,7 +19,7 @@ from ..inputs.advice import warn_caller
 from ..inputs.batches import ArraySource
 from ..likelihood import MultinomialObservation
 from ..likelihood.limits import LEAST, MOST, are_within
-from ..likelihood.seeding import seeded_statistics
+from ..likelihood.seeding import LLOYD_STEPS, seeded_statistics
 from .birth import TopicBirth
 from .chunks import rows_of_documents, sampled_documents, word_counts_of
 from .completion import perplexity_of
@@ -240,7 +240,8 @@ def _seeded_rows(likelihood, source, n_rows, settings, rng):
             "init_params holds responsibilities of rows, which lie in chunks: use 'k-means++' or 'random'."
         )
     settings.check_least(n_rows, f"n_samples={n_rows}", "rows")
-    return seeded_statistics(likelihood, source, n_components, rng, spread=how == "k-means++")
+    n_steps = LLOYD_STEPS if how == "k-means++" else None
+    return seeded_statistics(likelihood, source, n_components, rng, n_steps=n_steps)
 
 
 def _given_topics(topics, total):

@@ -27,12 +27,12 @@ from distributed.scheduler import KilledWorker
 from ..engine.left_behind import Visit
 from .chunks import ATTEMPTS, not_loaded
 from .errors import ChunkError
-from .left_on_workers import kept, shared_folder, take_from_files
+from .left_on_workers import futures_of_left, shared_folder, take_from_files
 from .order_of_tasks import copies, holders_of, in_turns
 from .recognition import is_of_dask
 from .this_process import evenly, leaves_behind
 from .waiting import Cluster, large_graphs
-from .wire import Order, Packed
+from .wire import Packed, SharedTask
 from .worker_tasks import (
     Group,
     Visited,
@@ -154,12 +154,12 @@ class OnClient:
         """Results of the tasks of a batch, those of neighbours added up; they are few."""
         tasks = list(tasks)
         first, n = tasks[0].part.position, len(tasks)
-        order = Packed.of((run, tasks[0]._replace(part=None, carry=None, seed=())))
+        shared = Packed.of((run, tasks[0]._replace(part=None, carry=None, seed=())))
         visit = Visit(self) if leaves_behind(tasks[0], self.leaves) else None
         folder = None if visit is None else self._folder_of_visit(first)
         shares = self._shares(tasks)
         turns = self._turns(shares)
-        down = self._submit(Order, order.head, *order.arrays)
+        down = self._submit(SharedTask, shared.head, *shared.arrays)
         wave, level = {down: (first, first + n)}, [None] * len(shares)
         for turn, i in enumerate(turns):
             share, how = shares[i], {"priority": -turn / len(turns)}
@@ -176,7 +176,7 @@ class OnClient:
                 done = self._submit(nodes_of, visited)
             wave[done] = (share.lo, share.hi)
             level[i] = done
-        nodes = [result.nodes for result in self._summed(level, wave, down, order.n_bytes, n)]
+        nodes = [result.nodes for result in self._summed(level, wave, down, shared.n_bytes, n)]
         if visit is not None and folder is not None:
             take_from_files(visit, folder)
         return joined(tasks[0].probes, nodes, n).values()
@@ -188,7 +188,7 @@ class OnClient:
             own = tasks[max(0, lo - first) : max(0, hi - first)]
             if own:
                 carries = [task.carry for task in own if task.carry is not None]
-                shares.append(_Share(group, lo, hi, own, kept(carries)))
+                shares.append(_Share(group, lo, hi, own, futures_of_left(carries)))
         return shares
 
     def _turns(self, shares):
@@ -239,7 +239,7 @@ class OnClient:
         for lo, hi in self._ranges:
             own = {i: part for i, part in away.items() if lo <= part.left.position < hi}
             if own:
-                tasks[submit(dumps(own), *args, *kept(own.values()))] = (lo, hi)
+                tasks[submit(dumps(own), *args, *futures_of_left(own.values()))] = (lo, hi)
         return [loads(result) for result in self._gathered(list(tasks), tasks)]
 
     # ------------------------------------------------------------------ waiting

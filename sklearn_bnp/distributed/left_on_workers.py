@@ -47,7 +47,7 @@ def _remove(paths):
             os.remove(path)
 
 
-def kept(away):
-    """A list of futures of what some parts need of what was left."""
+def futures_of_left(away):
+    """A list of futures, or pickled `Stored`, of what some parts need of what was left."""
     lefts = (left for part in away for left in part.needed)
     return list(dict.fromkeys(left.visit.kept[left.position] for left in lefts))

@@ -73,8 +73,8 @@ def n_bytes_on_the_way(value):
     return len(pickled) + sum(buffer.raw().nbytes for buffer in buffers)
 
 
-class Order:
-    """Parameters that all tasks of a wave need. It is the result of a task of its own, and stays as it is.
+class SharedTask:
+    """All that the tasks of a wave have in common. It is the result of a task of its own, and stays as it is.
 
     Parameters
     ----------
@@ -83,7 +83,12 @@ class Order:
     """
 
     def __init__(self, head, *arrays):
-        self.run, self.task = unpacked(head, *arrays)
+        self._run, self._task = unpacked(head, *arrays)
+        self.probes = self._task.probes
+
+    def on(self, part, carry, seed):
+        """Result of the task on one part."""
+        return self._run(self._task._replace(part=part, carry=carry, seed=seed))
 
     def __sizeof__(self):
         """No bytes. All workers need it, so where it lies already should not say where tasks go."""

@@ -91,18 +91,16 @@ def each_of(function, args, group):
     return [None if b is None else function(b, *arg) for b, arg in zip(batches, args, strict=True)]
 
 
-def run_group(order, items, first, n, group):
+def run_group(shared, items, first, n, group):
     """Results of tasks about the chunks of a group: `Nodes` of the tree over all ``n`` chunks of the batch.
 
     ``first`` is the place of the group's first chunk.
     """
     nodes = {
-        (0, first + i): order.run(
-            order.task._replace(part=Loaded(group.load(i), part.batch_id), carry=carry, seed=seed)
-        )
+        (0, first + i): shared.on(Loaded(group.load(i), part.batch_id), carry, seed)
         for i, (part, carry, seed) in enumerate(loads(items))
     }
-    return Nodes(joined(order.task.probes, [nodes], n))
+    return Nodes(joined(shared.probes, [nodes], n))
 
 
 class Visited(Nodes):
@@ -112,17 +110,16 @@ class Visited(Nodes):
     is also written to ``path``, unless that is None. No other process should ask for all of this.
     """
 
-    def __init__(self, order, items, first, n, visit, path, group, *before):
+    def __init__(self, shared, items, first, n, visit, path, group, *before):
         nodes, self.kept, visit = {}, {}, loads(visit)
         find = finder(before)
         for i, (part, carry, seed) in enumerate(loads(items)):
             carry = None if carry is None else carry.at_hand(find)
-            loaded = Loaded(group.load(i), part.batch_id)
-            result = order.run(order.task._replace(part=loaded, carry=carry, seed=seed))
+            result = shared.on(Loaded(group.load(i), part.batch_id), carry, seed)
             if result is not None:
                 result, self.kept[part.position] = parted(result, visit, part.position)
             nodes[0, first + i] = result
-        super().__init__(joined(order.task.probes, [nodes], n))
+        super().__init__(joined(shared.probes, [nodes], n))
         self.name = visit.name
         if path is not None:
             with open(f"{path}.part", "wb") as file:
@@ -181,9 +178,9 @@ def brought(away, *visited):
     return dumps({i: part.at_hand(find) for i, part in loads(away).items()})
 
 
-def joined_nodes(order, n, *results):
+def joined_nodes(shared, n, *results):
     """`Nodes` of several groups, added as far as they can be."""
-    return Nodes(joined(order.task.probes, [result.nodes for result in results], n))
+    return Nodes(joined(shared.probes, [result.nodes for result in results], n))
 
 
 def joined(probes, parts, n):

@@ -16,7 +16,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin  # noqa: E402
 
 from sklearn_bnp.distributed.cluster import OnClient  # noqa: E402
 from sklearn_bnp.distributed.order_of_tasks import copies, holders_of, in_turns  # noqa: E402
-from sklearn_bnp.distributed.wire import Order  # noqa: E402
+from sklearn_bnp.distributed.wire import SharedTask  # noqa: E402
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 8, 40])
@@ -57,9 +57,9 @@ def test_most_of_what_a_task_needs():
 
 
 def held(name, *args):
-    """An `Order`, once all tasks of its wave are known."""
+    """A `SharedTask`, once all tasks of its wave are known."""
     distributed.Event(name).wait()
-    return Order(*args)
+    return SharedTask(*args)
 
 
 class Watched(SchedulerPlugin):
@@ -73,7 +73,7 @@ class Watched(SchedulerPlugin):
         submit, gathered = OnClient._submit, OnClient._gathered
 
         def _submit(place, function, *args, **how):
-            if function is not Order:
+            if function is not SharedTask:
                 return submit(place, function, *args, **how)
             self.waves.append({})
             return submit(place, held, self._event(), *args, **how)

@@ -12,7 +12,7 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 from dask.sizeof import sizeof  # noqa: E402
 
-from sklearn_bnp.distributed.wire import Nodes, Order, Packed, unpacked  # noqa: E402
+from sklearn_bnp.distributed.wire import Nodes, Packed, SharedTask, unpacked  # noqa: E402
 from sklearn_bnp.distributed.worker_tasks import Visited  # noqa: E402
 from sklearn_bnp.topics.counts import BatchCounts  # noqa: E402
 from sklearn_bnp.topics.documents import Documents  # noqa: E402
@@ -96,4 +96,4 @@ def test_results_tell_their_size():
 def test_parameters_weigh_nothing():
     """All workers need them, so they should not say where tasks go."""
     packed = Packed.of((len, value()))
-    assert sizeof(Order(packed.head, *packed.arrays)) < 100
+    assert sizeof(SharedTask(packed.head, *packed.arrays)) < 100

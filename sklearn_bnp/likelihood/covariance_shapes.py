@@ -122,7 +122,7 @@ class FullShape:
 
     def constant(self, diagonal):
         """Inverse scale with the given diagonal, a number or (D,)."""
-        return np.diag(np.broadcast_to(diagonal, self.D).astype(float))
+        return np.diag(np.full(self.D, diagonal, dtype=float))
 
     def from_user(self, value, scaling):
         """Inverse scale in internal units from ``covariance_prior`` as a user gave it."""
@@ -197,7 +197,7 @@ class FullShape:
 
     def square(self, precision, difference):
         """Squared lengths (K,) of vectors (K, D) under precisions."""
-        return np.sum((precision @ difference[:, :, np.newaxis])[:, :, 0] * difference, axis=1)
+        return ((precision @ difference[:, :, np.newaxis])[:, :, 0] * difference).sum(axis=1)
 
     def fill_coefficients(self, out, precision, mean, ridge):
         """Set coefficients (K, P) of the quadratic and linear parts, and add to those of 1."""

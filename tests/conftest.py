@@ -1,7 +1,7 @@
 """Small data have as many threads as large ones, so that laws of threads say something.
 
 ``--part I/N`` runs one of N parts of the variants of each test, and ``--share I/N`` one of N shares of the
-tests; see `tests.parts`. Tests that take a second or more are marked ``extended``: the README's command
+tests; see `tests.parts`. Tests that take half a second or more are marked ``extended``: the README's command
 leaves them to ``.ci/run``. Of tests with many such variants, which are marked ``quarter``, it runs one in
 four.
 """

@@ -196,7 +196,7 @@ def test_labels_take_no_pass_unless_they_are_read(monkeypatch):
 
 
 def test_labels_are_gone_when_they_are_those_of_nothing():
-    model = DPMixtureVB(random_state=0)
+    model = clone(MIXTURE)
     for i, batch in enumerate(STREAMS["mixture"][1]):
         model.partial_fit(batch, batch_id=i)
     combined = sklearn_bnp.combine([deepcopy(model), deepcopy(model)])

@@ -404,7 +404,9 @@ def test_other_dependent_columns():
 def test_columns_that_are_constant_with_other_values(observation):
     """Such as one that says where the rows are from: neither model knows how it varies."""
     models = [
-        DPMixtureVB(observation=observation, random_state=0).fit(np.insert(ROWS, 1, value, axis=1))
+        DPMixtureVB(observation=observation, proposals=FEW_PROPOSALS, random_state=0).fit(
+            np.insert(ROWS, 1, value, axis=1)
+        )
         for value in (0.1, 0.1, 2.5)
     ]
     assert combine(models[:2]).n_components_ >= 1

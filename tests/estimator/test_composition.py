@@ -343,7 +343,7 @@ def test_lines_may_go_elsewhere(monkeypatch, capsys, caplog):
 
 def test_no_bar_in_a_log(capsys):
     pytest.importorskip("tqdm")
-    DPMixtureVB(verbose=1, random_state=0).fit(X)
+    DPMixtureVB(proposals=FEW_PROPOSALS, verbose=1, random_state=0).fit(X)
     assert "\r" not in capsys.readouterr().err
 
 
@@ -351,7 +351,7 @@ def test_one_line_a_lap_through_tqdm_itself(monkeypatch, capsys):
     tqdm = pytest.importorskip("tqdm")
     monkeypatch.setattr(progress, "tqdm", tqdm.tqdm)
     monkeypatch.setattr(progress, "_is_watched", lambda: True)
-    model = DPMixtureVB(verbose=1, random_state=0).fit(X)
+    model = DPMixtureVB(proposals=FEW_PROPOSALS, verbose=1, random_state=0).fit(X)
     assert len(re.findall("DPMixtureVB: lap +", capsys.readouterr().err)) == model.n_iter_
 
 
@@ -374,7 +374,7 @@ def test_tqdm_is_optional(installed, monkeypatch):
 
 
 def test_batches_report_their_laps(capsys):
-    model = DPMixtureVB(verbose=1, random_state=0)
+    model = DPMixtureVB(proposals=FEW_PROPOSALS, verbose=1, random_state=0)
     for batch in np.array_split(X, 3):
         model.partial_fit(batch)
     found = [LINE.fullmatch(line) for line in capsys.readouterr().err.splitlines()]

@@ -32,7 +32,7 @@ from sklearn_bnp import (
 from sklearn_bnp.engine.learner import Learner
 from sklearn_bnp.estimator.object_graph import graph_of, value_of
 from sklearn_bnp.likelihood import ColumnObservation, Likelihood, PoissonObservation
-from tests.estimators import assert_same_array, names
+from tests.estimators import FEW_PROPOSALS, assert_same_array, names
 from tests.saved_models import IDS, MODELS, X, saved_model
 
 ESTIMATORS = (DPMixtureVB, HDPTopicVB, HDPHMMVB, MemoryBoundedTopicVB)
@@ -270,7 +270,7 @@ class OwnWeights(DPAllocation):
 @pytest.mark.quarter
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "deepcopy"])
 def test_priors_of_weights_of_a_user(way):
-    model = DPMixtureVB(allocation=OwnWeights(), random_state=0).fit(X)
+    model = DPMixtureVB(allocation=OwnWeights(), proposals=FEW_PROPOSALS, random_state=0).fit(X)
     copied = WAYS[way](model)
     assert content(copied) == content(model)
     assert copied._model.allocation is copied._learner_.model.allocation

@@ -86,12 +86,12 @@ def test_names_of_batches(path):
     """Those that the docstring names can be saved; of others the error says what to do."""
     there = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
     for name in (3, 0.5, "a", (1, "b"), there, there.date(), np.datetime64("2020-01-01"), None):
-        model = DPMixtureVB(random_state=0).partial_fit(X[:45], batch_id="first")
+        model = DPMixtureVB(proposals=None, random_state=0).partial_fit(X[:45], batch_id="first")
         loaded = through_file(model.partial_fit(X[45:], batch_id=name), path)
         assert loaded._learner_.memo.batch_ids == model._learner_.memo.batch_ids
     pandas = pytest.importorskip("pandas")
     timestamp = pandas.Timestamp("2020-01-01").as_unit("ns") + pandas.Timedelta(1)
-    model = DPMixtureVB(random_state=0).partial_fit(X, batch_id=timestamp)
+    model = DPMixtureVB(proposals=None, random_state=0).partial_fit(X, batch_id=timestamp)
     with pytest.raises(ValueError, match=names("batch_id=Timestamp", "joblib", "str(batch_id)")):
         model.save(path)
 

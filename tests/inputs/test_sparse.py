@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from sklearn_bnp import HDPHMMVB, DPMixtureVB, HDPTopicVB
@@ -244,8 +245,9 @@ def test_states_that_are_found_in_sequences(family, n_components):
 def test_documents_of_rows(family):
     X, _ = rows(family)
     groups = np.random.default_rng(0).integers(12, size=len(X))
-    dense = HDPTopicVB(observation=family, random_state=0).fit(X, groups=groups)
-    model = HDPTopicVB(observation=family, random_state=0).fit(sparse.csr_array(X), groups=groups)
+    model = HDPTopicVB(observation=family, proposals=FEW_PROPOSALS, random_state=0)
+    dense = clone(model).fit(X, groups=groups)
+    model.fit(sparse.csr_array(X), groups=groups)
     assert model.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-10)
     found = model.transform(sparse.csr_array(X), groups=groups)
     assert_allclose(found, dense.transform(X, groups=groups), rtol=1e-8)

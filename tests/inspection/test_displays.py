@@ -28,7 +28,7 @@ from sklearn_bnp.inspection import (
     pyldavis_data,
 )
 from sklearn_bnp.inspection.drawing import colours, repeated
-from tests.estimators import blobs
+from tests.estimators import FEW_PROPOSALS, blobs
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -476,7 +476,7 @@ def test_ellipses_of_blocks_are_those_of_the_whole():
     """Blocks are independent: the covariances of both are side by side."""
     observation = GaussianObservation("diag")
     blocks = ColumnObservation([("a", observation, [2, 0]), ("b", observation, [1])])
-    model = DPMixtureVB(observation=blocks, random_state=0).fit(ROWS)
+    model = DPMixtureVB(observation=blocks, proposals=FEW_PROPOSALS, random_state=0).fit(ROWS)
     shown = ComponentsDisplay.from_estimator(model, ROWS, features=[1, 2])
     expected = np.zeros_like(shown.covariances)
     expected[:, 0, 0] = model.blocks_["b"]["covariances_"][:, 0]
@@ -488,8 +488,23 @@ def test_ellipses_of_blocks_are_those_of_the_whole():
 GROUPS = np.arange(len(ROWS)) % 12
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "diag", "spherical"])
-@pytest.mark.parametrize("kind", [HDPTopicVB, MemoryBoundedTopicVB])
+# Displays read covariances without heed of the kind of model: each of both is met.
+@pytest.mark.parametrize(
+    ("kind", "covariance_type"),
+    [
+        (HDPTopicVB, "full"),
+        (HDPTopicVB, "spherical"),
+        (MemoryBoundedTopicVB, "diag"),
+        *(
+            pytest.param(*both, marks=pytest.mark.extended)
+            for both in (
+                (HDPTopicVB, "diag"),
+                (MemoryBoundedTopicVB, "full"),
+                (MemoryBoundedTopicVB, "spherical"),
+            )
+        ),
+    ],
+)
 def test_topics_of_rows_are_components(kind, covariance_type):
     model = kind(observation=GaussianObservation(covariance_type)).fit(ROWS, groups=GROUPS)
     display = ComponentsDisplay.from_estimator(model, ROWS, groups=GROUPS, features=[2, 0])
